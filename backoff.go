@@ -33,14 +33,14 @@ func (r *runner) backoffError(key lookupKey, id *identity) error {
 	if !ok || !now.Before(b.until) {
 		return nil
 	}
-	return failAt(StageBackoff, "backing off for %v after a failure: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
+	return newStageError(StageBackoff, "backing off for %v after a failure: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
 }
 
 // updateBackoff extends the backoff for key after a failure, and removes it if
 // err is nil.
 func (r *runner) updateBackoff(key lookupKey, err error) {
 	limit := r.env.opts.Backoff
-	if limit <= 0 || stageOf(err) == plugin.StageCanceled {
+	if limit <= 0 || errorStage(err) == plugin.StageCanceled {
 		return
 	}
 	r.mu.Lock()

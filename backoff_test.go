@@ -112,7 +112,7 @@ func TestBackoffWithoutIdentity(t *testing.T) {
 			t.Errorf("for another image: %v", err)
 		}
 		const want = "backing off for 1.5s after a failure: throttled"
-		if err := r.backoffError(q, &identity{}); err == nil || err.Error() != want || stageOf(err) != StageBackoff || !errors.Is(err, errThrottled) {
+		if err := r.backoffError(q, &identity{}); err == nil || err.Error() != want || errorStage(err) != StageBackoff || !errors.Is(err, errThrottled) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		time.Sleep(1500*time.Millisecond - 1)

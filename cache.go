@@ -38,7 +38,7 @@ func newResponseCache(maxEntries int) *responseCache {
 // get returns an unexpired response for key: of its image, registry or global scope.
 func (c *responseCache) get(key lookupKey, identity string, now time.Time) *response {
 	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
-		c.sweep(now)
+		c.removeExpired(now)
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -104,8 +104,8 @@ func (c *responseCache) invalidate(generation uint64, now time.Time) bool {
 	return false
 }
 
-// sweep removes expired entries.
-func (c *responseCache) sweep(now time.Time) {
+// removeExpired removes expired entries.
+func (c *responseCache) removeExpired(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nextSweep.Store(int64(now.Sub(c.created) + sweepInterval))

@@ -136,7 +136,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{time.Minute - 1, 2}, {time.Minute, 1}, {time.Minute + 1, 0}} {
-		if c.sweep(now.Add(step.after)); len(c.invalidated) != step.want {
+		if c.removeExpired(now.Add(step.after)); len(c.invalidated) != step.want {
 			t.Errorf("%d refusals are remembered after %v, want %d", len(c.invalidated), step.after, step.want)
 		}
 	}

@@ -35,8 +35,8 @@ import (
 // How long after its start an exec for one host may delay lookups for other
 // hosts: if the provider's scope is not known yet, and if it was Global.
 const (
-	maxWaitUnknown = 250 * time.Millisecond
-	maxWaitGlobal  = 2 * time.Second
+	maxWaitUnknownScope = 250 * time.Millisecond
+	maxWaitGlobalScope  = 2 * time.Second
 )
 
 // flightKey is the key under which lookups find an exec in flight: the expected
@@ -65,8 +65,8 @@ type flight struct {
 	duration time.Duration
 }
 
-// outcome is the result of one provider for one lookup.
-type outcome struct {
+// providerOutcome is the result of one provider for one lookup.
+type providerOutcome struct {
 	response *response
 	cache    CacheResult
 	duration time.Duration
@@ -88,32 +88,32 @@ func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Tim
 
 // fetch returns a response for key from the cache, from an exec in flight or
 // from a new one.
-func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) outcome {
+func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) providerOutcome {
 	now := time.Now()
 	if resp := r.cache.get(key, id.key, now); resp != nil {
 		r.refreshIfDue(ctx, resp, key, id.key, now)
-		return outcome{response: resp, cache: CacheHit}
+		return providerOutcome{response: resp, cache: CacheHit}
 	}
 	if err := r.backoffError(key, id); err != nil {
-		return outcome{err: err}
+		return providerOutcome{err: err}
 	}
 	var w waiter
 	for {
 		if err := ctx.Err(); err != nil {
-			return outcome{err: err}
+			return providerOutcome{err: err}
 		}
 		if resp := r.join(ctx, key, id, &w); resp != nil {
 			if w.rounds == 0 {
-				return outcome{response: resp, cache: CacheHit}
+				return providerOutcome{response: resp, cache: CacheHit}
 			}
-			return outcome{response: resp, cache: CacheCoalesced}
+			return providerOutcome{response: resp, cache: CacheCoalesced}
 		}
-		f, err := r.wait(ctx, key, &w)
+		f, err := r.waitForFlight(ctx, key, &w)
 		switch {
 		case err != nil:
-			return outcome{err: err}
+			return providerOutcome{err: err}
 		case f != nil && (w.started || f.canShareResult(key, id)):
-			o := outcome{response: f.response, duration: f.duration, err: f.err, cache: CacheCoalesced}
+			o := providerOutcome{response: f.response, duration: f.duration, err: f.err, cache: CacheCoalesced}
 			if w.started && f == w.flight {
 				o.cache = CacheMiss
 			}
@@ -129,8 +129,8 @@ type waiter struct {
 	started bool             // by this lookup
 	timeout <-chan time.Time // nil: the lookup waits until the flight is done
 
-	rounds   int     // flights that it waited for without being served
-	overtime *flight // of another host, no longer waited for; its response is still used if it serves
+	rounds         int     // flights that it waited for without being served
+	timedOutFlight *flight // of another host, no longer waited for; its response is still used if it serves
 }
 
 // canShareResult reports whether f's result is also the result of another
@@ -159,7 +159,7 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 		return resp
 	}
 	keys := r.searchKeys(key, id, w)
-	if f := r.find(keys); f != nil {
+	if f := r.findFlight(keys); f != nil {
 		limit, limited := r.waitLimit(f, key)
 		if !limited || limit > 0 {
 			w.flight, w.started, w.timeout = f, false, nil
@@ -169,9 +169,9 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 			f.waiters++
 			return nil
 		}
-		w.overtime = f
+		w.timedOutFlight = f
 	}
-	w.flight, w.started, w.timeout = r.start(ctx, keys, key, id), true, nil
+	w.flight, w.started, w.timeout = r.startFlight(ctx, keys, key, id), true, nil
 	return nil
 }
 
@@ -181,9 +181,9 @@ func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limit
 	if f.key.registry == key.registry {
 		return 0, false
 	}
-	limit = maxWaitUnknown
+	limit = maxWaitUnknownScope
 	if r.scope != "" {
-		limit = maxWaitGlobal
+		limit = maxWaitGlobalScope
 	}
 	return limit - time.Since(f.started), true
 }
@@ -221,8 +221,8 @@ func exclusiveKey(key lookupKey, id *identity) flightKey {
 	return flightKey{cacheKey{plugin.CacheImage, key.name, id.key}, id.pod}
 }
 
-// find returns the flight with the first of the keys that has one; r.mu is held.
-func (r *runner) find(keys []flightKey) *flight {
+// findFlight returns the flight with the first of the keys that has one; r.mu is held.
+func (r *runner) findFlight(keys []flightKey) *flight {
 	for _, k := range keys {
 		if f := r.inFlight[k]; f != nil {
 			return f
@@ -231,10 +231,10 @@ func (r *runner) find(keys []flightKey) *flight {
 	return nil
 }
 
-// start starts a flight and registers it under those keys that are free; r.mu
+// startFlight starts a flight and registers it under those keys that are free; r.mu
 // is held. The flight has the values of ctx, but ends with the keyring and not
 // with ctx.
-func (r *runner) start(ctx context.Context, keys []flightKey, key lookupKey, id *identity) *flight {
+func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKey, id *identity) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(r.env.ctx, cancel)
 	f := &flight{keys: keys, key: key, pod: id.pod, started: time.Now(), done: make(chan struct{}), cancel: cancel, waiters: 1}
@@ -245,9 +245,9 @@ func (r *runner) start(ctx context.Context, keys []flightKey, key lookupKey, id 
 		if id.key == "" {
 			r.updateBackoff(key, err)
 		}
-		r.finish(f, resp, err, time.Since(f.started))
+		r.finishFlight(f, resp, err, time.Since(f.started))
 	}
-	if !r.env.start(run) {
+	if !r.env.startGoroutine(run) {
 		f.err = ErrClosed // ctx has ended too
 		close(f.done)
 		return f
@@ -260,15 +260,15 @@ func (r *runner) start(ctx context.Context, keys []flightKey, key lookupKey, id 
 	return f
 }
 
-// finish publishes the result of a flight.
-func (r *runner) finish(f *flight, resp *response, err error, d time.Duration) {
+// finishFlight publishes the result of a flight.
+func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Duration) {
 	f.response, f.err, f.duration = resp, err, d
 	if resp != nil && resp.cached() && r.cache.put(resp) {
 		r.env.emit(r.env.ctx, Event{Kind: EventEvict, Provider: r.name, Image: f.key.name})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unregister(f)
+	r.unregisterFlight(f)
 	if resp != nil {
 		r.scope = resp.key.scope
 		if !resp.cached() {
@@ -278,9 +278,9 @@ func (r *runner) finish(f *flight, resp *response, err error, d time.Duration) {
 	close(f.done)
 }
 
-// unregister removes f, but no other flight that has taken one of its keys;
+// unregisterFlight removes f, but no other flight that has taken one of its keys;
 // r.mu is held.
-func (r *runner) unregister(f *flight) {
+func (r *runner) unregisterFlight(f *flight) {
 	for _, k := range f.keys {
 		if r.inFlight[k] == f {
 			delete(r.inFlight, k)
@@ -288,36 +288,36 @@ func (r *runner) unregister(f *flight) {
 	}
 }
 
-// wait waits for w's flight and returns it, or returns w.overtime if that ends
+// waitForFlight waits for w's flight and returns it, or returns w.overtime if that ends
 // first and serves key. It returns nil after w.timeout; the flight is then
 // w.overtime. It leaves the flight that it does not return.
-func (r *runner) wait(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
+func (r *runner) waitForFlight(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
 	for {
 		var overtime <-chan struct{}
-		if w.overtime != nil {
-			overtime = w.overtime.done
+		if w.timedOutFlight != nil {
+			overtime = w.timedOutFlight.done
 		}
 		select {
 		case <-w.flight.done:
 			return w.flight, nil
 		case <-overtime:
-			if f := w.overtime; f.err == nil && f.response.serves(key) {
-				r.leave(w.flight)
+			if f := w.timedOutFlight; f.err == nil && f.response.serves(key) {
+				r.leaveFlight(w.flight)
 				return f, nil
 			}
-			w.overtime = nil
+			w.timedOutFlight = nil
 		case <-w.timeout:
-			r.leave(w.flight)
-			w.overtime = w.flight
+			r.leaveFlight(w.flight)
+			w.timedOutFlight = w.flight
 			return nil, nil
 		case <-ctx.Done():
-			r.leave(w.flight)
+			r.leaveFlight(w.flight)
 			return nil, fmt.Errorf("waiting for the plugin: %w", ctx.Err())
 		}
 	}
 }
 
-func (r *runner) leave(f *flight) {
+func (r *runner) leaveFlight(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.removeWaiter(f)
@@ -327,7 +327,7 @@ func (r *runner) leave(f *flight) {
 // held.
 func (r *runner) removeWaiter(f *flight) {
 	if f.waiters--; f.waiters == 0 {
-		r.unregister(f) // no lookup may join a flight that is about to fail
+		r.unregisterFlight(f) // no lookup may join a flight that is about to fail
 		f.cancel()
 	}
 }

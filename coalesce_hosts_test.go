@@ -110,12 +110,12 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}{
 		{"", 0, 250 * time.Millisecond},
 		{"", 200 * time.Millisecond, 50 * time.Millisecond},
-		{"", maxWaitUnknown - 1, 1},
-		{"", maxWaitUnknown, 0},
+		{"", maxWaitUnknownScope - 1, 1},
+		{"", maxWaitUnknownScope, 0},
 		{"", time.Second, 0},
 		{plugin.CacheGlobal, 0, 2 * time.Second},
-		{plugin.CacheGlobal, maxWaitGlobal - 1, 1},
-		{plugin.CacheGlobal, maxWaitGlobal, 0},
+		{plugin.CacheGlobal, maxWaitGlobalScope - 1, 1},
+		{plugin.CacheGlobal, maxWaitGlobalScope, 0},
 		{plugin.CacheGlobal, 10 * time.Second, 0},
 		{plugin.CacheRegistry, 0, 0},
 		{plugin.CacheImage, 0, 0},
@@ -194,7 +194,7 @@ func TestBurstOverManyHosts(t *testing.T) {
 		k := p.keyring(t)
 		defer k.Close()
 		for i, got := range atOnce(k, all...) {
-			want := 30*time.Second + maxWaitUnknown
+			want := 30*time.Second + maxWaitUnknownScope
 			if i%20 == 0 {
 				want = 30 * time.Second // the first, and those of its host
 			}
@@ -290,7 +290,7 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 		wg.Go(func() { k.Lookup(ctx, Request{Image: "dead.example/x"}) })
 		synctest.Wait()
 		for i, got := range atOnce(k, "live.example/1", "live.example/2", "live.example/3", "live.example/4") {
-			if got.err == nil || got.took > maxWaitUnknown+20*time.Second {
+			if got.err == nil || got.took > maxWaitUnknownScope+20*time.Second {
 				t.Errorf("%d: %v after %v, want a failure after at most 20.25s", i, got.err, got.took)
 			}
 		}
@@ -327,7 +327,7 @@ func TestWaitsForAtMostTwoPods(t *testing.T) {
 			begin := time.Now()
 			for i, image := range []string{"live.example/x", "live.example/y", "live.example/y", "live.example/y"} {
 				wg.Go(func() {
-					if _, err := k.Lookup(t.Context(), podRequest(image, "alice", i)); (err != nil) != (i > 0) || time.Since(begin) > maxWaitUnknown+20*time.Second {
+					if _, err := k.Lookup(t.Context(), podRequest(image, "alice", i)); (err != nil) != (i > 0) || time.Since(begin) > maxWaitUnknownScope+20*time.Second {
 						t.Errorf("%s: %v after %v, want it after at most 20.25s", image, err, time.Since(begin))
 					}
 				})

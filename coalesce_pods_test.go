@@ -29,7 +29,7 @@ func podOf(token plugin.Secret) string {
 func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: map[string]plugin.AuthConfig{
-			"*.example": {Username: podOf(req.ServiceAccountToken), Password: plugin.NewSecret(canary.Password)},
+			"*.example": {Username: podOf(req.ServiceAccountToken), Password: plugin.NewSecret(canary.PasswordSecret)},
 		}}, nil
 	}
 }

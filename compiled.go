@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// compiled is a configuration prepared for lookups. It is immutable; Reload
+// compiledConfig is a configuration prepared for lookups. It is immutable; Reload
 // replaces it.
-type compiled struct {
+type compiledConfig struct {
 	patterns [][]string // matchImages by provider
 	index    *index.Index
 	runners  []*runner
@@ -23,14 +23,14 @@ type compiled struct {
 	hostIndex func() *index.Index // of the hosts of those patterns that have a path
 }
 
-// compile compiles c. It takes over the runners of previous, with their cached
+// compileConfig compiles c. It takes over the runners of previous, with their cached
 // responses, whose entry and executable are unchanged.
-func compile(e *env, c *config.Config, previous *compiled) *compiled {
-	next := &compiled{}
+func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *compiledConfig {
+	next := &compiledConfig{}
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		at := position{c, i}
-		r := previous.reusable(p)
+		r := previous.reusableRunner(p)
 		if r == nil {
 			r = newRunner(e, at)
 		}
@@ -39,13 +39,13 @@ func compile(e *env, c *config.Config, previous *compiled) *compiled {
 		next.runners = append(next.runners, r)
 	}
 	next.index = index.New(next.patterns)
-	next.hostIndex = sync.OnceValue(func() *index.Index { return index.New(hostsOf(next.patterns)) })
+	next.hostIndex = sync.OnceValue(func() *index.Index { return index.New(patternHosts(next.patterns)) })
 	return next
 }
 
-// reusable returns the runner for p if the entry and its executable are
+// reusableRunner returns the runner for p if the entry and its executable are
 // unchanged, else nil.
-func (c *compiled) reusable(p *config.Provider) *runner {
+func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 	if c != nil {
 		for _, r := range c.runners {
 			if r.name == p.Name && r.unchanged(p) {
@@ -56,8 +56,8 @@ func (c *compiled) reusable(p *config.Provider) *runner {
 	return nil
 }
 
-// retire retires the runners that next does not use.
-func (c *compiled) retire(next *compiled) {
+// retireUnused retires the runners that next does not use.
+func (c *compiledConfig) retireUnused(next *compiledConfig) {
 	for _, r := range c.runners {
 		if !slices.Contains(next.runners, r) {
 			r.retire()
@@ -65,9 +65,9 @@ func (c *compiled) retire(next *compiled) {
 	}
 }
 
-// hostsOf replaces patterns with a path by their hosts, and other patterns by
+// patternHosts replaces patterns with a path by their hosts, and other patterns by
 // text that matches nothing.
-func hostsOf(patterns [][]string) [][]string {
+func patternHosts(patterns [][]string) [][]string {
 	hosts := make([][]string, len(patterns))
 	for i, list := range patterns {
 		for _, s := range list {
@@ -86,9 +86,9 @@ func hasPath(pattern string) bool {
 	return err == nil && at.Path != ""
 }
 
-// matching appends the providers that match key. For a registry lookup it adds
+// appendMatches appends the providers that match key. For a registry lookup it adds
 // those that match only images of the registry.
-func (c *compiled) matching(key lookupKey, hits []index.Hit) []index.Hit {
+func (c *compiledConfig) appendMatches(key lookupKey, hits []index.Hit) []index.Hit {
 	hits = c.index.Match(key.location, hits)
 	if !key.isRegistry() {
 		return hits

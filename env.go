@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// env is shared by the runners of a keyring: its options, its lifetime and its
+// keyringEnv is shared by the runners of a keyring: its options, its lifetime and its
 // event reporting.
-type env struct {
+type keyringEnv struct {
 	opts        Options
 	sourceNames []string
 
@@ -21,23 +21,23 @@ type env struct {
 	wg     sync.WaitGroup
 }
 
-func newEnv(opts Options) *env {
+func newKeyringEnv(opts Options) *keyringEnv {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &env{opts: opts.withDefaults(), ctx: ctx, cancel: cancel}
+	e := &keyringEnv{opts: opts.withDefaults(), ctx: ctx, cancel: cancel}
 	for _, s := range opts.Sources {
 		e.sourceNames = append(e.sourceNames, s.Name())
 	}
 	return e
 }
 
-func (e *env) closed() bool { return e.ctx.Err() != nil }
+func (e *keyringEnv) isClosed() bool { return e.ctx.Err() != nil }
 
-// start runs f in a goroutine that close waits for. It returns false if the
+// startGoroutine runs f in a goroutine that close waits for. It returns false if the
 // keyring is closed.
-func (e *env) start(f func()) bool {
+func (e *keyringEnv) startGoroutine(f func()) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if e.closed() {
+	if e.isClosed() {
 		return false
 	}
 	e.wg.Go(f)
@@ -45,7 +45,7 @@ func (e *env) start(f func()) bool {
 }
 
 // close cancels the work in progress and waits for it.
-func (e *env) close() {
+func (e *keyringEnv) close() {
 	e.mu.Lock()
 	e.cancel()
 	e.mu.Unlock()
@@ -54,7 +54,7 @@ func (e *env) close() {
 
 // emit passes an event to the observer and the logger. A cached lookup emits
 // one, so it must not allocate unless debug logging is on.
-func (e *env) emit(ctx context.Context, ev Event) {
+func (e *keyringEnv) emit(ctx context.Context, ev Event) {
 	if e.opts.Observer != nil {
 		e.opts.Observer(ev)
 	}
@@ -65,7 +65,7 @@ func (e *env) emit(ctx context.Context, ev Event) {
 }
 
 // emitAttempts emits the outcome of each attempt.
-func (e *env) emitAttempts(ctx context.Context, attempts []Attempt, image string) {
+func (e *keyringEnv) emitAttempts(ctx context.Context, attempts []Attempt, image string) {
 	for i := range attempts {
 		a := &attempts[i]
 		if kind := eventKind(a); kind != "" {

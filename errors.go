@@ -32,12 +32,12 @@ type stageError struct {
 func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-func failAt(stage plugin.Stage, format string, args ...any) error {
+func newStageError(stage plugin.Stage, format string, args ...any) error {
 	return &stageError{stage, fmt.Errorf(format, args...)}
 }
 
-// stageOf returns the stage at which err occurred; "" for nil.
-func stageOf(err error) plugin.Stage {
+// errorStage returns the stage at which err occurred; "" for nil.
+func errorStage(err error) plugin.Stage {
 	var exec *plugin.ExecError
 	var staged *stageError
 	switch {

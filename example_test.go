@@ -40,19 +40,19 @@ func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry,
 		Auth: map[string]plugin.AuthConfig{
-			"registry.example/team": {Username: "ci", Password: plugin.NewSecret(canary.Password)},
-			"registry.example":      {Username: "guest", Password: plugin.NewSecret(canary.Password)},
+			"registry.example/team": {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)},
+			"registry.example":      {Username: "guest", Password: plugin.NewSecret(canary.PasswordSecret)},
 		},
 	}, nil
 }
 
 func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-	if req.ServiceAccountToken.Reveal() != canary.Token {
+	if req.ServiceAccountToken.Reveal() != canary.TokenSecret {
 		return nil, errors.New("not the token of the service account")
 	}
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheImage,
-		Auth:         map[string]plugin.AuthConfig{"tenants.example": {Username: "shop", Password: plugin.NewSecret(canary.Password)}},
+		Auth:         map[string]plugin.AuthConfig{"tenants.example": {Username: "shop", Password: plugin.NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 
@@ -181,7 +181,7 @@ func ExampleKeyring_Invalidate() {
 func ExamplePullSecret() {
 	keyring := exampleKeyring(regcred.Options{}, askTeam)
 	defer keyring.Close()
-	dockerConfig := []byte(`{"auths": {"registry.example": {"username": "shop", "password": "` + canary.Password + `"}}}`)
+	dockerConfig := []byte(`{"auths": {"registry.example": {"username": "shop", "password": "` + canary.PasswordSecret + `"}}}`)
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{
 		Image: "registry.example/team/app:v1",
@@ -213,7 +213,7 @@ func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*r
 
 func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
-	return plugin.NewSecret(canary.Token), nil
+	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
 func ExampleServiceAccountClient() {

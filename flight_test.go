@@ -188,7 +188,7 @@ func TestResponseWhileWaiting(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { r.fetch(t.Context(), lookupKeyOf(t, "slow.example/x"), noIdentity) })
 		synctest.Wait()
-		var got outcome
+		var got providerOutcome
 		wg.Go(func() { got = r.fetch(t.Context(), q, noIdentity) })
 		synctest.Wait()
 		a := newResponse(map[string]plugin.AuthConfig{"live.example": {}}, r.origin)

@@ -37,10 +37,10 @@ type identity struct {
 // needsToken reports whether a token must be requested before the plugin runs.
 func (id *identity) needsToken() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
 
-// identify returns the identity for which r's provider is called. If skipped is
+// identityFor returns the identity for which r's provider is called. If skipped is
 // not empty, the provider must not be called, for that reason. id.report is set
 // in every case.
-func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipped string, err error) {
+func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, skipped string, err error) {
 	if r.tokens == nil {
 		return identity{origin: r.origin}, "", nil
 	}
@@ -65,22 +65,22 @@ func (r *runner) identify(ctx context.Context, req *Request) (id identity, skipp
 		// kubelet: skips the provider silently, although its documentation calls it an error.
 		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.report.Missing), nil
 	}
-	return id, "", r.forPod(ctx, &id, pod)
+	return id, "", r.setPodIdentity(ctx, &id, pod)
 }
 
 func (r *runner) getServiceAccount(ctx context.Context, pod *Pod) (*ServiceAccount, error) {
 	if r.env.opts.ServiceAccounts == nil {
-		return nil, failAt(StageServiceAccount, "service account %s/%s: access to service accounts is not configured", pod.Namespace, pod.ServiceAccount)
+		return nil, newStageError(StageServiceAccount, "service account %s/%s: access to service accounts is not configured", pod.Namespace, pod.ServiceAccount)
 	}
 	namespace, name := pod.Namespace, pod.ServiceAccount // copies, because the goroutine may outlive the lookup
-	account, err := await.Result(ctx, "read", func() (*ServiceAccount, error) {
+	account, err := await.Call(ctx, "read", func() (*ServiceAccount, error) {
 		return r.env.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
 	if err == nil && account == nil {
 		err = errors.New("the service account lookup returned neither an account nor an error")
 	}
 	if err != nil {
-		return nil, failAt(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
+		return nil, newStageError(StageServiceAccount, "service account %s/%s: %w", pod.Namespace, pod.ServiceAccount, err)
 	}
 	return account, nil
 }
@@ -109,10 +109,10 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 	return selected
 }
 
-// forPod completes id for a pod's service account. With cacheType
+// setPodIdentity completes id for a pod's service account. With cacheType
 // ServiceAccount the cache key does not depend on the token, so it is requested
 // only before an exec. kubelet: always requests it first.
-func (r *runner) forPod(ctx context.Context, id *identity, pod *Pod) (err error) {
+func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.report.ServiceAccount
 	id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
 	id.pod = TokenRequest{
@@ -128,7 +128,7 @@ func (r *runner) forPod(ctx context.Context, id *identity, pod *Pod) (err error)
 	if id.token, err = r.requestToken(ctx, id.pod); err != nil {
 		return err
 	}
-	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(id.token))
+	id.key, err = identityKey(&ref, id.annotations, "token", hashToken(id.token))
 	return err
 }
 
@@ -147,7 +147,7 @@ func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err e
 	if err := r.checkAudience(req.Token); err != nil {
 		return id, "", err
 	}
-	id.key, err = identityKey(&ref, id.annotations, "token", tokenHash(req.Token))
+	id.key, err = identityKey(&ref, id.annotations, "token", hashToken(req.Token))
 	return id, "", err
 }
 
@@ -167,22 +167,22 @@ func (r *runner) checkAudience(token plugin.Secret) error {
 	default:
 		is = fmt.Sprintf("has the audiences %.100q", claims.Audience[:min(len(claims.Audience), 5)])
 	}
-	return failAt(StageToken, "the request's token %s; the provider's serviceAccountTokenAudience is %q: use a token for that audience", is, want)
+	return newStageError(StageToken, "the request's token %s; the provider's serviceAccountTokenAudience is %q: use a token for that audience", is, want)
 }
 
 func (r *runner) requestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
-	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return r.env.opts.ServiceAccounts.RequestToken(ctx, req) })
+	token, err := await.Call(ctx, "request", func() (plugin.Secret, error) { return r.env.opts.ServiceAccounts.RequestToken(ctx, req) })
 	r.env.emit(ctx, Event{Kind: EventToken, Provider: r.name, Err: err})
 	if err == nil && token.IsZero() {
 		err = errors.New("the API server returned an empty token")
 	}
 	if err != nil {
-		return plugin.Secret{}, failAt(StageToken, "token for service account %s/%s, audience %q: %w", req.Namespace, req.ServiceAccount, req.Audience, err)
+		return plugin.Secret{}, newStageError(StageToken, "token for service account %s/%s, audience %q: %w", req.Namespace, req.ServiceAccount, req.Audience, err)
 	}
 	return token, nil
 }
 
-func tokenHash(token plugin.Secret) string {
+func hashToken(token plugin.Secret) string {
 	sum := sha256.Sum256([]byte(token.Reveal()))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
@@ -213,7 +213,7 @@ func identityKey(ref *ObjectRef, annotations map[string]string, further ...strin
 		add(s)
 	}
 	if len(b) > math.MaxUint16 {
-		return "", failAt(StageServiceAccount, "with the selected annotations and the service account's name, the cache key is %d bytes long, but the kubelet's limit is %d", len(b), math.MaxUint16)
+		return "", newStageError(StageServiceAccount, "with the selected annotations and the service account's name, the cache key is %d bytes long, but the kubelet's limit is %d", len(b), math.MaxUint16)
 	}
 	return string(b), nil
 }

@@ -18,7 +18,7 @@ import (
 // [*plugin.ExecError]; one that p returns keeps its stage, exit code and standard
 // error.
 func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plugin.Request) (*plugin.Response, error) {
-	resp, err := await.Result(ctx, "get credentials", func() (*plugin.Response, error) { return p.GetCredentials(ctx, req) })
+	resp, err := await.Call(ctx, "get credentials", func() (*plugin.Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil && resp == nil {
 		err = errors.New("the provider returned neither a response nor an error")
 	}
@@ -61,9 +61,9 @@ func contextError(err error) error {
 
 // redactedError is a redacted text that keeps the original context error.
 type redactedError struct {
-	text string
-	is   error
+	text       string
+	contextErr error
 }
 
 func (e redactedError) Error() string { return e.text }
-func (e redactedError) Unwrap() error { return e.is }
+func (e redactedError) Unwrap() error { return e.contextErr }

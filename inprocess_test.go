@@ -17,9 +17,9 @@ import (
 // TestInProcess checks that a provider of this process fails like an executable,
 // with redacted errors.
 func TestInProcess(t *testing.T) {
-	answer := &plugin.Response{Auth: map[string]plugin.AuthConfig{"a": {Username: "u", Password: plugin.NewSecret(canary.Password)}}}
-	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.Token)}
-	spoken := "with " + canary.Password + " and " + canary.Token
+	answer := &plugin.Response{Auth: map[string]plugin.AuthConfig{"a": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}}
+	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}
+	spoken := "with " + canary.PasswordSecret + " and " + canary.TokenSecret
 	for _, tt := range []struct {
 		name  string
 		resp  *plugin.Response
@@ -54,8 +54,8 @@ func TestInProcess(t *testing.T) {
 			if tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("%v is not %v", err, tt.is)
 			}
-			for _, secret := range []string{canary.Token, canary.Password} {
-				if (secret == canary.Token || tt.resp != nil) && strings.Contains(err.Error(), secret) {
+			for _, secret := range []string{canary.TokenSecret, canary.PasswordSecret} {
+				if (secret == canary.TokenSecret || tt.resp != nil) && strings.Contains(err.Error(), secret) {
 					t.Error("a secret stands in the error")
 				}
 			}
@@ -84,8 +84,8 @@ func TestInProcessReturns(t *testing.T) {
 // TestInProcessKeepsExecError checks that the error of a plugin that the provider
 // ran keeps its stage and standard error.
 func TestInProcessKeepsExecError(t *testing.T) {
-	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.Token)}
-	own := &plugin.ExecError{Name: "inner", Stage: plugin.StageTimeout, ExitCode: 7, Stderr: "said " + canary.Token, Err: joinedError("of "+canary.Token, context.DeadlineExceeded)}
+	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}
+	own := &plugin.ExecError{Name: "inner", Stage: plugin.StageTimeout, ExitCode: 7, Stderr: "said " + canary.TokenSecret, Err: joinedError("of "+canary.TokenSecret, context.DeadlineExceeded)}
 	for name, err := range map[string]error{"plain": own, "wrapped": fmt.Errorf("mine: %w", own)} {
 		t.Run(name, func(t *testing.T) {
 			_, err := callInProcess(t.Context(), "outer", plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, err }), req)
@@ -99,7 +99,7 @@ func TestInProcessKeepsExecError(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v is not the end of a deadline any more", err)
 			}
-			canary.Check(t, "error", failed.Error()+failed.Stderr)
+			canary.AssertAbsent(t, "error", failed.Error()+failed.Stderr)
 		})
 	}
 }

@@ -16,8 +16,8 @@ import (
 // Keyring looks up credentials. It is safe for concurrent use. Keyrings share
 // no state with each other.
 type Keyring struct {
-	env      *env
-	compiled atomic.Pointer[compiled]
+	env      *keyringEnv
+	compiled atomic.Pointer[compiledConfig]
 
 	reload sync.Mutex // serialises Reload
 }
@@ -32,8 +32,8 @@ func New(c *config.Config, opts Options) (*Keyring, error) {
 	if err := opts.check(c); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	k := &Keyring{env: newEnv(opts)}
-	k.compiled.Store(compile(k.env, c, nil))
+	k := &Keyring{env: newKeyringEnv(opts)}
+	k.compiled.Store(compileConfig(k.env, c, nil))
 	return k, nil
 }
 
@@ -46,16 +46,16 @@ func New(c *config.Config, opts Options) (*Keyring, error) {
 func (k *Keyring) Reload(c *config.Config) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()
-	if k.env.closed() {
+	if k.env.isClosed() {
 		return ErrClosed
 	}
 	if err := k.env.opts.checkConfig(c); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
 	previous := k.compiled.Load()
-	next := compile(k.env, c, previous)
+	next := compileConfig(k.env, c, previous)
 	k.compiled.Store(next)
-	previous.retire(next)
+	previous.retireUnused(next)
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (k *Keyring) Reload(c *config.Config) error {
 // the Result with its Attempts. Other errors are [ErrClosed], or mean that the
 // request is invalid.
 func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
-	if k.env.closed() {
+	if k.env.isClosed() {
 		return nil, ErrClosed
 	}
 	key, err := newLookupKey(req)

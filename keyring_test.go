@@ -37,7 +37,7 @@ func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Respon
 func users(auth ...string) map[string]plugin.AuthConfig {
 	m := map[string]plugin.AuthConfig{}
 	for i := 0; i < len(auth); i += 2 {
-		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: plugin.NewSecret(canary.Password)}
+		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: plugin.NewSecret(canary.PasswordSecret)}
 	}
 	return m
 }
@@ -127,15 +127,15 @@ func TestLookupThreeKeyrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(home, ".docker", "config.json")
-	if err := os.WriteFile(file, []byte(`{"auths":{"r.io/x":{"username":"node","password":"`+canary.Password+`"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"auths":{"r.io/x":{"username":"node","password":"`+canary.PasswordSecret+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	opts := Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
 	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
 	secrets := []PullSecret{
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.Password+`"}}}`),
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.PasswordSecret+`"}}}`),
 		secret("Opaque", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s2"}}}`),
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.Password+`"}}}`),
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`),
 		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
 	}
 	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets})
@@ -164,7 +164,7 @@ func TestLookupThreeKeyrings(t *testing.T) {
 	if diff := cmp.Diff(want, stages); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
-	canary.Check(t, "result", fmt.Sprintf("%v %+v %#v", res, res, res))
+	canary.AssertAbsent(t, "result", fmt.Sprintf("%v %+v %#v", res, res, res))
 }
 
 func TestNodeDockerConfig(t *testing.T) {
@@ -175,7 +175,7 @@ func TestNodeDockerConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(root, "config.json", `{"auths":`+canary.Password) // invalid: skipped
+		write(root, "config.json", `{"auths":`+canary.PasswordSecret) // invalid: skipped
 		write(work, ".dockercfg", `{"r.io":{"username":"legacy"}}`)
 		s := NodeDockerConfig(NodePaths{RootDir: root, WorkDir: work, Home: home})
 		sets, err := s.Auths(t.Context(), "r.io/x")
@@ -200,7 +200,7 @@ func TestNodeDockerConfig(t *testing.T) {
 // A canceled lookup has no effect on later ones.
 func TestNodeDockerConfigCanceled(t *testing.T) {
 	root := t.TempDir()
-	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `"}}}`
+	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
 	if err := os.WriteFile(filepath.Join(root, "config.json"), []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -615,8 +615,8 @@ func TestNothingPrintsASecret(t *testing.T) {
 		defer mu.Unlock()
 		fmt.Fprintf(&logged, "%v %+v %#v", e, e, e)
 	}}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
-	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.Token), PullSecrets: []PullSecret{
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.Password+`"}}}`)}}
+	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
+		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`)}}
 	for range 2 {
 		res, err := k.Lookup(t.Context(), req)
 		if err != nil {
@@ -631,7 +631,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	if !strings.Contains(logged.String(), "[redacted]") {
 		t.Error("nothing was printed")
 	}
-	canary.Check(t, "what was printed and logged", logged.String())
+	canary.AssertAbsent(t, "what was printed and logged", logged.String())
 }
 
 // cachedOptions are the options that every cached lookup has to consult.

@@ -18,8 +18,8 @@ import (
 
 // lookup is a lookup in progress. responses[i] belongs to res.Attempts[i].
 type lookup struct {
-	env       *env
-	compiled  *compiled
+	env       *keyringEnv
+	compiled  *compiledConfig
 	key       lookupKey
 	res       *Result
 	responses []*response
@@ -73,7 +73,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	defer cancel()
 	start := time.Now()
 	repository := l.key.name
-	sets, err := await.Result(ctx, "read", func() ([]AuthSet, error) { return s.Auths(ctx, repository) })
+	sets, err := await.Call(ctx, "read", func() ([]AuthSet, error) { return s.Auths(ctx, repository) })
 	took := time.Since(start)
 	for _, set := range sets {
 		resp := newResponse(set.Auths, &origin{source: set.Origin})
@@ -82,7 +82,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	if err != nil || len(sets) == 0 {
 		a := Attempt{Kind: FromNode, Provider: name, Index: -1, Duration: took}
 		if err != nil {
-			a.fail(failAt(StageSource, "%s: %w", name, err))
+			a.fail(newStageError(StageSource, "%s: %w", name, err))
 		}
 		l.add(a, nil)
 	}
@@ -92,14 +92,14 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	var buf [16]index.Hit
 	from, now, pending := len(l.responses), time.Now(), 0
-	for _, h := range l.compiled.matching(l.key, buf[:0]) {
+	for _, h := range l.compiled.appendMatches(l.key, buf[:0]) {
 		r, pattern := l.compiled.runners[h.List], l.compiled.patterns[h.List][h.Pattern]
 		a := Attempt{Kind: FromProvider, Provider: r.name, Index: h.List, Pattern: pattern}
 		var resp *response
 		if l.key.isRegistry() && hasPath(pattern) {
 			a.Skipped = SkippedPath
 		} else if resp = r.cachedResponse(ctx, l.key, now); resp != nil {
-			a.record(outcome{response: resp, cache: CacheHit}, now)
+			a.record(providerOutcome{response: resp, cache: CacheHit}, now)
 		} else {
 			pending++
 		}
@@ -134,7 +134,7 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	a := &l.res.Attempts[i]
 	r := l.compiled.runners[a.Index]
 	idCtx, cancel := context.WithTimeout(ctx, l.env.opts.Timeout)
-	id, skipped, err := r.identify(idCtx, req)
+	id, skipped, err := r.identityFor(idCtx, req)
 	cancel()
 	a.Identity = id.report
 	switch {
@@ -153,7 +153,7 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 }
 
 // record sets the fields of a that come from an outcome.
-func (a *Attempt) record(o outcome, now time.Time) {
+func (a *Attempt) record(o providerOutcome, now time.Time) {
 	a.Cache, a.Duration = o.cache, o.duration
 	if o.err != nil {
 		a.Cache = CacheNone
@@ -179,7 +179,7 @@ func (l *lookup) err(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("credentials for %s: %w", l.key.name, err)
 	}
-	if l.env.closed() {
+	if l.env.isClosed() {
 		return ErrClosed
 	}
 	failed := slices.DeleteFunc(slices.Clone(l.res.Attempts), func(a Attempt) bool { return a.Err == nil })

@@ -42,7 +42,7 @@ func playPlugin(mode string) int {
 			fmt.Fprintf(os.Stderr, "standard input is not %s; %v\n", request, err)
 			return 1
 		}
-		fmt.Printf(`{"kind": "RegistryCredentialPluginResponse", "apiVersion": "v1alpha1", "username": %q, "password": %q`, user, canary.Password)
+		fmt.Printf(`{"kind": "RegistryCredentialPluginResponse", "apiVersion": "v1alpha1", "username": %q, "password": %q`, user, canary.PasswordSecret)
 		if at := os.Getenv("EXPIRES"); at != "" {
 			fmt.Printf(`, "expirationTimestamp": %q`, at)
 		}
@@ -63,7 +63,7 @@ func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-			Auth: map[string]plugin.AuthConfig{host: {Username: user, Password: plugin.NewSecret(canary.Password)}}}, nil
+			Auth: map[string]plugin.AuthConfig{host: {Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}}}, nil
 	})
 }
 

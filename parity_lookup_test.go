@@ -193,7 +193,7 @@ func TestParityCacheKey(t *testing.T) {
 		k := open(t, tokenConfig(v.CacheType, v.A.expand(), v.B.expand()), regcred.Options{
 			BinDir: t.TempDir(), ServiceAccounts: accounts,
 			InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
-				return answer(map[string]auth{"registry.io": {"u", canary.Password}}), nil
+				return answer(map[string]auth{"registry.io": {"u", canary.PasswordSecret}}), nil
 			})},
 		})
 		ask := func(id identityVector) regcred.Attempt {
@@ -275,7 +275,7 @@ func TestParityServiceAccount(t *testing.T) {
 			if (asked != nil) != v.Ran || len(res.Credentials) != v.Credentials {
 				t.Fatalf("the plugin ran %t, %d credentials; want %t, %d; error %v", asked != nil, len(res.Credentials), v.Ran, v.Credentials, err)
 			}
-			if asked != nil && ((asked.ServiceAccountToken.Reveal() == canary.Token) != v.GotToken || !cmp.Equal(asked.ServiceAccountAnnotations, v.Annotations, cmpopts.EquateEmpty())) {
+			if asked != nil && ((asked.ServiceAccountToken.Reveal() == canary.TokenSecret) != v.GotToken || !cmp.Equal(asked.ServiceAccountAnnotations, v.Annotations, cmpopts.EquateEmpty())) {
 				t.Errorf("the plugin got a token %t and annotations %q, want %t and %q", !asked.ServiceAccountToken.IsZero(), asked.ServiceAccountAnnotations, v.GotToken, v.Annotations)
 			}
 			from := ""
@@ -309,7 +309,7 @@ func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secr
 	if s.fails == "token" {
 		return plugin.Secret{}, errors.New("refused")
 	}
-	return plugin.NewSecret(canary.Token), nil
+	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
 // TestParityCache replays series of lookups: when the plugin runs, and what

@@ -160,7 +160,7 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch: location.ParsesBefore136, which ValidateFor uses, accepts
+// TestParitySkewMatch: location.IsValidBefore136, which ValidateFor uses, accepts
 // exactly the patterns that older kubelets parse.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
@@ -192,7 +192,7 @@ func TestParitySkewMatch(t *testing.T) {
 			}
 			got := err == nil
 			if k.minor() <= "1.35" {
-				got = location.ParsesBefore136(string(v.Pattern))
+				got = location.IsValidBefore136(string(v.Pattern))
 			}
 			if got != want {
 				t.Errorf("pattern %q for kubelet %s: parses: %t, want %t", v.Pattern, k.Kubelet, got, want)

@@ -39,7 +39,7 @@ func TestResultJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	canary.Check(t, "JSON", string(got))
+	canary.AssertAbsent(t, "JSON", string(got))
 	want := `{
  "credentials": [
   {
@@ -94,8 +94,8 @@ providers:
   matchImages: ["*.example"]
   defaultCacheDuration: 1h
   apiVersion: credentialprovider.kubelet.k8s.io/v1
-  args: ["--token=`+canary.Arg+`"]
-  env: [{name: A, value: `+canary.Env+`}]
+  args: ["--token=`+canary.ArgSecret+`"]
+  env: [{name: A, value: `+canary.EnvSecret+`}]
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.Env}, InProcess: map[string]plugin.Provider{
+	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.EnvSecret}, InProcess: map[string]plugin.Provider{
 		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
 	}}
 	k, err := New(c, opts)
@@ -111,8 +111,8 @@ providers:
 		t.Fatal(err)
 	}
 	defer k.Close()
-	req := Request{Image: "r.example/x", Token: plugin.NewSecret(canary.Token), PullSecrets: []PullSecret{
-		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.Password+`"}}`),
+	req := Request{Image: "r.example/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
+		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.PasswordSecret+`"}}`),
 	}}
 	res, err := k.Lookup(t.Context(), req)
 	if err != nil {
@@ -135,7 +135,7 @@ providers:
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%q"} {
 			out += fmt.Sprintf(verb, v) + fmt.Sprintf(verb, struct{ V any }{v})
 		}
-		canary.Check(t, name, out)
+		canary.AssertAbsent(t, name, out)
 		if strings.Contains(out, decimal) {
 			t.Errorf("%s holds a planted secret in decimal", name)
 		}

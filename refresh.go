@@ -24,8 +24,8 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	id := &identity{origin: r.origin}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if keys := r.flightKeys(key, id); r.find(keys) == nil && !r.retired {
-		r.start(ctx, keys, key, id).refresh = true
+	if keys := r.flightKeys(key, id); r.findFlight(keys) == nil && !r.retired {
+		r.startFlight(ctx, keys, key, id).refresh = true
 	}
 }
 

@@ -118,7 +118,7 @@ func TestRemovedProviderServesItsLookups(t *testing.T) {
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
 		noIdentity := &identity{origin: r.origin}
 		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, noIdentity)
-		var got outcome
+		var got providerOutcome
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

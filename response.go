@@ -25,7 +25,7 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	if len(auth) == 0 {
 		return nil
 	}
-	keys := location.Keys(slices.Collect(maps.Keys(auth)))
+	keys := location.ParseKeys(slices.Collect(maps.Keys(auth)))
 	entries := make([]authEntry, len(keys))
 	for i, k := range keys {
 		entries[i] = authEntry{k.Pattern, auth[k.Raw].Username, auth[k.Raw].Password}

@@ -141,7 +141,7 @@ const (
 const SkippedPath = "the request specifies only a registry, but the provider's pattern has a path: specify an image instead"
 
 func (a *Attempt) fail(err error) {
-	a.Stage, a.Err = stageOf(err), err
+	a.Stage, a.Err = errorStage(err), err
 }
 
 // LookupError means that no credential was found and at least one source or

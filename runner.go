@@ -23,7 +23,7 @@ import (
 
 // runner runs one provider: it has its plugin, its cache and the execs in flight.
 type runner struct {
-	env        *env
+	env        *keyringEnv
 	name       string
 	entry      config.Provider         // a deep copy
 	tokens     *config.TokenAttributes // entry's; nil outside service-account mode
@@ -50,7 +50,7 @@ type position struct {
 	index  int
 }
 
-func newRunner(e *env, at position) *runner {
+func newRunner(e *keyringEnv, at position) *runner {
 	p := &at.config.Providers[at.index]
 	file, _ := statExecutable(e.ctx, e, p.Name, statTimeout) // a lookup reports the error
 	r := &runner{
@@ -100,7 +100,7 @@ func cloneProvider(p *config.Provider) config.Provider {
 }
 
 // pluginFor returns the in-process provider or the executable for p.
-func pluginFor(e *env, p *config.Provider, place func(string, int) string) plugin.Provider {
+func pluginFor(e *keyringEnv, p *config.Provider, place func(string, int) string) plugin.Provider {
 	if in := e.opts.InProcess[p.Name]; in != nil {
 		return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			ctx, cancel := context.WithTimeout(ctx, e.opts.Timeout)
@@ -156,7 +156,7 @@ const statTimeout = time.Second
 
 // statExecutable returns the attributes of a provider's executable. An error
 // means that the file system did not respond within the timeout.
-func statExecutable(ctx context.Context, e *env, name string, timeout time.Duration) (executable.Attributes, error) {
+func statExecutable(ctx context.Context, e *keyringEnv, name string, timeout time.Duration) (executable.Attributes, error) {
 	if e.opts.InProcess[name] != nil {
 		return executable.Attributes{}, nil
 	}
@@ -166,7 +166,7 @@ func statExecutable(ctx context.Context, e *env, name string, timeout time.Durat
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return await.Result(ctx, fmt.Sprintf("check %s: a mount might be hanging", path), func() (executable.Attributes, error) {
+	return await.Call(ctx, fmt.Sprintf("check %s: a mount might be hanging", path), func() (executable.Attributes, error) {
 		return executable.Stat(path), nil
 	})
 }
@@ -178,8 +178,8 @@ func (r *runner) checkExecutable(ctx context.Context) error {
 	now, err := statExecutable(ctx, r.env, r.name, r.env.opts.Timeout)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return failAt(plugin.StageStart, "%w", err)
-	case err != nil || r.executable.Same(now):
+		return newStageError(plugin.StageStart, "%w", err)
+	case err != nil || r.executable.IsSame(now):
 		return nil // if ctx has ended, the run returns that error
 	}
 	r.mu.Lock()
@@ -197,7 +197,7 @@ func (r *runner) unchanged(p *config.Provider) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.replaced && r.entry.Equal(p) && r.executable.Same(now)
+	return !r.replaced && r.entry.Equal(p) && r.executable.IsSame(now)
 }
 
 // run runs the plugin. It also returns standard error if the run succeeds.
@@ -211,7 +211,7 @@ func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Res
 	} else {
 		resp, err = r.provider.GetCredentials(ctx, req)
 	}
-	r.env.emit(ctx, Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: stageOf(err), Err: err})
+	r.env.emit(ctx, Event{Kind: EventExec, Provider: r.name, Image: req.Image, Duration: time.Since(start), Stage: errorStage(err), Err: err})
 	return resp, stderr, err
 }
 
@@ -220,12 +220,12 @@ func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error
 	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password.Equal(token) {
-				return failAt(StageEchoedToken, "the plugin returned the service account token as the password, which is allowed only if the configuration sets cacheType: Token")
+				return newStageError(StageEchoedToken, "the plugin returned the service account token as the password, which is allowed only if the configuration sets cacheType: Token")
 			}
 		}
 	}
 	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
-		return failAt(plugin.StageCacheKeyType, "cacheKeyType is %q; it must be Image, Registry or Global", excerpt.Value(string(resp.CacheKeyType)))
+		return newStageError(plugin.StageCacheKeyType, "cacheKeyType is %q; it must be Image, Registry or Global", excerpt.TruncateValue(string(resp.CacheKeyType)))
 	}
 	return nil
 }

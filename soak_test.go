@@ -325,5 +325,5 @@ func TestSoak(t *testing.T) {
 			t.Errorf("none was %s", want)
 		}
 	}
-	canary.Check(t, "what the soak did", fmt.Sprint(s.did))
+	canary.AssertAbsent(t, "what the soak did", fmt.Sprint(s.did))
 }

@@ -77,7 +77,7 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	auths, err := dockerconfig.Parse(data, format)
 	if err != nil {
 		// kubelet: fails the whole pull.
-		a.fail(failAt(StageSource, "pull secret %s: %w", s.fullName(), err))
+		a.fail(newStageError(StageSource, "pull secret %s: %w", s.fullName(), err))
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}

@@ -65,7 +65,7 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 	to.pod = podOf(req.ServiceAccountToken)
 	for range s.pick(3) {
 		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
-		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.Password)}
+		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.PasswordSecret)}
 	}
 	return resp, nil
 }

@@ -163,7 +163,7 @@ func testDocumentsExample(t *testing.T, bin string) {
 			t.Errorf("%s: %v\n%s", name, err, &stderr)
 			continue
 		}
-		canary.Check(t, name, stdout.String()+stderr.String())
+		canary.AssertAbsent(t, name, stdout.String()+stderr.String())
 		var got struct {
 			Auths map[string]struct{ Auth []byte }
 		}

@@ -59,7 +59,7 @@ func invocations(t *testing.T) map[string]struct {
 		"acr-credential-provider":          {[]string{write("azure.json", `{"useManagedIdentityExtension":true}`)}, "team.azurecr.io/app"},
 		"token-credential-provider":        {[]string{"--registry=registry.example", "--username=jwt", "--audience=registry.example"}, ""},
 		"dockerconfig-credential-provider": {[]string{"--config=" + write("config.json", `{}`)}, ""},
-		"static-credential-provider":       {[]string{"--host=registry.example", "--username=u", "--password-file=" + write("password", canary.Password)}, ""},
+		"static-credential-provider":       {[]string{"--host=registry.example", "--username=u", "--password-file=" + write("password", canary.PasswordSecret)}, ""},
 	}
 }
 
@@ -84,7 +84,7 @@ func testBadRequests(t *testing.T, bin string) {
 	const image = `,"image":"registry.example/app"`
 	for name, stdin := range map[string]string{
 		"nothing":         "",
-		"garbage":         canary.Token,
+		"garbage":         canary.TokenSecret,
 		"null":            "null",
 		"half":            request(plugin.V1, protocol.KindRequest, image)[:40],
 		"two":             request(plugin.V1, protocol.KindRequest, image) + "{}",
@@ -175,7 +175,7 @@ func checkFails(t *testing.T, cmd *exec.Cmd, stdin string) string {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	cmd.Run()
-	canary.Check(t, "standard error", stderr.String())
+	canary.AssertAbsent(t, "standard error", stderr.String())
 	name := strings.TrimSuffix(filepath.Base(cmd.Path), ".exe")
 	if code := cmd.ProcessState.ExitCode(); code != 1 && code != 2 || stdout.Len() > 0 {
 		t.Errorf("exit code %d, %d bytes on standard output", code, stdout.Len())

@@ -108,8 +108,8 @@ func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testreg
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	canary.Check(t, "standard output", stdout.String())
-	canary.Check(t, "standard error", stderr.String())
+	canary.AssertAbsent(t, "standard output", stdout.String())
+	canary.AssertAbsent(t, "standard error", stderr.String())
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, &stdout, &stderr)
 	}

@@ -73,7 +73,7 @@ var conversations = []struct {
 		[]string{"azure-imds-token", "azure-acr-challenge", "azure-acr-exchange"}},
 	{"the node's identity on App Service", "acr-credential-provider", "team.azurecr.io/app", onAppService,
 		[]string{"azure-app-service-token", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"the node's secret", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"aadClientId": "node-client", "aadClientSecret": "` + canary.Password + `"`),
+	{"the node's secret", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"aadClientId": "node-client", "aadClientSecret": "` + canary.PasswordSecret + `"`),
 		[]string{"azure-entra-client-secret", "azure-acr-challenge", "azure-acr-exchange"}},
 	{"a pod's identity", "acr-credential-provider", "team.azurecr.io/app", asIdentity,
 		[]string{"azure-entra-client-assertion", "azure-acr-challenge", "azure-acr-exchange-of-pod"}},
@@ -159,7 +159,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(net.Close)
-	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.Token})
+	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.TokenSecret})
 	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
 	n.tap.hide(token, "SERVICE-ACCOUNT-TOKEN")
 	n.req.ServiceAccountToken = plugin.NewSecret(token)
@@ -174,7 +174,7 @@ func (n *node) run(path string) []string {
 		Environ: append(n.environ, "HOME="+n.dir),
 	}
 	x, err := cmd.Run(n.t.Context(), &n.req)
-	canary.Check(n.t, "standard error", x.Stderr)
+	canary.AssertAbsent(n.t, "standard error", x.Stderr)
 	if err != nil {
 		n.t.Fatalf("%v\n%s", err, x.Stderr)
 	}
@@ -185,7 +185,7 @@ func (n *node) run(path string) []string {
 	if len(samples) > 1 && strings.HasPrefix(samples[0], "GET https://team.azurecr.io/v2/") {
 		samples[0], samples[1] = samples[1], samples[0]
 	}
-	if canary.Find(strings.Join(samples, "")) != "" {
+	if canary.FindMarker(strings.Join(samples, "")) != "" {
 		n.t.Fatal("a secret has no placeholder")
 	}
 	return samples
@@ -218,10 +218,10 @@ func onAWS(n *node) {
 	}
 	n.t.Cleanup(cloud.Close)
 	cloud.Set(func(s *testcloud.AWSState) {
-		s.Password = canary.Password
+		s.Password = canary.PasswordSecret
 		n.tap.hide(s.SecretKey, "SECRET-KEY")
 		n.tap.hide(s.SessionToken, "SESSION-TOKEN")
-		n.tap.hide(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.Password)), "BASE64-OF-AWS:PASSWORD")
+		n.tap.hide(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.PasswordSecret)), "BASE64-OF-AWS:PASSWORD")
 		n.tap.hide("metadata-session", "METADATA-TOKEN")
 	})
 	n.net.Handle("*.amazonaws.com", n.tap.of("", cloud))
@@ -241,9 +241,9 @@ func inContainer(n *node) {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token })
-	n.tap.hide(canary.Token, "CONTAINER-TOKEN")
-	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.Token,
+	cloud.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
+	n.tap.hide(canary.TokenSecret, "CONTAINER-TOKEN")
+	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.TokenSecret,
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.local("169.254.170.2", cloud)+"/v2/credentials")
 }
 
@@ -276,13 +276,13 @@ func onGoogle(args ...string) func(*node) {
 		}
 		n.t.Cleanup(cloud.Close)
 		cloud.Set(func(s *testcloud.GoogleState) {
-			s.Token, s.Federated, s.Account = canary.Token+"-node", canary.Token+"-federated", canary.Token+"-account"
-			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.Password + `"}}`
+			s.Token, s.Federated, s.Account = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"
+			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.PasswordSecret + `"}}`
 		})
-		n.tap.hide(canary.Token+"-node", "NODE-TOKEN")
-		n.tap.hide(canary.Token+"-federated", "FEDERATED-TOKEN")
-		n.tap.hide(canary.Token+"-account", "ACCESS-TOKEN")
-		n.tap.hide(canary.Password, "PASSWORD")
+		n.tap.hide(canary.TokenSecret+"-node", "NODE-TOKEN")
+		n.tap.hide(canary.TokenSecret+"-federated", "FEDERATED-TOKEN")
+		n.tap.hide(canary.TokenSecret+"-account", "ACCESS-TOKEN")
+		n.tap.hide(canary.PasswordSecret, "PASSWORD")
 		for _, host := range []string{"sts.googleapis.com", "iamcredentials.googleapis.com"} {
 			n.net.Handle(host, n.tap.of("", cloud))
 		}
@@ -308,15 +308,15 @@ func (n *node) azure(config string) *testcloud.Azure {
 	cloud := testcloud.NewAzure()
 	n.t.Cleanup(cloud.Close)
 	cloud.Set(func(s *testcloud.AzureState) {
-		s.RefreshToken = canary.Token + "-refresh"
+		s.RefreshToken = canary.TokenSecret + "-refresh"
 		s.Metadata = `[{"name":"Own","resourceManager":"https://management.own.example","authentication":{"loginEndpoint":"https://login.own.example/",` +
 			`"audiences":["https://management.own.example"]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
 		n.tap.hide(s.AccessToken, "ACCESS-TOKEN")
 		n.tap.hide(s.RefreshToken, "REFRESH-TOKEN")
 		n.tap.hide(s.Header, "IDENTITY-HEADER")
 	})
-	n.tap.hide(canary.Password, "CLIENT-SECRET")
-	n.tap.hide(canary.Token, "MESSAGE") // a message for users, which the plugin does not print
+	n.tap.hide(canary.PasswordSecret, "CLIENT-SECRET")
+	n.tap.hide(canary.TokenSecret, "MESSAGE") // a message for users, which the plugin does not print
 	for _, host := range []string{"*.azurecr.io", "login.microsoftonline.com", "management.own.example"} {
 		n.net.Handle(host, n.tap.of("", cloud))
 	}

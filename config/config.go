@@ -59,61 +59,61 @@ func Load(path string) (*Config, error) {
 	}
 	c := &Config{path: path, dir: dir}
 	var errs []error
-	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
 	for _, name := range paths {
 		data, err := left.read(name)
 		if err == nil {
-			err = c.add(name, data)
+			err = c.addFile(name, data)
 		}
 		errs = append(errs, err)
 	}
-	return c.orErrors(errs)
+	return c.finishLoad(errs)
 }
 
 // Parse is [Load] for a file that the caller has read. The name is only used in errors.
 // The Config keeps data, which must not be changed.
 func Parse(name string, data []byte) (*Config, error) {
-	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
-	if err := left.take(name, data); err != nil {
+	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
+	if err := left.subtract(name, data); err != nil {
 		return nil, err
 	}
 	c := &Config{path: name}
-	return c.orErrors([]error{c.add(name, data)})
+	return c.finishLoad([]error{c.addFile(name, data)})
 }
 
 // ParseDir is [Load] for the files of a directory that the caller has read. It merges
 // all of them, whatever their suffix, in lexical order of their names.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
-	if err := countError(dir, len(files)); err != nil {
+	if err := fileCountError(dir, len(files)); err != nil {
 		return nil, err
 	}
 	c := &Config{path: dir, dir: true}
 	var errs []error
-	left := limits{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path, data := filepath.Join(dir, name), files[name]
-		err := left.take(path, data)
+		err := left.subtract(path, data)
 		if err == nil {
-			err = c.add(path, data)
+			err = c.addFile(path, data)
 		}
 		errs = append(errs, err)
 	}
-	return c.orErrors(errs)
+	return c.finishLoad(errs)
 }
 
-// orErrors returns c unless there are errors or duplicate names.
-func (c *Config) orErrors(errs []error) (*Config, error) {
-	var duplicates problems
-	c.duplicateNames(&duplicates)
+// finishLoad returns c unless there are errors or duplicate names.
+func (c *Config) finishLoad(errs []error) (*Config, error) {
+	var duplicates fieldErrors
+	c.reportDuplicateNames(&duplicates)
 	if err := errors.Join(append(errs, duplicates.join())...); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// add decodes one file and appends its providers.
-func (c *Config) add(name string, data []byte) error {
-	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSource(name, data)}
+// addFile decodes one file and appends its providers.
+func (c *Config) addFile(name string, data []byte) error {
+	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSourceFile(name, data)}
 	d, err := decodeFile(f.source, (*diagnosis).validateRemainder)
 	if err != nil {
 		return err
@@ -136,16 +136,16 @@ func (c *Config) Hash() string {
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }
 
-// duplicateNames reports providers with the name of an earlier one. The kubelet rejects
+// reportDuplicateNames reports providers with the name of an earlier one. The kubelet rejects
 // them when it loads the configuration, not when it validates it.
-func (c *Config) duplicateNames(list *problems) {
+func (c *Config) reportDuplicateNames(list *fieldErrors) {
 	first := make(map[string]int, len(c.Providers))
 	for i, p := range c.Providers {
-		if list.full() {
+		if list.isFull() {
 			return
 		}
 		if j, ok := first[p.Name]; ok {
-			list.add(c.problem(i, p.Name, fmt.Sprintf("duplicate provider name (also at %s); names must be unique across all files", c.Position(j, "name")), "name"))
+			list.add(c.newFieldError(i, p.Name, fmt.Sprintf("duplicate provider name (also at %s); names must be unique across all files", c.Position(j, "name")), "name"))
 			continue
 		}
 		first[p.Name] = i
@@ -160,7 +160,7 @@ func (c *Config) Position(provider int, path string) Position {
 }
 
 func (c *Config) position(provider int, path ...any) Position {
-	f, index := c.fileOf(provider)
+	f, index := c.fileOfProvider(provider)
 	full := append(fieldPath{"providers", index}, path...)
 	switch {
 	case f == nil:
@@ -168,7 +168,7 @@ func (c *Config) position(provider int, path ...any) Position {
 	case f.OutOfTree():
 		return f.outOfTreePosition(index, path)
 	}
-	return f.source.place(full)
+	return f.source.valuePosition(full)
 }
 
 // Command is [Provider.Command] of provider i. In addition, masked parts of standard
@@ -185,20 +185,20 @@ func (c *Config) Command(i int, binDir string) plugin.Command {
 	return command
 }
 
-// has reports whether a field of a provider is present in its file, even if empty or
+// hasField reports whether a field of a provider is present in its file, even if empty or
 // null. It is false for a Config without files.
-func (c *Config) has(provider int, rest ...any) bool {
-	f, index := c.fileOf(provider)
+func (c *Config) hasField(provider int, rest ...any) bool {
+	f, index := c.fileOfProvider(provider)
 	if f == nil {
 		return false
 	}
 	full := append(fieldPath{"providers", index}, rest...)
-	_, _, length := f.source.find(full)
+	_, _, length := f.source.findNode(full)
 	return length == len(full)
 }
 
-// fileOf returns the file of a provider, or nil, and the provider's index in it.
-func (c *Config) fileOf(provider int) (*File, int) {
+// fileOfProvider returns the file of a provider, or nil, and the provider's index in it.
+func (c *Config) fileOfProvider(provider int) (*File, int) {
 	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
 	if i == len(c.files) {
 		return nil, provider
@@ -206,15 +206,15 @@ func (c *Config) fileOf(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// problem returns an error about a field of a provider.
-func (c *Config) problem(provider int, value, msg string, rest ...any) *FieldError {
-	return c.position(provider, rest...).problem(value, msg)
+// newFieldError returns an error about a field of a provider.
+func (c *Config) newFieldError(provider int, value, msg string, rest ...any) *FieldError {
+	return c.position(provider, rest...).newFieldError(value, msg)
 }
 
-// outOfTree reports whether provider i comes from the out-of-tree proposal: by its file
+// isOutOfTree reports whether provider i comes from the out-of-tree proposal: by its file
 // or, without a file, by its protocol.
-func (c *Config) outOfTree(i int) bool {
-	if f, _ := c.fileOf(i); f != nil {
+func (c *Config) isOutOfTree(i int) bool {
+	if f, _ := c.fileOfProvider(i); f != nil {
 		return f.OutOfTree()
 	}
 	return c.Providers[i].APIVersion == plugin.OutOfTree

@@ -50,8 +50,8 @@ func errorLines(t testing.TB, dir string, err error) []string {
 	if err == nil {
 		return nil
 	}
-	canary.Check(t, "error", err.Error())
-	canary.Check(t, "error, in Go syntax", fmt.Sprintf("%#v", flatten(err)))
+	canary.AssertAbsent(t, "error", err.Error())
+	canary.AssertAbsent(t, "error, in Go syntax", fmt.Sprintf("%#v", flatten(err)))
 	var lines []string
 	for _, e := range flatten(err) {
 		if _, ok := e.(*FieldError); !ok {
@@ -80,10 +80,10 @@ func TestLoad(t *testing.T) {
   matchImages: [a.example, "*.b.example"]
   defaultCacheDuration: 1h30m
   apiVersion: credentialprovider.kubelet.k8s.io/v1
-  args: [get-credentials, ` + canary.Arg + `]
+  args: [get-credentials, ` + canary.ArgSecret + `]
   env:
   - name: TOKEN
-    value: ` + canary.Env + `
+    value: ` + canary.EnvSecret + `
   tokenAttributes:
     serviceAccountTokenAudience: aud
     cacheType: Token
@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 `
 	want := []Provider{{
 		Name: "all", MatchImages: []string{"a.example", "*.b.example"}, DefaultCacheDuration: new(90 * time.Minute),
-		APIVersion: plugin.V1, Args: []plugin.Secret{plugin.NewSecret("get-credentials"), plugin.NewSecret(canary.Arg)}, Env: []EnvVar{{"TOKEN", plugin.NewSecret(canary.Env)}},
+		APIVersion: plugin.V1, Args: []plugin.Secret{plugin.NewSecret("get-credentials"), plugin.NewSecret(canary.ArgSecret)}, Env: []EnvVar{{"TOKEN", plugin.NewSecret(canary.EnvSecret)}},
 		TokenAttributes: &TokenAttributes{
 			ServiceAccountTokenAudience: "aud", CacheType: CachePerToken, RequireServiceAccount: new(true),
 			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},
@@ -221,24 +221,24 @@ func TestLoadRejects(t *testing.T) {
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:6:3: providers[1].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:6:3: providers[1].matchImages: missing: at least one pattern is required", `f:6:3: providers[1].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`}},
-		{"secret as a field of a provider", testConfig + "  " + canary.Arg + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
-		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.Env + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
-		{"secret as a field of env", testConfig + "  env:\n  - " + canary.Env + ": x\n  - vlaue: " + canary.Env + "\n", []string{
+		{"secret as a field of a provider", testConfig + "  " + canary.ArgSecret + ": 1\n", []string{"f:8:3: providers[0]: " + wrongKey + providerKeys}},
+		{"secret value of the wrong type", testConfig + "  env:\n  - name: A\n    value: {" + canary.EnvSecret + ": 1}\n", []string{"f:10:12: providers[0].env[0].value: is a mapping, but must be a string"}},
+		{"secret as a field of env", testConfig + "  env:\n  - " + canary.EnvSecret + ": x\n  - vlaue: " + canary.EnvSecret + "\n", []string{
 			"f:9:5: providers[0].env[0]: " + wrongKey + "name and value",
 			"f:10:5: providers[0].env[1].vlaue: unknown field: did you mean value?"}},
-		{"secret duplicate in env", testConfig + "  env: [{name: A, " + canary.Env + ": x, " + canary.Env + ": y}]\n", []string{
+		{"secret duplicate in env", testConfig + "  env: [{name: A, " + canary.EnvSecret + ": x, " + canary.EnvSecret + ": y}]\n", []string{
 			"f:8:39: providers[0].env[0]: " + wrongKey + "name and value",
 			"f:8:39: providers[0].env[0]: a field is set twice: remove one of them"}},
-		{"env as a mapping", testConfig + "  env: {A: " + canary.Env + "}\n", []string{"f:8:8: providers[0].env: is a mapping, but must be a list: put a dash before each variable, with separate name and value fields"}},
+		{"env as a mapping", testConfig + "  env: {A: " + canary.EnvSecret + "}\n", []string{"f:8:8: providers[0].env: is a mapping, but must be a list: put a dash before each variable, with separate name and value fields"}},
 		{"number in env", testConfig + "  env: [{name: A, value: 12345}]\n", []string{"f:8:26: providers[0].env[0].value: is a number, but must be a string: quote it"}},
-		{"args as text", testConfig + "  args: " + canary.Arg + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list: put a dash before each item"}},
-		{"list in args", testConfig + "  args: [[" + canary.Arg + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
+		{"args as text", testConfig + "  args: " + canary.ArgSecret + "\n", []string{"f:8:9: providers[0].args: is a string, but must be a list: put a dash before each item"}},
+		{"list in args", testConfig + "  args: [[" + canary.ArgSecret + "]]\n", []string{"f:8:10: providers[0].args[0]: is a list, but must be a string"}},
 		{"boolean in args", testConfig + "  args: [a, yes]\n", []string{"f:8:13: providers[0].args[1]: is a boolean, but must be a string: quote it (YAML parses yes, no, on and off as booleans)"}},
-		{"alias of a secret name", testConfig + "  args: [*" + canary.Arg + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
-		{"secret key of a mapping key", testConfig + "  env: {{" + canary.Env + ": 1}: 2}\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
-		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.Env + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
-		{"secret in broken JSON", `{"env":[{"value":"` + canary.Env + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
+		{"alias of a secret name", testConfig + "  args: [*" + canary.ArgSecret + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
+		{"secret key of a mapping key", testConfig + "  env: {{" + canary.EnvSecret + ": 1}: 2}\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
+		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.EnvSecret + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"}},
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
+		{"secret in broken JSON", `{"env":[{"value":"` + canary.EnvSecret + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,8 +287,8 @@ func TestLoadManyProblems(t *testing.T) {
 	path := writeFile(t, "f", testHead+"providers:\n"+strings.Repeat("- foo: 1\n", 1000))
 	_, err := Load(path)
 	got := errorLines(t, filepath.Dir(path), err)
-	if len(got) != maxProblems+1 || !strings.Contains(strings.Join(got, "\n"), "too many problems") {
-		t.Errorf("%d errors, want %d and one that says there are more", len(got), maxProblems)
+	if len(got) != maxFieldErrors+1 || !strings.Contains(strings.Join(got, "\n"), "too many problems") {
+		t.Errorf("%d errors, want %d and one that says there are more", len(got), maxFieldErrors)
 	}
 }
 

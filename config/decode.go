@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// wireFormat decodes the files of one version.
-type wireFormat interface {
-	decode(doc []byte) (decoded, error)
+// fileFormat decodes the files of one version.
+type fileFormat interface {
+	decode(doc []byte) (decodedFile, error)
 }
 
 // wireConfig is a configuration file; P is its version's type of a provider.
@@ -27,8 +27,8 @@ type wireConfig[P wireProvider] struct {
 }
 
 type wireProvider interface {
-	// provider converts to a Provider, and returns the names of extraArgs: see extraArgs.keys.
-	provider() (p Provider, argKeys []string, err error)
+	// toProvider converts to a Provider, and returns the names of extraArgs: see extraArgs.keys.
+	toProvider() (p Provider, argKeys []string, err error)
 }
 
 // v1Provider is a provider in a v1 file: a Provider whose duration is text.
@@ -40,23 +40,23 @@ type v1Provider struct {
 // betaProvider is a provider in a v1beta1 or v1alpha1 file.
 type betaProvider struct {
 	v1Provider
-	TokenAttributes absent `json:"tokenAttributes"`
+	TokenAttributes absentField `json:"tokenAttributes"`
 }
 
-func (p v1Provider) provider() (Provider, []string, error) {
+func (p v1Provider) toProvider() (Provider, []string, error) {
 	p.Provider.DefaultCacheDuration = (*time.Duration)(p.DefaultCacheDuration)
 	return p.Provider, nil, nil
 }
 
-// absent is a field that a version does not have. Even null is an error.
-type absent struct{}
+// absentField is a field that a version does not have. Even null is an error.
+type absentField struct{}
 
 // UnmarshalJSON always fails.
-func (absent) UnmarshalJSON([]byte) error {
+func (absentField) UnmarshalJSON([]byte) error {
 	return errors.New("this field does not exist in this version")
 }
 
-func (absent) shape() *shape { return nil }
+func (absentField) shape() *shape { return nil }
 
 // wireDuration is a duration in Kubernetes' format: a string for [time.ParseDuration].
 type wireDuration time.Duration
@@ -73,7 +73,7 @@ func (d *wireDuration) UnmarshalJSON(b []byte) error {
 }
 
 func (wireDuration) shape() *shape {
-	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, text: func(s string) string {
+	return &shape{noun: `a duration in quotes, such as "12h", "10m" or "0s"`, checkText: func(s string) string {
 		if _, err := time.ParseDuration(s); err != nil {
 			return `invalid duration: use a number with a unit, such as "12h", "10m" or "0s"`
 		}
@@ -81,8 +81,8 @@ func (wireDuration) shape() *shape {
 	}}
 }
 
-// decoded is a decoded file.
-type decoded struct {
+// decodedFile is a decoded file.
+type decodedFile struct {
 	typeMeta
 	providers []Provider
 	argKeys   [][]string // of each provider
@@ -90,30 +90,30 @@ type decoded struct {
 
 // decodeFile decodes a file as the kubelet's strict decoder does. Errors come from
 // [source.diagnose], because the kubelet's libraries may quote secrets in theirs.
-func decodeFile(src *source, more validate) (decoded, error) {
+func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
-		return decoded{}, err
+		return decodedFile{}, err
 	}
 	var meta typeMeta
 	// kubelet: it reads kind and apiVersion case-insensitively, and rejects the wrong
 	// case in strict decoding.
 	cause := json.Unmarshal(doc, &meta)
-	format := meta.format()
-	if cause == nil && meta.problem() == nil {
+	format := meta.fileFormat()
+	if cause == nil && meta.firstError() == nil {
 		d, err := format.decode(doc)
 		if err == nil && duplicates == nil {
 			d.typeMeta = meta
 			return d, nil
 		}
 	}
-	return decoded{}, src.diagnose(doc, meta, shapeOf(reflect.TypeOf(format)), cause, more)
+	return decodedFile{}, src.diagnose(doc, meta, newShape(reflect.TypeOf(format)), cause, more)
 }
 
-// format returns the format of a kind and version; v1 if they are unknown.
-func (m typeMeta) format() wireFormat {
+// fileFormat returns the format of a kind and version; v1 if they are unknown.
+func (m typeMeta) fileFormat() fileFormat {
 	switch {
-	case m.outOfTree():
+	case m.isOutOfTree():
 		return wireConfig[outOfTreeProvider]{}
 	case m.APIVersion == V1Beta1 || m.APIVersion == V1Alpha1:
 		return wireConfig[betaProvider]{}
@@ -122,13 +122,13 @@ func (m typeMeta) format() wireFormat {
 }
 
 // decode decodes a document into an empty w.
-func (w wireConfig[P]) decode(doc []byte) (d decoded, err error) {
+func (w wireConfig[P]) decode(doc []byte) (d decodedFile, err error) {
 	if err := unmarshalStrict(doc, &w); err != nil {
 		return d, err
 	}
 	d.providers, d.argKeys = make([]Provider, 0, len(w.Providers)), make([][]string, 0, len(w.Providers))
 	for _, from := range w.Providers {
-		p, keys, err := from.provider()
+		p, keys, err := from.toProvider()
 		if err != nil {
 			return d, err
 		}
@@ -146,7 +146,7 @@ func unmarshalStrict(data []byte, v any) error {
 
 // toJSON converts the document to JSON. duplicates is the error for repeated keys; doc is
 // valid nevertheless.
-func (s *source) toJSON() (doc []byte, duplicates, err error) {
+func (s *sourceFile) toJSON() (doc []byte, duplicates, err error) {
 	if textedit.IsJSON(s.data()) {
 		return s.data(), nil, nil
 	}

@@ -19,16 +19,16 @@ import (
 // diagnosis explains why the decoder rejected a document. It reads the same JSON. The
 // decoder's errors stop at the first problem, have no positions and quote values.
 type diagnosis struct {
-	src  *source
-	list problems
+	src  *sourceFile
+	list fieldErrors
 }
 
-// validate adds validation errors: see [diagnosis.validateRemainder].
-type validate func(d *diagnosis, value any, want *shape)
+// remainderValidator adds validation errors: see [diagnosis.validateRemainder].
+type remainderValidator func(d *diagnosis, value any, want *shape)
 
 // diagnose returns all errors of a document. cause is the decoder's error for the kind
 // and version, if any; its text is not used.
-func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more validate) error {
+func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more remainderValidator) error {
 	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
 		return s.jsonError(offset, cause)
 	}
@@ -42,98 +42,98 @@ func (s *source) diagnose(doc []byte, meta typeMeta, want *shape, cause error, m
 		return &FieldError{File: s.name, Msg: "is empty: add a " + Kind + " of version " + V1}
 	}
 	d := &diagnosis{src: s}
-	d.document(value, meta, want, more)
+	d.checkDocument(value, meta, want, more)
 	if len(d.list.errs) == 0 {
 		d.list.add(&FieldError{File: s.name, Msg: "is not valid for its kind and version"})
 	}
 	return d.list.join()
 }
 
-func (d *diagnosis) document(value any, meta typeMeta, want *shape, more validate) {
+func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more remainderValidator) {
 	fields, isMapping := value.(map[string]any)
 	switch {
-	case isMapping && meta.Kind == "" && fields["providers"] == nil && diagnose.ConfigFile(fields) != "":
-		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + diagnose.ConfigFile(fields)})
+	case isMapping && meta.Kind == "" && fields["providers"] == nil && diagnose.ExplainDocument(fields) != "":
+		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + diagnose.ExplainDocument(fields)})
 		return
 	case !isMapping && diagnose.IsTOML(d.src.text()):
 		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime configuration: a " + Kind + " is YAML or JSON"})
 		return
 	case isMapping:
-		for _, wrong := range meta.problems() {
-			d.report(fieldPath{wrong.field}, wrong.value, wrong.msg)
+		for _, wrong := range meta.allErrors() {
+			d.addError(fieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
-		if meta.problem() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.outOfTree() {
+		if meta.firstError() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.isOutOfTree() {
 			return // the fields of another kind
 		}
 	}
-	d.value(value, want, nil)
+	d.checkValue(value, want, nil)
 	if root := d.src.root(); root != nil {
-		d.duplicates(root, want, nil)
+		d.findDuplicates(root, want, nil)
 	}
-	if !meta.outOfTree() {
+	if !meta.isOutOfTree() {
 		more(d, value, want)
 	}
 }
 
-// report adds an error about a value.
-func (d *diagnosis) report(at fieldPath, value, msg string) {
-	d.list.add(d.src.place(at).problem(value, msg))
+// addError adds an error about a value.
+func (d *diagnosis) addError(at fieldPath, value, msg string) {
+	d.list.add(d.src.valuePosition(at).newFieldError(value, msg))
 }
 
-// value compares a value with its shape. null is always valid.
-func (d *diagnosis) value(v any, want *shape, at fieldPath) {
-	if v == nil || d.list.full() {
+// checkValue compares a value with its shape. null is always valid.
+func (d *diagnosis) checkValue(v any, want *shape, at fieldPath) {
+	if v == nil || d.list.isFull() {
 		return
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		if want.fields != nil || want.values != nil {
-			d.object(v, want, at)
+			d.checkObject(v, want, at)
 			return
 		}
 	case []any:
 		if want.elem != nil {
 			for i, e := range v {
-				d.value(e, want.elem, at.with(i))
+				d.checkValue(e, want.elem, at.with(i))
 			}
 			return
 		}
 	case string:
-		if want.text != nil {
-			if msg := want.text(v); msg != "" {
-				d.report(at, v, msg)
+		if want.checkText != nil {
+			if msg := want.checkText(v); msg != "" {
+				d.addError(at, v, msg)
 			}
 			return
 		}
 	case bool:
-		if want.noun == aBoolean {
+		if want.noun == nounBoolean {
 			return
 		}
 	}
-	d.mismatch(v, want, at)
+	d.reportTypeMismatch(v, want, at)
 }
 
-func (d *diagnosis) object(v map[string]any, want *shape, at fieldPath) {
+func (d *diagnosis) checkObject(v map[string]any, want *shape, at fieldPath) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		if d.list.full() {
+		if d.list.isFull() {
 			return
 		}
-		if field, key := want.field(name); field != nil {
-			d.value(v[name], field, at.with(key))
+		if field, key := want.findField(name); field != nil {
+			d.checkValue(v[name], field, at.with(key))
 			continue
 		}
-		d.unknown(name, want, at)
+		d.reportUnknownField(name, want, at)
 	}
 }
 
-// mismatch reports a value of a wrong type.
-func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
-	msg := fmt.Sprintf("is %s, but must be %s", describe(v), want.noun)
+// reportTypeMismatch reports a value of a wrong type.
+func (d *diagnosis) reportTypeMismatch(v any, want *shape, at fieldPath) {
+	msg := fmt.Sprintf("is %s, but must be %s", describeType(v), want.noun)
 	var value string
 	switch v.(type) {
 	case map[string]any, []any:
 		if want.elem != nil && want.values == nil {
-			msg += ": put a dash before " + want.elem.dashed()
+			msg += ": put a dash before " + want.elem.missingDashText()
 		}
 	default:
 		if want.elem != nil && want.values == nil {
@@ -142,25 +142,25 @@ func (d *diagnosis) mismatch(v any, want *shape, at fieldPath) {
 		if !want.secret {
 			value = fmt.Sprint(v)
 		}
-		if want.noun == aString {
+		if want.noun == nounString {
 			msg += ": quote it"
 		}
 	}
 	if _, ok := v.(bool); ok {
 		msg += " (YAML parses yes, no, on and off as booleans)"
 	}
-	d.report(at, value, msg)
+	d.addError(at, value, msg)
 }
 
-// dashed names what needs a dash in a mapping that should be a list of s.
-func (s *shape) dashed() string {
+// missingDashText names what needs a dash in a mapping that should be a list of s.
+func (s *shape) missingDashText() string {
 	if s.secret && s.fields != nil {
 		return "each variable, with separate name and value fields"
 	}
 	return "its first field"
 }
 
-func describe(v any) string {
+func describeType(v any) string {
 	switch v.(type) {
 	case map[string]any:
 		return "a mapping"
@@ -174,53 +174,53 @@ func describe(v any) string {
 	return "a number"
 }
 
-// unknown reports an unknown field. The name is shown unless it may be a secret.
-func (d *diagnosis) unknown(name string, want *shape, at fieldPath) {
+// reportUnknownField reports an unknown field. The name is shown unless it may be a secret.
+func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	var key any = name
-	msg, hint := "unknown field", diagnose.UnknownField(name, want.names())
-	known := "; the known fields are " + list(want.names())
+	msg, hint := "unknown field", diagnose.ExplainUnknownField(name, want.fieldNames())
+	known := "; the known fields are " + joinWithAnd(want.fieldNames())
 	switch {
 	case hint != "":
 		msg += ": " + hint
 	case !want.secret && isFieldName(name):
 		msg += known
-	case want.others != "":
-		key, msg = hidden(name), "has an unknown field: "+want.others
+	case want.unknownFieldMessage != "":
+		key, msg = hiddenName(name), "has an unknown field: "+want.unknownFieldMessage
 	default:
-		key, msg = hidden(name), "has an unknown field"+known
+		key, msg = hiddenName(name), "has an unknown field"+known
 	}
-	d.list.add(d.src.keyPlace(at.with(key)).problem("", msg))
+	d.list.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
 }
 
-// duplicates reports fields that are set twice in a mapping, or in it and in a merged
+// findDuplicates reports fields that are set twice in a mapping, or in it and in a merged
 // mapping.
-func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at fieldPath) {
-	if d.list.full() || len(at) > maxNodeDepth {
+func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
+	if d.list.isFull() || len(at) > maxNodeDepth {
 		return
 	}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, child := range n.Content {
-			d.duplicates(child, want.item(), at.with(i))
+			d.findDuplicates(child, want.itemShape(), at.with(i))
 		}
 	case yaml.MappingNode:
 		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content) && !d.list.full(); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !d.list.isFull(); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
 			if isMergeKey(key) {
 				continue
 			}
-			field, name := want.field(key.Value)
+			field, name := want.findField(key.Value)
 			if seen[key.Value] {
-				d.twice(key, at.with(name), "a field is set twice: remove one of them")
+				d.reportDuplicate(key, at.with(name), "a field is set twice: remove one of them")
 			}
 			seen[key.Value] = true
-			d.duplicates(value, field, at.with(name))
+			d.findDuplicates(value, field, at.with(name))
 		}
-		for key, m := range merges(n) {
-			for i := 0; i+1 < len(m.Content) && !d.list.full(); i += 2 {
+		for key, m := range mergedMappings(n) {
+			for i := 0; i+1 < len(m.Content) && !d.list.isFull(); i += 2 {
 				if name := m.Content[i].Value; seen[name] {
-					d.twice(key, at, "a field is set here and by the merge key <<: set it only once")
+					d.reportDuplicate(key, at, "a field is set here and by the merge key <<: set it only once")
 				} else {
 					seen[name] = true
 				}
@@ -229,7 +229,7 @@ func (d *diagnosis) duplicates(n *yaml.Node, want *shape, at fieldPath) {
 	}
 }
 
-// twice reports a field that is set twice, at the second key.
-func (d *diagnosis) twice(key *yaml.Node, at fieldPath, msg string) {
-	d.list.add(d.src.locate(Position{File: d.src.name, Path: at.String()}, key).problem("", msg))
+// reportDuplicate reports a field that is set twice, at the second key.
+func (d *diagnosis) reportDuplicate(key *yaml.Node, at fieldPath, msg string) {
+	d.list.add(d.src.withNodePosition(Position{File: d.src.name, Path: at.String()}, key).newFieldError("", msg))
 }

@@ -39,18 +39,18 @@ func (e *FieldError) Error() string {
 	return finding.Finding{File: e.File, Line: e.Line, Column: e.Column, Path: e.Path, Message: msg}.String()
 }
 
-// maxProblems is the maximum number of reported problems.
-const maxProblems = 100
+// maxFieldErrors is the maximum number of reported problems.
+const maxFieldErrors = 100
 
-// problems collects errors up to maxProblems.
-type problems struct{ errs []*FieldError }
+// fieldErrors collects errors up to maxFieldErrors.
+type fieldErrors struct{ errs []*FieldError }
 
-func (l *problems) full() bool { return len(l.errs) > maxProblems }
+func (l *fieldErrors) isFull() bool { return len(l.errs) > maxFieldErrors }
 
-func (l *problems) add(err *FieldError) {
+func (l *fieldErrors) add(err *FieldError) {
 	switch {
-	case l.full():
-	case len(l.errs) == maxProblems:
+	case l.isFull():
+	case len(l.errs) == maxFieldErrors:
 		l.errs = append(l.errs, &FieldError{File: err.File, Msg: "too many problems; fix these first"})
 	default:
 		l.errs = append(l.errs, err)
@@ -58,7 +58,7 @@ func (l *problems) add(err *FieldError) {
 }
 
 // join returns the errors joined in the order of files and lines, or nil.
-func (l *problems) join() error {
+func (l *fieldErrors) join() error {
 	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

@@ -13,15 +13,15 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// nodeCost is the size of a value in an expansion, in addition to its text, so that
+// nodeOverhead is the size of a value in an expansion, in addition to its text, so that
 // aliases allow as many values as a file without aliases.
-const nodeCost = maxConfigSize / maxConfigEntries
+const nodeOverhead = maxConfigSize / maxConfigEntries
 
 // checkExpansion rejects a document whose aliases expand to more than the size limit
 // of a file. The decoder limits the number of nodes but not their size, so a few
 // kilobytes can become gigabytes.
-func (s *source) checkExpansion() error {
-	if text := s.text(); !hasName(text, '&') || !hasName(text, '*') || isComment(text) {
+func (s *sourceFile) checkExpansion() error {
+	if text := s.text(); !hasAnchorOrAlias(text, '&') || !hasAnchorOrAlias(text, '*') || isOnlyComments(text) {
 		return nil
 	}
 	switch n := s.root(); {
@@ -34,8 +34,8 @@ func (s *source) checkExpansion() error {
 	return nil
 }
 
-// isComment reports whether a text consists of comments.
-func isComment(text []byte) bool {
+// isOnlyComments reports whether a text consists of comments.
+func isOnlyComments(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
 		line, text = textedit.CutLine(text)
@@ -46,35 +46,35 @@ func isComment(text []byte) bool {
 	return true
 }
 
-// hasName reports whether a text may contain an anchor (&) or an alias (*): the
+// hasAnchorOrAlias reports whether a text may contain an anchor (&) or an alias (*): the
 // indicator before a name, and not after a quote or inside a word.
-func hasName(text []byte, indicator byte) bool {
+func hasAnchorOrAlias(text []byte, indicator byte) bool {
 	for i, c := range text[:max(len(text)-1, 0)] {
-		if c != indicator || !isNameByte(text[i+1]) {
+		if c != indicator || !isAnchorNameByte(text[i+1]) {
 			continue
 		}
-		if i == 0 || !isNameByte(text[i-1]) && text[i-1] != '"' && text[i-1] != '\'' {
+		if i == 0 || !isAnchorNameByte(text[i-1]) && text[i-1] != '"' && text[i-1] != '\'' {
 			return true
 		}
 	}
 	return false
 }
 
-func isNameByte(c byte) bool {
+func isAnchorNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
 // isYAML reports whether the decoder accepts the syntax of a file. It does not expand
 // aliases.
 func isYAML(data []byte) bool {
-	return yaml2.Unmarshal(data, &undecoded{}) == nil
+	return yaml2.Unmarshal(data, &discardedDocument{}) == nil
 }
 
-// undecoded discards a parsed document.
-type undecoded struct{}
+// discardedDocument discards a parsed document.
+type discardedDocument struct{}
 
 // UnmarshalYAML does not decode the value.
-func (*undecoded) UnmarshalYAML(func(any) error) error { return nil }
+func (*discardedDocument) UnmarshalYAML(func(any) error) error { return nil }
 
 // expandedSize estimates the size of a node as JSON, and stops above maxConfigSize.
 func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
@@ -93,7 +93,7 @@ func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
 		}
 		anchored[n] = 0 // a node may contain itself; the decoder rejects that
 	}
-	size := len(n.Value) + nodeCost
+	size := len(n.Value) + nodeOverhead
 	for _, child := range n.Content {
 		size = min(size+expandedSize(child, anchored, depth+1), maxConfigSize+1)
 	}

@@ -20,7 +20,7 @@ type File struct {
 	First, Count int    // its providers: Config.Providers[First:First+Count]
 
 	data    func() []byte // a closure, because fmt and reflection print struct fields
-	source  *source
+	source  *sourceFile
 	argKeys [][]string // of out-of-tree providers: see extraArgs.keys
 }
 
@@ -34,11 +34,11 @@ func (f *File) Data() []byte {
 }
 
 // OutOfTree reports whether f is a RegistryCredentialConfig, which no kubelet reads.
-func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.outOfTree() }
+func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.isOutOfTree() }
 
 // Position returns the position of a field, such as "kind" or "providers[2].name", or of
 // its nearest parent if it is absent.
-func (f *File) Position(path string) Position { return f.source.place(parsePath(path)) }
+func (f *File) Position(path string) Position { return f.source.valuePosition(parsePath(path)) }
 
 // outOfTreePosition is [Config.Position] for a RegistryCredentialConfig. It translates
 // field names.
@@ -46,26 +46,26 @@ func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	p := fieldPath{"providers", index}
 	switch {
 	case len(rest) == 0:
-		return f.source.place(p)
+		return f.source.valuePosition(p)
 	case rest[0] == "matchImages":
-		return f.source.place(append(p.with("imageMatchers"), rest[1:]...))
+		return f.source.valuePosition(append(p.with("imageMatchers"), rest[1:]...))
 	case rest[0] != "env":
-		return f.source.place(append(p, rest...))
+		return f.source.valuePosition(append(p, rest...))
 	}
 	p = p.with("extraArgs")
 	keys := f.argKeys[index]
 	if len(rest) == 1 || keys == nil {
-		return f.source.place(append(p, rest[1:]...))
+		return f.source.valuePosition(append(p, rest[1:]...))
 	}
 	k, ok := rest[1].(int)
 	if !ok || k >= len(keys) {
-		return f.source.place(p)
+		return f.source.valuePosition(p)
 	}
-	p = p.with(variableName(keys[k]))
+	p = p.with(variablePathElement(keys[k]))
 	if rest[len(rest)-1] == "value" {
-		return f.source.place(p)
+		return f.source.valuePosition(p)
 	}
-	return f.source.keyPlace(p)
+	return f.source.keyPosition(p)
 }
 
 // Format writes the name of f for every verb, because its text contains secrets.

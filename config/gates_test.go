@@ -19,16 +19,16 @@ type stated struct {
 // statedOf is what this package takes a kubelet to have of a gate.
 func statedOf(t *testing.T, version, name string) stated {
 	t.Helper()
-	k, err := Target{KubeletVersion: version}.kubelet()
+	k, err := Target{KubeletVersion: version}.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gates[name]
-	if k.has(g.gone) || !k.has(g.known) {
+	g := featureGates[name]
+	if k.supports(g.removedSince) || !k.supports(g.alphaSince) {
 		return stated{Name: name, Gone: true}
 	}
-	stage := map[string]string{allAlpha: "ALPHA", allBeta: "BETA", "": "GA"}[k.all(g)]
-	return stated{name, stage, k.has(g.on), k.has(g.locked), false}
+	stage := map[string]string{gateAllAlpha: "ALPHA", gateAllBeta: "BETA", "": "GA"}[k.defaultGate(g)]
+	return stated{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
 }
 
 // TestGatesAreTheKubelets compares the history of gates with what each kubelet of
@@ -50,13 +50,13 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	}
 	compared, newest := 0, 0
 	for _, s := range skew.Kubelets {
-		k, err := Target{KubeletVersion: s.Kubelet}.kubelet()
+		k, err := Target{KubeletVersion: s.Kubelet}.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
 		newest = max(newest, k.minor)
 		for _, want := range s.Gates {
-			if _, ok := gates[want.Name]; !ok {
+			if _, ok := featureGates[want.Name]; !ok {
 				continue // TestParityGates says which there have to be
 			}
 			if got := statedOf(t, s.Kubelet, want.Name); got != want {
@@ -65,12 +65,12 @@ func TestGatesAreTheKubelets(t *testing.T) {
 			compared++
 		}
 	}
-	if compared < 5*len(gates) {
+	if compared < 5*len(featureGates) {
 		t.Errorf("%d gates compared", compared)
 	}
-	known, err := Target{KubeletVersion: NewestKubelet}.kubelet()
-	if err != nil || known.minor != newestMinor || newest != newestMinor {
-		t.Errorf("the newest kubelet is 1.%d, NewestKubelet %s, %v, and that of skew.json 1.%d", newestMinor, NewestKubelet, err, newest)
+	known, err := Target{KubeletVersion: NewestKubelet}.resolve()
+	if err != nil || known.minor != newestKubeletMinor || newest != newestKubeletMinor {
+		t.Errorf("the newest kubelet is 1.%d, NewestKubelet %s, %v, and that of skew.json 1.%d", newestKubeletMinor, NewestKubelet, err, newest)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestGatesOfOlderKubelets(t *testing.T) {
 		{"1.31", stated{Stage: "GA", Default: true, Locked: true}},
 		{"1.32", stated{Stage: "GA", Default: true, Locked: true}},
 	} {
-		tt.want.Name = gateInTree
-		if got := statedOf(t, tt.version, gateInTree); got != tt.want {
+		tt.want.Name = gateDisableInTree
+		if got := statedOf(t, tt.version, gateDisableInTree); got != tt.want {
 			t.Errorf("kubelet %s: got %+v, want %+v", tt.version, got, tt.want)
 		}
 	}

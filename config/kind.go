@@ -41,54 +41,54 @@ const (
 	versionOutOfTree      = plugin.OutOfTree
 )
 
-// outOfTree reports whether the kind is one of the out-of-tree proposal.
-func (m typeMeta) outOfTree() bool {
+// isOutOfTree reports whether the kind is one of the out-of-tree proposal.
+func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
 
-// problem is an error about a top-level field.
-type problem struct{ field, value, msg string }
+// typeError is an error about a top-level field.
+type typeError struct{ field, value, msg string }
 
-// problem returns why a kind and version is not supported; nil if it is.
-func (m typeMeta) problem() *problem {
+// firstError returns why a kind and version is not supported; nil if it is.
+func (m typeMeta) firstError() *typeError {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
-	case m.outOfTree() && m.APIVersion == "":
-		return &problem{"apiVersion", "", "missing: set it to " + versionOutOfTree}
-	case m.outOfTree() && m.APIVersion != versionOutOfTree:
-		return &problem{"apiVersion", m.APIVersion,
+	case m.isOutOfTree() && m.APIVersion == "":
+		return &typeError{"apiVersion", "", "missing: set it to " + versionOutOfTree}
+	case m.isOutOfTree() && m.APIVersion != versionOutOfTree:
+		return &typeError{"apiVersion", m.APIVersion,
 			"not a version of " + m.Kind + ": must be " + versionOutOfTree + " (the kubelet needs kind " + Kind + ")"}
-	case m.outOfTree():
+	case m.isOutOfTree():
 		return nil
 	case m.Kind == kindOutOfTreeProvider:
-		return &problem{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindOutOfTree + " here"}
+		return &typeError{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindOutOfTree + " here"}
 	case strings.EqualFold(m.Kind, kindOutOfTree):
-		return &problem{"kind", m.Kind, "did you mean " + kindOutOfTree + "? (case matters)"}
+		return &typeError{"kind", m.Kind, "did you mean " + kindOutOfTree + "? (case matters)"}
 	case m.Kind == "":
-		return &problem{"kind", "", "missing: set it to " + Kind}
+		return &typeError{"kind", "", "missing: set it to " + Kind}
 	case m.Kind != Kind:
-		return &problem{"kind", m.Kind, diagnose.ConfigKind(m.Kind)}
+		return &typeError{"kind", m.Kind, diagnose.ExplainKind(m.Kind)}
 	case m.APIVersion == "" || group == configGroup && version == "":
-		return &problem{"apiVersion", "", "missing or without a version: set it to " + V1}
+		return &typeError{"apiVersion", "", "missing or without a version: set it to " + V1}
 	case group == protocolGroup:
-		return &problem{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
+		return &typeError{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
 	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
-		return &problem{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
+		return &typeError{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}
 	return nil
 }
 
-// problems returns all errors of the type. Without a kind, the version is checked as for
+// allErrors returns all errors of the type. Without a kind, the version is checked as for
 // [Kind].
-func (m typeMeta) problems() []*problem {
-	first := m.problem()
+func (m typeMeta) allErrors() []*typeError {
+	first := m.firstError()
 	if first == nil {
 		return nil
 	}
 	if m.Kind == "" {
-		if second := (typeMeta{m.APIVersion, Kind}).problem(); second != nil {
-			return []*problem{first, second}
+		if second := (typeMeta{m.APIVersion, Kind}).firstError(); second != nil {
+			return []*typeError{first, second}
 		}
 	}
-	return []*problem{first}
+	return []*typeError{first}
 }

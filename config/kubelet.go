@@ -23,7 +23,7 @@ const (
 	sinceCacheType       = 34
 	sinceDirectory       = 34
 	sinceStrictColons    = 36 // built with Go 1.26
-	newestMinor          = 37 // of NewestKubelet
+	newestKubeletMinor   = 37 // of NewestKubelet
 )
 
 // Target is the kubelet that a configuration is validated for. The zero value is
@@ -39,9 +39,9 @@ type kubelet struct {
 	gates map[string]bool
 }
 
-// kubelet resolves a Target.
-func (t Target) kubelet() (kubelet, error) {
-	k := kubelet{minor: newestMinor, gates: t.FeatureGates}
+// resolve resolves a Target.
+func (t Target) resolve() (kubelet, error) {
+	k := kubelet{minor: newestKubeletMinor, gates: t.FeatureGates}
 	if t.KubeletVersion == "" {
 		return k, nil
 	}
@@ -53,41 +53,41 @@ func (t Target) kubelet() (kubelet, error) {
 	return k, nil
 }
 
-// missing returns why the kubelet has no credential providers, or "".
-func (k kubelet) missing() string {
+// noProvidersReason returns why the kubelet has no credential providers, or "".
+func (k kubelet) noProvidersReason() string {
 	switch {
 	case k.minor < sinceV1Alpha1:
-		return k.unknown("credential providers", sinceV1Alpha1)
-	case !k.enabled(gateProviders):
-		return fmt.Sprintf("kubelet 1.%d supports credential providers only with the feature gate %s", k.minor, gateProviders)
+		return k.unsupportedFeature("credential providers", sinceV1Alpha1)
+	case !k.gateEnabled(gateKubeletCredentialProviders):
+		return fmt.Sprintf("kubelet 1.%d supports credential providers only with the feature gate %s", k.minor, gateKubeletCredentialProviders)
 	}
 	return ""
 }
 
-// missingTokens returns why the kubelet rejects tokenAttributes, or "".
-func (k kubelet) missingTokens() string {
+// noTokensReason returns why the kubelet rejects tokenAttributes, or "".
+func (k kubelet) noTokensReason() string {
 	switch {
 	case k.minor < sinceTokenAttributes:
-		return k.unknown("tokenAttributes", sinceTokenAttributes)
-	case !k.enabled(gateTokens):
-		return fmt.Sprintf("kubelet 1.%d supports tokenAttributes only with the feature gate %s", k.minor, gateTokens)
+		return k.unsupportedFeature("tokenAttributes", sinceTokenAttributes)
+	case !k.gateEnabled(gateServiceAccountTokens):
+		return fmt.Sprintf("kubelet 1.%d supports tokenAttributes only with the feature gate %s", k.minor, gateServiceAccountTokens)
 	}
 	return ""
 }
 
-// unknown returns the error for a feature of a newer kubelet.
-func (k kubelet) unknown(what string, since int) string {
+// unsupportedFeature returns the error for a feature of a newer kubelet.
+func (k kubelet) unsupportedFeature(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not support %s (added in 1.%d)", k.minor, what, since)
 }
 
-// strictColons returns the error for a pattern that only older kubelets accept.
-func (k kubelet) strictColons() string {
+// strictColonsError returns the error for a pattern that only older kubelets accept.
+func (k kubelet) strictColonsError() string {
 	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; in kubelets up to 1.%d, the pattern is accepted but matches no image): "+
 		"list each host separately, and put an IPv6 address in brackets, followed by the port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
-// instead names the version of a group that the kubelet supports.
-func (k kubelet) instead(group string) string {
+// supportedVersion names the version of a group that the kubelet supports.
+func (k kubelet) supportedVersion(group string) string {
 	switch {
 	case k.minor < sinceV1Alpha1:
 		return ""
@@ -97,8 +97,8 @@ func (k kubelet) instead(group string) string {
 	return ": use " + group + "/v1beta1"
 }
 
-// since returns the release that added a version of a group; 0 for an unknown version.
-func since(group, apiVersion string) int {
+// apiVersionSince returns the release that added a version of a group; 0 for an unknown version.
+func apiVersionSince(group, apiVersion string) int {
 	switch apiVersion {
 	case group + "/v1alpha1":
 		return sinceV1Alpha1

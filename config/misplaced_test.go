@@ -18,11 +18,11 @@ func TestMisplaced(t *testing.T) {
 	provider := func(line string) string { return testConfig + "  " + line + "\n" }
 	tokens := func(line string) string { return testConfig + "  tokenAttributes:\n    " + line + "\n" }
 	for name, tt := range map[string]struct{ content, want string }{
-		"docker config":           {`{"auths":{"r.example":{"auth":"` + canary.Password + `"}}}`, "f: this is a docker config.json, but the kubelet needs a file"},
+		"docker config":           {`{"auths":{"r.example":{"auth":"` + canary.PasswordSecret + `"}}}`, "f: this is a docker config.json, but the kubelet needs a file"},
 		"kubeconfig":              {"clusters: []\nusers: []\n", "f: this is a kubeconfig"},
-		"Secret without kind":     {"data: {x: " + canary.Password + "}\n", "f: this is a Secret or ConfigMap"},
+		"Secret without kind":     {"data: {x: " + canary.PasswordSecret + "}\n", "f: this is a Secret or ConfigMap"},
 		"kubelet's without kind":  {"cgroupDriver: systemd\n", "f: this is the kubelet's main configuration"},
-		"TOML":                    {"version = 2\n[plugins]\npassword = \"" + canary.Password + "\"\n", "f: this looks like TOML"},
+		"TOML":                    {"version = 2\n[plugins]\npassword = \"" + canary.PasswordSecret + "\"\n", "f: this looks like TOML"},
 		"Secret":                  {"apiVersion: v1\nkind: Secret\n", "f:2:7: kind: a Secret for imagePullSecrets"},
 		"ConfigMap":               {"apiVersion: v1\nkind: ConfigMap\n", "a ConfigMap: copy the configuration from its data field"},
 		"ExecCredential":          {"apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\n", "a response from a kubectl credential plugin"},
@@ -45,7 +45,7 @@ func TestMisplaced(t *testing.T) {
 		"field of the file":       {provider("kind: x"), "unknown field: this field belongs at the top level of the file"},
 		"kubeconfig's exec":       {provider("command: x"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"answer's":                {provider("cacheDuration: x"), "unknown field: this field belongs in the plugin's response; use defaultCacheDuration"},
-		"credentials":             {provider("password: " + canary.Password), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
+		"credentials":             {provider("password: " + canary.PasswordSecret), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"containerd's":            {provider("endpoint: []"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"another name":            {provider("arguments: []"), "unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"},
 		"field of a level higher": {tokens("args: []"), "tokenAttributes.args: unknown field: this field belongs in the provider, one level up"},
@@ -59,7 +59,7 @@ func TestMisplaced(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got  %v\nwant …%s… alone", err, tt.want)
 			}
-			canary.Check(t, "error", err.Error())
+			canary.AssertAbsent(t, "error", err.Error())
 		})
 	}
 }
@@ -71,13 +71,13 @@ func TestReportsAll(t *testing.T) {
   matchImages: ["r.example:port"]
   defaultCacheDuration: 5
   apiversion: credentialprovider.kubelet.k8s.io/v1
-  env: {A: `+canary.Env+`}
+  env: {A: `+canary.EnvSecret+`}
 - {}
 `))
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	canary.Check(t, "error", err.Error())
+	canary.AssertAbsent(t, "error", err.Error())
 	lines := strings.Split(err.Error(), "\n")
 	var got []string
 	for _, line := range lines {

@@ -20,8 +20,8 @@ import (
 // pointers and into unexported fields, as spew does.
 func TestConfigIsOpaque(t *testing.T) {
 	for _, text := range []string{
-		testConfig + "  args: [" + canary.Arg + "]\n  env: [{name: A, value: " + canary.Env + "}]\n",
-		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.Env + "}\n",
+		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
+		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
 	} {
 		c, err := Parse("f", []byte(text))
 		if err != nil {
@@ -35,7 +35,7 @@ func TestConfigIsOpaque(t *testing.T) {
 			"File": *f, "*File": f, "unexported File": struct{ f File }{*f}, "map": map[string]any{"k": []*File{f}},
 		} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
-				canary.Check(t, what+" with "+verb, fmt.Sprintf(verb, v))
+				canary.AssertAbsent(t, what+" with "+verb, fmt.Sprintf(verb, v))
 			}
 			var out bytes.Buffer
 			slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "k", v)
@@ -45,7 +45,7 @@ func TestConfigIsOpaque(t *testing.T) {
 			}
 			_ = gob.NewEncoder(&out).Encode(v)
 			look(&out, reflect.ValueOf(v), map[uintptr]bool{})
-			canary.Check(t, what, out.String())
+			canary.AssertAbsent(t, what, out.String())
 		}
 	}
 }

@@ -32,14 +32,14 @@ type (
 )
 
 func (outOfTreeKind) shape() *shape {
-	return optional(kindOutOfTreeProvider, kindOutOfTreeExample)
+	return optionalConst(kindOutOfTreeProvider, kindOutOfTreeExample)
 }
 
-func (outOfTreeVersion) shape() *shape { return optional(versionOutOfTree) }
+func (outOfTreeVersion) shape() *shape { return optionalConst(versionOutOfTree) }
 
-// optional returns the shape of an optional field with one of these values.
-func optional(words ...string) *shape {
-	return &shape{noun: aString, text: func(s string) string {
+// optionalConst returns the shape of an optional field with one of these values.
+func optionalConst(words ...string) *shape {
+	return &shape{noun: nounString, checkText: func(s string) string {
 		if s == "" || slices.Contains(words, s) {
 			return ""
 		}
@@ -47,10 +47,10 @@ func optional(words ...string) *shape {
 	}}
 }
 
-// provider converts p. The proposal has no default cache duration: a response is cached
+// toProvider converts p. The proposal has no default cache duration: a response is cached
 // until its expirationTimestamp, and not at all without one.
-func (p outOfTreeProvider) provider() (out Provider, argKeys []string, err error) {
-	if msg := cmp.Or(p.Kind.shape().text(string(p.Kind)), p.APIVersion.shape().text(string(p.APIVersion))); msg != "" {
+func (p outOfTreeProvider) toProvider() (out Provider, argKeys []string, err error) {
+	if msg := cmp.Or(p.Kind.shape().checkText(string(p.Kind)), p.APIVersion.shape().checkText(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
 	}
 	out = Provider{
@@ -58,14 +58,14 @@ func (p outOfTreeProvider) provider() (out Provider, argKeys []string, err error
 		DefaultCacheDuration: new(time.Duration(0)),
 	}
 	for _, v := range p.ExtraArgs.list {
-		out.Env = append(out.Env, EnvVar{upperName(v.Name), v.Value})
+		out.Env = append(out.Env, EnvVar{toUpperASCII(v.Name), v.Value})
 	}
 	return out, p.ExtraArgs.keys, nil
 }
 
-// upperName converts ASCII letters to upper case. [variableProblem] rejects others, some
+// toUpperASCII converts ASCII letters to upper case. [variableProblem] rejects others, some
 // of which have an ASCII upper case.
-func upperName(name string) string {
+func toUpperASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
 			r -= 'a' - 'A'
@@ -98,7 +98,7 @@ func (a *extraArgs) UnmarshalJSON(data []byte) error {
 }
 
 func (extraArgs) shape() *shape {
-	item := shapeOf(reflect.TypeFor[EnvVar]())
-	item.others = "each list item must have a name and a value; to write a mapping of names to values, omit the dashes"
-	return &shape{noun: "a list of items with name and value, or a mapping of names to values", secret: true, elem: item, values: shapeOf(reflect.TypeFor[plugin.Secret]())}
+	item := newShape(reflect.TypeFor[EnvVar]())
+	item.unknownFieldMessage = "each list item must have a name and a value; to write a mapping of names to values, omit the dashes"
+	return &shape{noun: "a list of items with name and value, or a mapping of names to values", secret: true, elem: item, values: newShape(reflect.TypeFor[plugin.Secret]())}
 }

@@ -191,14 +191,14 @@ func TestOutOfTreeRejects(t *testing.T) {
 			"f:4:50: providers[0].extraArgs: is a string, but must be a list of items with name and value, or a mapping of names to values",
 			`f:5:20: providers[1].imageMatchers[0]: is a number, but must be a string: quote it: "1"`,
 			`f:5:23: providers[1].imageMatchers[1]: is a boolean, but must be a string: quote it` + words + `: "true"`}},
-		{"set twice", replace("    region", "    region: "+canary.Env+"\n    region") + "  name: x\n", []string{
+		{"set twice", replace("    region", "    region: "+canary.EnvSecret+"\n    region") + "  name: x\n", []string{
 			"f:8:5: providers[0].extraArgs.region: a field is set twice: remove one of them",
 			"f:9:3: providers[0].name: a field is set twice: remove one of them"}},
-		{"set twice in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":{"a":"` + canary.Env + `","a":"` + canary.Env + `"}}]}`, []string{
+		{"set twice in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":{"a":"` + canary.EnvSecret + `","a":"` + canary.EnvSecret + `"}}]}`, []string{
 			"f:1:114: providers[0].extraArgs.a: a field is set twice: remove one of them"}},
 		{"set twice in a list in JSON", `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"a","extraArgs":[{"name":"a","name":"b"}]}]}`, []string{
 			"f:1:104: providers[0].extraArgs[0].name: a field is set twice: remove one of them"}},
-		{"values that are no text", args("{a: 1, b: yes, c: [" + canary.Env + "], d: {" + canary.Env + ": x}, e: 1.5, f: null}"), []string{
+		{"values that are no text", args("{a: 1, b: yes, c: [" + canary.EnvSecret + "], d: {" + canary.EnvSecret + ": x}, e: 1.5, f: null}"), []string{
 			"f:6:18: providers[0].extraArgs.a: is a number, but must be a string: quote it",
 			"f:6:24: providers[0].extraArgs.b: is a boolean, but must be a string: quote it" + words,
 			"f:6:32: providers[0].extraArgs.c: is a list, but must be a string",
@@ -208,23 +208,23 @@ func TestOutOfTreeRejects(t *testing.T) {
 			"f:6:37: providers[0].extraArgs[0].value: is a number, but must be a string: quote it",
 			"f:6:48: providers[0].extraArgs[1].name: is a boolean, but must be a string: quote it" + words,
 			"f:6:59: providers[0].extraArgs[1].value: is a boolean, but must be a string: quote it" + words}},
-		{"both forms: a mapping in a list", args("[{region: " + canary.Env + "}, {name: a, value: b}, " + canary.Env + "]"), []string{
+		{"both forms: a mapping in a list", args("[{region: " + canary.EnvSecret + "}, {name: a, value: b}, " + canary.EnvSecret + "]"), []string{
 			"f:6:16: providers[0].extraArgs[0]: " + isList,
 			"f:6:63: providers[0].extraArgs[2]: is a string, but must be a mapping with name and value"}},
-		{"both forms: an item in a mapping", args("{region: us-west-2, other: {name: a, value: " + canary.Env + "}}"), []string{
+		{"both forms: an item in a mapping", args("{region: us-west-2, other: {name: a, value: " + canary.EnvSecret + "}}"), []string{
 			"f:6:41: providers[0].extraArgs.other: is a mapping, but must be a string"}},
-		{"misspelt in a list", args("[{valeu: a, name: " + canary.Env + "}]"), []string{"f:6:16: providers[0].extraArgs[0].valeu: unknown field: did you mean value?"}},
-		{"secret as a name", args("{" + canary.Env + ": 1, " + canary.Arg + ": x, " + canary.Arg + ": z}"), []string{
+		{"misspelt in a list", args("[{valeu: a, name: " + canary.EnvSecret + "}]"), []string{"f:6:16: providers[0].extraArgs[0].valeu: unknown field: did you mean value?"}},
+		{"secret as a name", args("{" + canary.EnvSecret + ": 1, " + canary.ArgSecret + ": x, " + canary.ArgSecret + ": z}"), []string{
 			"f:6:32: providers[0].extraArgs: is a number, but must be a string: quote it",
 			"f:6:55: providers[0].extraArgs: a field is set twice: remove one of them"}},
-		{"secret as a field, with fields set twice", oldConfig + "  " + canary.Env + ": {a: 1, a: 2}\n", []string{
+		{"secret as a field, with fields set twice", oldConfig + "  " + canary.EnvSecret + ": {a: 1, a: 2}\n", []string{
 			"f:8:3: providers[0]: has an unknown field; the known fields are apiVersion, extraArgs, imageMatchers, kind and name",
 			"f:8:27: providers[0]: a field is set twice: remove one of them"}},
 		{"duplicate provider", oldConfig + oldProvider, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr-creds"`}},
 		{"unquoted pattern", replace(`["*.example.com"]`, "\n  - a.example.com\n  - *.example.com"), []string{"f:7:5: " + asterisk}},
 		{"unquoted pattern in a flow", replace(`["*.example.com"]`, "[a.example, *.example.com , \"*.quoted\",*]"), []string{"f:5:30: " + asterisk, "f:5:57: " + asterisk}},
 		{"unquoted pattern on a line of its own", replace(`["*.example.com"]`, "[\n    # not this: *.example\n    \"x, *.example\", 'y, *.z',\n    *x.example.com\n  ]"), []string{"f:8:5: " + asterisk}},
-		{"unquoted value", args("{a: *" + canary.Env + "}"), []string{"f:6:18: " + asterisk}},
+		{"unquoted value", args("{a: *" + canary.EnvSecret + "}"), []string{"f:6:18: " + asterisk}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -271,10 +271,10 @@ func TestOutOfTreeValidate(t *testing.T) {
 		{"names", oldHead + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
 			`f:4:10: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "a/b"`,
 			`f:5:10: providers[1].name: must be the file name of the plugin, not a directory: ".."`}},
-		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.Arg + "@[x\"]}\n", []string{
+		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.ArgSecret + "@[x\"]}\n", []string{
 			`f:4:40: providers[0].imageMatchers[1]: invalid pattern for regcred: the text after the first colon in the host is not a port: "b.example:port"`,
 			`f:4:58: providers[0].imageMatchers[2]: invalid pattern for regcred: missing ] after the IPv6 address: "…@[x"`}},
-		{"names of variables", provider("{\"\": x, \"a=" + canary.Env + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
+		{"names of variables", provider("{\"\": x, \"a=" + canary.EnvSecret + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
 			"f:6:15: providers[0].extraArgs: " + no + "it is empty",
 			"f:6:22: providers[0].extraArgs: " + no + "it contains =; move the text after the = to the value",
 			"f:6:46: providers[0].extraArgs: " + no + "it contains a NUL",
@@ -282,7 +282,7 @@ func TestOutOfTreeValidate(t *testing.T) {
 			"f:6:67: providers[0].extraArgs.1a: " + no + "it begins with a digit",
 			"f:6:74: providers[0].extraArgs: " + no + `it can contain only letters, digits, "_", "-" and "."`,
 			"f:6:83: providers[0].extraArgs: " + no + `it can contain only letters, digits, "_", "-" and "."`}},
-		{"names of variables in a list", provider("[{value: x}, {name: \"a=" + canary.Env + "\"}, null, {name: ok}]"), []string{
+		{"names of variables in a list", provider("[{value: x}, {name: \"a=" + canary.EnvSecret + "\"}, null, {name: ok}]"), []string{
 			"f:6:15: providers[0].extraArgs[0].name: " + no + "it is empty",
 			"f:6:34: providers[0].extraArgs[1].name: " + no + "it contains =; move the text after the = to the value",
 			"f:6:56: providers[0].extraArgs[2].name: " + no + "it is empty"}},
@@ -290,12 +290,12 @@ func TestOutOfTreeValidate(t *testing.T) {
 			"f:6:14: providers[0].extraArgs.false: " + boolean,
 			"f:6:14: providers[0].extraArgs.true: " + boolean}},
 		{"names that are text", provider("{false: x, \"true\": x, \"yes\": x}"), nil},
-		{"duplicates", provider("{region: " + canary.Env + ", REGION: x, other: z}"), []string{
+		{"duplicates", provider("{region: " + canary.EnvSecret + ", REGION: x, other: z}"), []string{
 			"f:6:15: providers[0].extraArgs.region: sets the same variable as f:6:40, because names are converted to upper case: remove one of them"}},
-		{"duplicates in a list", provider("[{name: a, value: " + canary.Env + "}, {name: A}, {name: a}]"), []string{
+		{"duplicates in a list", provider("[{name: a, value: " + canary.EnvSecret + "}, {name: A}, {name: a}]"), []string{
 			"f:6:57: providers[0].extraArgs[1].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them",
 			"f:6:68: providers[0].extraArgs[2].name: sets the same variable as f:6:22, because names are converted to upper case: remove one of them"}},
-		{"one item without its dash", provider("{name: region, value: " + canary.Env + "}"), []string{
+		{"one item without its dash", provider("{name: region, value: " + canary.EnvSecret + "}"), []string{
 			"f:6:14: providers[0].extraArgs: looks like a list item: put a dash before the first field"}},
 		{"NUL in a value", provider("[{name: a, value: \"a\\0b\"}]") + "- {name: b, imageMatchers: [b.example], extraArgs: {a: \"\\0\"}}\n", []string{
 			"f:6:32: providers[0].extraArgs[0].value: contains a NUL byte, which is not allowed in an environment variable",
@@ -367,7 +367,7 @@ func TestOutOfTreeInADirectory(t *testing.T) {
 			t.Errorf("kubelet %s (-want +got)\n%s", version, diff)
 		}
 	}
-	if err := c.ValidateFor(Target{FeatureGates: map[string]bool{gateTokens: false}}); err != nil {
+	if err := c.ValidateFor(Target{FeatureGates: map[string]bool{gateServiceAccountTokens: false}}); err != nil {
 		t.Errorf("with a feature gate alone: %v", err)
 	}
 
@@ -454,28 +454,28 @@ func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 // Once there are too many problems to report, no more are described: each
 // would be looked up in the file, which takes minutes for a large one.
 func TestOutOfTreeManyProblems(t *testing.T) {
-	const n = 4 * maxProblems
-	allocs := func(args string, check func(*Config, *source)) float64 {
+	const n = 4 * maxFieldErrors
+	allocs := func(args string, check func(*Config, *sourceFile)) float64 {
 		content := oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n" + args
 		c, _ := Load(writeFile(t, "f", content))
-		s := newSource("f", []byte(content))
+		s := newSourceFile("f", []byte(content))
 		s.root()
 		s.lines()
 		return testing.AllocsPerRun(1, func() { check(c, s) })
 	}
 	for name, tt := range map[string]struct {
 		arg   string
-		check func(*Config, *source)
+		check func(*Config, *sourceFile)
 	}{
-		"the same variable": {"  - {name: a}\n", func(c *Config, _ *source) {
-			if got := len(flatten(c.Validate())); got != maxProblems+1 {
-				t.Errorf("%d errors, want %d", got, maxProblems+1)
+		"the same variable": {"  - {name: a}\n", func(c *Config, _ *sourceFile) {
+			if got := len(flatten(c.Validate())); got != maxFieldErrors+1 {
+				t.Errorf("%d errors, want %d", got, maxFieldErrors+1)
 			}
 		}},
-		"the same field": {"    a: b\n", func(_ *Config, s *source) {
+		"the same field": {"    a: b\n", func(_ *Config, s *sourceFile) {
 			d := &diagnosis{src: s}
-			if d.duplicates(s.root(), shapeOf(reflect.TypeFor[wireConfig[outOfTreeProvider]]()), nil); len(d.list.errs) != maxProblems+1 {
-				t.Errorf("%d errors, want %d", len(d.list.errs), maxProblems+1)
+			if d.findDuplicates(s.root(), newShape(reflect.TypeFor[wireConfig[outOfTreeProvider]]()), nil); len(d.list.errs) != maxFieldErrors+1 {
+				t.Errorf("%d errors, want %d", len(d.list.errs), maxFieldErrors+1)
 			}
 		}},
 	} {

@@ -15,9 +15,9 @@ import (
 // list indices (int, from 0).
 type fieldPath []any
 
-// hidden is a name in a [fieldPath] that may be a misplaced secret. It and the elements
+// hiddenName is a name in a [fieldPath] that may be a misplaced secret. It and the elements
 // after it are not shown.
-type hidden string
+type hiddenName string
 
 // String returns, for example, "providers[2].matchImages[0]".
 func (p fieldPath) String() string {
@@ -31,7 +31,7 @@ func (p fieldPath) String() string {
 				b.WriteByte('.')
 			}
 			b.WriteString(e)
-		case hidden:
+		case hiddenName:
 			return b.String()
 		}
 	}
@@ -72,9 +72,9 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// problem returns an error at p. It shortens and escapes the value.
-func (p Position) problem(value, msg string) *FieldError {
-	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.Value(value), Msg: msg}
+// newFieldError returns an error at p. It shortens and escapes the value.
+func (p Position) newFieldError(value, msg string) *FieldError {
+	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.TruncateValue(value), Msg: msg}
 }
 
 // fileLine returns "file:line"; "" if either is unknown.

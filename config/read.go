@@ -47,8 +47,8 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 	return paths, true, err
 }
 
-// shownOthers is the number of ignored files that an error lists.
-const shownOthers = 3
+// maxListedIgnored is the number of ignored files that an error lists.
+const maxListedIgnored = 3
 
 // listConfigDir returns the configuration files in dir, sorted. It reads the directory in
 // parts, so a huge directory does not need much memory.
@@ -64,12 +64,12 @@ func listConfigDir(dir string) ([]string, error) {
 		for _, e := range entries {
 			if isConfigEntry(e) {
 				paths = append(paths, filepath.Join(dir, e.Name()))
-			} else if len(others) < shownOthers && !e.IsDir() {
-				others = append(others, strconv.Quote(excerpt.Value(e.Name())))
+			} else if len(others) < maxListedIgnored && !e.IsDir() {
+				others = append(others, strconv.Quote(excerpt.TruncateValue(e.Name())))
 			}
 		}
 		if len(paths) > maxConfigFiles {
-			return nil, countError(dir, len(paths))
+			return nil, fileCountError(dir, len(paths))
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -78,10 +78,10 @@ func listConfigDir(dir string) ([]string, error) {
 			return nil, fileError(dir, "cannot be listed", err)
 		}
 	}
-	if err := countError(dir, len(paths)); err != nil {
+	if err := fileCountError(dir, len(paths)); err != nil {
 		if len(others) > 0 {
 			slices.Sort(others)
-			err.Msg += "; the kubelet ignores " + list(others)
+			err.Msg += "; the kubelet ignores " + joinWithAnd(others)
 		}
 		return nil, err
 	}
@@ -100,27 +100,27 @@ func isConfigEntry(e fs.DirEntry) bool {
 	return false
 }
 
-// limits are the remaining limits while files are read.
-type limits struct{ bytes, entries int }
+// readLimits are the remaining limits while files are read.
+type readLimits struct{ bytes, entries int }
 
 // read reads a regular file within the limits.
-func (r *limits) read(name string) ([]byte, error) {
+func (r *readLimits) read(name string) ([]byte, error) {
 	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
 	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
 	case irregular:
-		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + describeIrregular(refused)}
+		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + irregularFileText(refused)}
 	case large:
 		r.bytes = -1
 	case err != nil:
 		return nil, fileError(name, "cannot be read", err)
 	}
-	return data, r.take(name, data)
+	return data, r.subtract(name, data)
 }
 
-// take subtracts a file.
-func (r *limits) take(name string, data []byte) error {
+// subtract subtracts a file.
+func (r *readLimits) subtract(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
 		r.entries -= bytes.Count(data, []byte{separator})
@@ -132,8 +132,8 @@ func (r *limits) take(name string, data []byte) error {
 	return nil
 }
 
-// describeIrregular describes a file that is not regular.
-func describeIrregular(what *regularfile.NotRegularError) string {
+// irregularFileText describes a file that is not regular.
+func irregularFileText(what *regularfile.NotRegularError) string {
 	switch {
 	case what.Mode.IsDir():
 		return what.Kind() + "; the kubelet does not read subdirectories and rejects symlinks to directories"
@@ -149,8 +149,8 @@ func fileError(name, msg string, err error) error {
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }
 
-// countError rejects a directory without files or with too many.
-func countError(dir string, n int) *FieldError {
+// fileCountError rejects a directory without files or with too many.
+func fileCountError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:
 		return &FieldError{File: dir, Msg: "the directory has no configuration files (.json, .yaml or .yml)"}

@@ -15,8 +15,8 @@ import (
 // validateRemainder adds the validation errors of the parts that can be decoded, so that
 // all errors are reported at once. It checks only rules of every kubelet.
 func (d *diagnosis) validateRemainder(value any, want *shape) {
-	known, ok := readable(value, want).(map[string]any)
-	if !ok || d.list.full() {
+	known, ok := decodableParts(value, want).(map[string]any)
+	if !ok || d.list.isFull() {
 		return
 	}
 	known["kind"], known["apiVersion"] = Kind, V1
@@ -31,15 +31,15 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	c := &Config{Providers: read.providers, path: d.src.name}
 	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
 	// The target is unknown here, so use the more lenient kubelet.
-	v := &validation{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
+	v := &validator{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
-		v.list.add(d.src.place(fieldPath{"providers"}).problem("", noProviders))
+		v.list.add(d.src.valuePosition(fieldPath{"providers"}).newFieldError("", noProvidersMessage))
 	}
 	for i := range c.Providers {
-		if v.list.full() {
+		if v.list.isFull() {
 			break
 		}
-		v.basics(i, &c.Providers[i])
+		v.checkBasics(i, &c.Providers[i])
 	}
 	reported := slices.Clone(d.list.errs)
 	for _, err := range v.list.errs {
@@ -55,9 +55,9 @@ func isWithin(path, other string) bool {
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// readable returns the parts of a value that have the required type; nil for others.
+// decodableParts returns the parts of a value that have the required type; nil for others.
 // Misspelt fields get their correct names.
-func readable(v any, want *shape) any {
+func decodableParts(v any, want *shape) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if want.fields == nil {
@@ -65,11 +65,11 @@ func readable(v any, want *shape) any {
 		}
 		fields := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			field := diagnose.NearestField(name, want.names())
+			field := diagnose.ClosestField(name, want.fieldNames())
 			if _, has := v[field]; field == "" || has && name != field {
 				continue // the correctly spelled field takes precedence
 			}
-			fields[field] = readable(v[name], want.fields[field])
+			fields[field] = decodableParts(v[name], want.fields[field])
 		}
 		return fields
 	case []any:
@@ -78,15 +78,15 @@ func readable(v any, want *shape) any {
 		}
 		items := make([]any, len(v))
 		for i := range v {
-			items[i] = readable(v[i], want.elem)
+			items[i] = decodableParts(v[i], want.elem)
 		}
 		return items
 	case string:
-		if want.text != nil && want.text(v) == "" {
+		if want.checkText != nil && want.checkText(v) == "" {
 			return v
 		}
 	case bool:
-		if want.noun == aBoolean {
+		if want.noun == nounBoolean {
 			return v
 		}
 	}

@@ -14,33 +14,33 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// schema is the part of JSON Schema (draft 7, which editors support best) that a
+// jsonSchema is the part of JSON Schema (draft 7, which editors support best) that a
 // configuration needs.
-type schema struct {
-	Dialect     string             `json:"$schema,omitempty"`
-	Ref         string             `json:"$ref,omitempty"`
-	Title       string             `json:"title,omitempty"`
-	Description string             `json:"description,omitempty"`
-	Type        string             `json:"type,omitempty"`
-	Const       any                `json:"const,omitempty"`
-	Enum        []string           `json:"enum,omitempty"`
-	Pattern     string             `json:"pattern,omitempty"`
-	MinLength   int                `json:"minLength,omitempty"`
-	MinItems    int                `json:"minItems,omitempty"`
-	MaxItems    *int               `json:"maxItems,omitempty"`
-	UniqueItems bool               `json:"uniqueItems,omitempty"`
-	Items       *schema            `json:"items,omitempty"`
-	Properties  map[string]*schema `json:"properties,omitempty"`
-	Required    []string           `json:"required,omitempty"`
-	Others      *bool              `json:"additionalProperties,omitempty"`
-	AllOf       []*schema          `json:"allOf,omitempty"`
-	If          *schema            `json:"if,omitempty"`
-	Then        *schema            `json:"then,omitempty"`
-	Definitions map[string]*schema `json:"definitions,omitempty"`
+type jsonSchema struct {
+	Dialect     string                 `json:"$schema,omitempty"`
+	Ref         string                 `json:"$ref,omitempty"`
+	Title       string                 `json:"title,omitempty"`
+	Description string                 `json:"description,omitempty"`
+	Type        string                 `json:"type,omitempty"`
+	Const       any                    `json:"const,omitempty"`
+	Enum        []string               `json:"enum,omitempty"`
+	Pattern     string                 `json:"pattern,omitempty"`
+	MinLength   int                    `json:"minLength,omitempty"`
+	MinItems    int                    `json:"minItems,omitempty"`
+	MaxItems    *int                   `json:"maxItems,omitempty"`
+	UniqueItems bool                   `json:"uniqueItems,omitempty"`
+	Items       *jsonSchema            `json:"items,omitempty"`
+	Properties  map[string]*jsonSchema `json:"properties,omitempty"`
+	Required    []string               `json:"required,omitempty"`
+	Others      *bool                  `json:"additionalProperties,omitempty"`
+	AllOf       []*jsonSchema          `json:"allOf,omitempty"`
+	If          *jsonSchema            `json:"if,omitempty"`
+	Then        *jsonSchema            `json:"then,omitempty"`
+	Definitions map[string]*jsonSchema `json:"definitions,omitempty"`
 }
 
-// versions lists the versions of a CredentialProviderConfig, newest first.
-var versions = []string{V1, V1Beta1, V1Alpha1}
+// configVersions lists the versions of a CredentialProviderConfig, newest first.
+var configVersions = []string{V1, V1Beta1, V1Alpha1}
 
 // Schema returns the JSON Schema (draft 7) of files of a version; "" means a
 // schema of all versions that depends on the file's apiVersion. A schema accepts
@@ -52,13 +52,13 @@ var versions = []string{V1, V1Beta1, V1Alpha1}
 //
 // The error is for an unknown version.
 func Schema(version string) ([]byte, error) {
-	s := schemaOfAll()
+	s := combinedSchema()
 	if version != "" {
-		if !slices.Contains(versions, version) {
-			return nil, fmt.Errorf("%q is not a valid version of %s: the valid versions are %s", version, Kind, list(versions))
+		if !slices.Contains(configVersions, version) {
+			return nil, fmt.Errorf("%q is not a valid version of %s: the valid versions are %s", version, Kind, joinWithAnd(configVersions))
 		}
-		s = schemaOf(version)
-		s.Dialect, s.Title = draft7, Kind+", "+version
+		s = versionSchema(version)
+		s.Dialect, s.Title = draft7URI, Kind+", "+version
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -68,54 +68,54 @@ func Schema(version string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func schemaOfAll() *schema {
-	s := &schema{
-		Dialect: draft7, Title: Kind, Type: "object", Required: []string{"apiVersion", "kind", "providers"},
+func combinedSchema() *jsonSchema {
+	s := &jsonSchema{
+		Dialect: draft7URI, Title: Kind, Type: "object", Required: []string{"apiVersion", "kind", "providers"},
 		// Also here, so that an editor can complete a file that has no apiVersion yet.
-		Properties: map[string]*schema{
-			"apiVersion": {Type: "string", Enum: versions},
+		Properties: map[string]*jsonSchema{
+			"apiVersion": {Type: "string", Enum: configVersions},
 			"kind":       {Type: "string", Const: Kind, Description: fieldDocs()["kind"].text},
 			"providers":  {Type: "array", Description: fieldDocs()["providers"].text},
 		},
-		Definitions: map[string]*schema{},
+		Definitions: map[string]*jsonSchema{},
 	}
-	for _, version := range versions {
+	for _, version := range configVersions {
 		name := version[strings.LastIndexByte(version, '/')+1:]
-		s.Definitions[name] = schemaOf(version)
-		s.AllOf = append(s.AllOf, when("apiVersion", version, &schema{Ref: "#/definitions/" + name}))
+		s.Definitions[name] = versionSchema(version)
+		s.AllOf = append(s.AllOf, schemaIf("apiVersion", version, &jsonSchema{Ref: "#/definitions/" + name}))
 	}
 	return s
 }
 
-const draft7 = "http://json-schema.org/draft-07/schema#"
+const draft7URI = "http://json-schema.org/draft-07/schema#"
 
-// when returns a schema that applies then if a field has a value.
-func when(field string, value any, then *schema) *schema {
-	return &schema{If: &schema{Properties: map[string]*schema{field: {Const: value}}, Required: []string{field}}, Then: then}
+// schemaIf returns a schema that applies then if a field has a value.
+func schemaIf(field string, value any, then *jsonSchema) *jsonSchema {
+	return &jsonSchema{If: &jsonSchema{Properties: map[string]*jsonSchema{field: {Const: value}}, Required: []string{field}}, Then: then}
 }
 
-// schemaOf combines the type that files of a version are decoded into with fieldDocs.
-func schemaOf(version string) *schema {
-	format := typeMeta{APIVersion: version, Kind: Kind}.format()
-	s := shapeOf(reflect.TypeOf(format)).schema("")
+// versionSchema combines the type that files of a version are decoded into with fieldDocs.
+func versionSchema(version string) *jsonSchema {
+	format := typeMeta{APIVersion: version, Kind: Kind}.fileFormat()
+	s := newShape(reflect.TypeOf(format)).toSchema("")
 	s.Properties["apiVersion"].Const = version
 	s.Properties["apiVersion"].Description = "Version of this file. Each provider has its own apiVersion."
 	s.Properties["kind"].Const = Kind
 	return s
 }
 
-// schema returns the schema of a shape at a path.
-func (s *shape) schema(path string) *schema {
-	out := &schema{Type: "string"}
+// toSchema returns the schema of a shape at a path.
+func (s *shape) toSchema(path string) *jsonSchema {
+	out := &jsonSchema{Type: "string"}
 	switch {
 	case s.elem != nil:
-		out.Type, out.Items = "array", s.elem.schema(path+"[]")
+		out.Type, out.Items = "array", s.elem.toSchema(path+"[]")
 	case s.fields != nil:
-		out.Type, out.Properties, out.Others = "object", map[string]*schema{}, new(false)
-		for _, name := range s.names() {
-			out.Properties[name] = s.fields[name].schema(strings.TrimPrefix(path+"."+name, "."))
+		out.Type, out.Properties, out.Others = "object", map[string]*jsonSchema{}, new(false)
+		for _, name := range s.fieldNames() {
+			out.Properties[name] = s.fields[name].toSchema(strings.TrimPrefix(path+"."+name, "."))
 		}
-	case s.noun == aBoolean:
+	case s.noun == nounBoolean:
 		out.Type = "boolean"
 	}
 	if doc, ok := fieldDocs()[path]; ok {
@@ -130,52 +130,54 @@ func (s *shape) schema(path string) *schema {
 // fieldDoc describes a field, and adds the constraints that its type does not have.
 type fieldDoc struct {
 	text      string
-	constrain func(*schema)
+	constrain func(*jsonSchema)
 }
 
 const (
-	unit = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
-	none = `(0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h)`
+	durationUnitPattern = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
+	zeroDurationPattern = `(0+(\.0*)?|\.0+)(ns|us|µs|μs|ms|s|m|h)`
 
-	label     = `[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?`
-	qualified = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	labelPattern         = `[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?`
+	qualifiedNamePattern = `^(` + labelPattern + `(\.` + labelPattern + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
 )
 
 // fieldDocs returns the documentation of the fields by path. Sources: the types and
 // validation of pkg/kubelet/apis/config and pkg/credentialprovider/plugin (1.37).
 func fieldDocs() map[string]fieldDoc {
-	needs := func(fields ...string) func(*schema) { return func(s *schema) { s.Required = fields } }
-	keys := func(s *schema) { s.UniqueItems = true }
-	key := func(s *schema) { s.Pattern = qualified }
+	needs := func(fields ...string) func(*jsonSchema) { return func(s *jsonSchema) { s.Required = fields } }
+	keys := func(s *jsonSchema) { s.UniqueItems = true }
+	key := func(s *jsonSchema) { s.Pattern = qualifiedNamePattern }
 	return map[string]fieldDoc{
 		"":          {"", needs("apiVersion", "kind", "providers")},
 		"kind":      {"Kind of this file.", nil},
-		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *schema) { s.MinItems = 1 }},
-		"providers[]": {"A plugin and the images that the kubelet calls it for.", func(s *schema) {
+		"providers": {"Plugins. The kubelet calls every plugin whose patterns match an image, and tries credentials from earlier plugins first.", func(s *jsonSchema) { s.MinItems = 1 }},
+		"providers[]": {"A plugin and the images that the kubelet calls it for.", func(s *jsonSchema) {
 			s.Required = []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"}
 			if s.Properties["tokenAttributes"] != nil {
-				s.If = &schema{Required: []string{"tokenAttributes"}}
-				s.Then = &schema{Properties: map[string]*schema{"apiVersion": {Const: plugin.V1}}}
+				s.If = &jsonSchema{Required: []string{"tokenAttributes"}}
+				s.Then = &jsonSchema{Properties: map[string]*jsonSchema{"apiVersion": {Const: plugin.V1}}}
 			}
 		}},
 		"providers[].name": {"File name of the executable in the kubelet's --image-credential-provider-bin-dir. Must be unique.",
-			func(s *schema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
+			func(s *jsonSchema) { s.Pattern = `^(\.{0,2}[^/\\ .][^/\\ ]*|\.{3}[^/\\ ]*)$` }},
 		"providers[].matchImages": {"Image patterns: HOST[:PORT][/PATH]. In the host, * matches any part of one label. The pattern and the image must have the same number of host labels. The path is matched as a prefix. The port cannot contain a wildcard.",
-			func(s *schema) { s.MinItems = 1 }},
+			func(s *jsonSchema) { s.MinItems = 1 }},
 		"providers[].matchImages[]": {"For example *.dkr.ecr.*.amazonaws.com or registry.example/team, without a scheme.", nil},
 		"providers[].defaultCacheDuration": {`Cache duration for responses that do not specify a cache duration, for example "12h" or "10m". "0s" disables caching.`,
-			func(s *schema) { s.Pattern = `^(0|\+?(` + unit + `)+|[+-](0|(` + none + `)+))$` }},
+			func(s *jsonSchema) {
+				s.Pattern = `^(0|\+?(` + durationUnitPattern + `)+|[+-](0|(` + zeroDurationPattern + `)+))$`
+			}},
 		"providers[].apiVersion": {"Version of the plugin protocol.",
-			func(s *schema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
+			func(s *jsonSchema) { s.Enum = []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }},
 		"providers[].args":            {"Arguments of the plugin. Values are literal: no shell is used, and variables are not expanded.", nil},
 		"providers[].env":             {"Environment variables to add to the kubelet's environment. Values are literal. If a name is repeated, the last variable wins.", nil},
 		"providers[].env[]":           {"An environment variable.", nil},
 		"providers[].env[].name":      {"Name of the variable.", nil},
 		"providers[].env[].value":     {"Value of the variable. It is literal.", nil},
-		"providers[].tokenAttributes": {"Passes the pod's service account token to the plugin (kubelet 1.34, or 1.33 with a feature gate).", tokenSchema},
-		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request tokens for this audience: see regcred rbac.", func(s *schema) { s.MinLength = 1 }},
+		"providers[].tokenAttributes": {"Passes the pod's service account token to the plugin (kubelet 1.34, or 1.33 with a feature gate).", constrainTokenAttributes},
+		"providers[].tokenAttributes.serviceAccountTokenAudience": {"Audience of the tokens. The kubelet needs permission to request tokens for this audience: see regcred rbac.", func(s *jsonSchema) { s.MinLength = 1 }},
 		"providers[].tokenAttributes.cacheType": {"What to cache responses by: Token if the plugin returns the token itself or a credential that expires no later than the token; otherwise ServiceAccount.",
-			func(s *schema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
+			func(s *jsonSchema) { s.Enum = []string{string(CachePerServiceAccount), string(CachePerToken)} }},
 		"providers[].tokenAttributes.requireServiceAccount":                  {"Set to true to call the plugin only for pods with a service account.", nil},
 		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys":   {"Annotations that the service account must have. The kubelet passes the annotations to the plugin, and skips the plugin if an annotation is missing.", keys},
 		"providers[].tokenAttributes.requiredServiceAccountAnnotationKeys[]": {"Key of an annotation.", key},
@@ -184,8 +186,8 @@ func fieldDocs() map[string]fieldDoc {
 	}
 }
 
-func tokenSchema(s *schema) {
+func constrainTokenAttributes(s *jsonSchema) {
 	s.Required = []string{"serviceAccountTokenAudience", "cacheType", "requireServiceAccount"}
-	without := &schema{Properties: map[string]*schema{"requiredServiceAccountAnnotationKeys": {MaxItems: new(0)}}}
-	s.AllOf = []*schema{when("requireServiceAccount", false, without)}
+	without := &jsonSchema{Properties: map[string]*jsonSchema{"requiredServiceAccountAnnotationKeys": {MaxItems: new(0)}}}
+	s.AllOf = []*jsonSchema{schemaIf("requireServiceAccount", false, without)}
 }

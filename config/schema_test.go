@@ -14,8 +14,8 @@ import (
 // and that no other field has documentation.
 func TestSchemaOfEachField(t *testing.T) {
 	seen := map[string]bool{}
-	var walk func(path string, s *schema)
-	walk = func(path string, s *schema) {
+	var walk func(path string, s *jsonSchema)
+	walk = func(path string, s *jsonSchema) {
 		seen[path] = true
 		// A list of plain texts is explained as a whole.
 		if s.Description == "" && path != "" && path != "providers[].args[]" {
@@ -28,8 +28,8 @@ func TestSchemaOfEachField(t *testing.T) {
 			walk(path+"[]", s.Items)
 		}
 	}
-	for _, version := range versions {
-		s := schemaOf(version)
+	for _, version := range configVersions {
+		s := versionSchema(version)
 		walk("", s)
 		_, tokens := s.Properties["providers"].Items.Properties["tokenAttributes"]
 		if want := version == V1; tokens != want {
@@ -48,8 +48,8 @@ func TestSchemaOfEachField(t *testing.T) {
 
 // TestSchemaOfAll checks that the schema of all versions contains each version's.
 func TestSchemaOfAll(t *testing.T) {
-	all := schemaOfAll()
-	if len(all.AllOf) != len(versions) || len(all.Definitions) != len(versions) {
+	all := combinedSchema()
+	if len(all.AllOf) != len(configVersions) || len(all.Definitions) != len(configVersions) {
 		t.Fatalf("it has %d conditions and %d definitions", len(all.AllOf), len(all.Definitions))
 	}
 	for _, field := range all.Required {
@@ -57,8 +57,8 @@ func TestSchemaOfAll(t *testing.T) {
 			t.Errorf("an editor does not offer %s in a file that has no apiVersion yet", field)
 		}
 	}
-	for i, version := range versions {
-		alone := schemaOf(version)
+	for i, version := range configVersions {
+		alone := versionSchema(version)
 		name := strings.TrimPrefix(all.AllOf[i].Then.Ref, "#/definitions/")
 		if got := all.AllOf[i].If.Properties["apiVersion"].Const; got != version || !reflect.DeepEqual(all.Definitions[name], alone) {
 			t.Errorf("%s: it has another, for %v", version, got)

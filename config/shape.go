@@ -16,23 +16,23 @@ import (
 // shape describes the valid values of a field. It is derived from the type that the field
 // is decoded into, and only explains errors; the decoder decides.
 type shape struct {
-	noun   string                // for messages: "must be " + noun
-	text   func(s string) string // validates a string and returns the problem; nil if strings are invalid
-	fields map[string]*shape     // of a mapping
-	values *shape                // of a mapping with arbitrary field names
-	elem   *shape                // of a list
-	secret bool                  // do not show values and unknown fields
-	others string                // message for unknown fields that are not shown
+	noun                string                // for messages: "must be " + noun
+	checkText           func(s string) string // validates a string and returns the problem; nil if strings are invalid
+	fields              map[string]*shape     // of a mapping
+	values              *shape                // of a mapping with arbitrary field names
+	elem                *shape                // of a list
+	secret              bool                  // do not show values and unknown fields
+	unknownFieldMessage string                // message for unknown fields that are not shown
 }
 
 const (
-	aString  = "a string"
-	aBoolean = "a boolean"
+	nounString  = "a string"
+	nounBoolean = "a boolean"
 )
 
-// shapeOf returns the shape of a type; nil if the field must be absent. Types with their
+// newShape returns the shape of a type; nil if the field must be absent. Types with their
 // own decoder have a method shape.
-func shapeOf(t reflect.Type) *shape {
+func newShape(t reflect.Type) *shape {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -41,9 +41,9 @@ func shapeOf(t reflect.Type) *shape {
 	}
 	switch t {
 	case reflect.TypeFor[plugin.Secret]():
-		return &shape{noun: aString, text: anyText, secret: true}
+		return &shape{noun: nounString, checkText: acceptAnyText, secret: true}
 	case reflect.TypeFor[EnvVar]():
-		secret := shapeOf(reflect.TypeFor[plugin.Secret]())
+		secret := newShape(reflect.TypeFor[plugin.Secret]())
 		return &shape{noun: "a mapping with name and value", fields: map[string]*shape{"name": secret, "value": secret}, secret: true}
 	}
 	switch t.Kind() {
@@ -52,21 +52,21 @@ func shapeOf(t reflect.Type) *shape {
 		s.addFields(t)
 		return s
 	case reflect.Slice:
-		elem := shapeOf(t.Elem())
+		elem := newShape(t.Elem())
 		return &shape{noun: "a list", elem: elem, secret: elem.secret}
 	case reflect.Bool:
-		return &shape{noun: aBoolean}
+		return &shape{noun: nounBoolean}
 	}
-	return &shape{noun: aString, text: anyText}
+	return &shape{noun: nounString, checkText: acceptAnyText}
 }
 
-func anyText(string) string { return "" }
+func acceptAnyText(string) string { return "" }
 
 // addFields adds the fields of a struct. They override an embedded struct's fields.
 func (s *shape) addFields(t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		field := shapeOf(f.Type)
+		field := newShape(f.Type)
 		switch {
 		case f.Anonymous:
 			s.addFields(f.Type)
@@ -78,32 +78,32 @@ func (s *shape) addFields(t reflect.Type) {
 	}
 }
 
-// field returns the shape of a field, or nil, and its name as a path element.
-func (s *shape) field(name string) (*shape, any) {
+// findField returns the shape of a field, or nil, and its name as a path element.
+func (s *shape) findField(name string) (*shape, any) {
 	switch {
 	case s == nil:
-		return nil, hidden(name)
+		return nil, hiddenName(name)
 	case s.fields[name] != nil:
 		return s.fields[name], name
 	case s.values != nil:
-		return s.values, variableName(name)
+		return s.values, variablePathElement(name)
 	}
-	return nil, hidden(name)
+	return nil, hiddenName(name)
 }
 
-// item returns the shape of a list's items; nil if s is not a list.
-func (s *shape) item() *shape {
+// itemShape returns the shape of a list's items; nil if s is not a list.
+func (s *shape) itemShape() *shape {
 	if s == nil {
 		return nil
 	}
 	return s.elem
 }
 
-// names returns the fields of a mapping, sorted.
-func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
+// fieldNames returns the fields of a mapping, sorted.
+func (s *shape) fieldNames() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
-// list returns "a, b and c".
-func list(words []string) string {
+// joinWithAnd returns "a, b and c".
+func joinWithAnd(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -119,14 +119,14 @@ func isFieldName(s string) bool {
 	})
 }
 
-// variableName returns a text as a path element. It is shown only if it looks like a
+// variablePathElement returns a text as a path element. It is shown only if it looks like a
 // variable name, because it may be a misplaced secret.
-func variableName(s string) any {
+func variablePathElement(s string) any {
 	unlike := func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 	}
 	if s == "" || len(s) > 32 || strings.ContainsFunc(s, unlike) {
-		return hidden(s)
+		return hiddenName(s)
 	}
 	return s
 }

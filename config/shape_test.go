@@ -76,7 +76,7 @@ func TestShapes(t *testing.T) {
 		{versionOutOfTree, kindOutOfTreeExample}: predecessor,
 		{"unknown", ""}:                          today + tokens,
 	} {
-		s := shapeOf(reflect.TypeOf(meta.format()))
+		s := newShape(reflect.TypeOf(meta.fileFormat()))
 		got := strings.Join(shapeLines(s, ""), "\n") + "\n"
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v (-want +got)\n%s", meta, diff)
@@ -87,7 +87,7 @@ func TestShapes(t *testing.T) {
 // The decoder knows each field of a shape, and may be given null for it.
 func TestShapesAgreeWithDecoder(t *testing.T) {
 	for _, meta := range []typeMeta{{V1, Kind}, {V1Beta1, Kind}, {V1Alpha1, Kind}, {versionOutOfTree, kindOutOfTree}} {
-		provider := shapeOf(reflect.TypeOf(meta.format())).fields["providers"].elem
+		provider := newShape(reflect.TypeOf(meta.fileFormat())).fields["providers"].elem
 		for field, s := range provider.fields {
 			values := []string{"null"}
 			for sub := range s.fields {

@@ -16,9 +16,9 @@ import (
 // maxNodeDepth bounds the aliases and merges that are followed.
 const maxNodeDepth = 32
 
-// source finds positions in a file. It parses the file at the first use. It is safe for
+// sourceFile finds positions in a file. It parses the file at the first use. It is safe for
 // concurrent use.
-type source struct {
+type sourceFile struct {
 	name  string
 	data  func() []byte     // closures, because fmt and reflection print struct fields
 	text  func() []byte     // data as UTF-8
@@ -26,8 +26,8 @@ type source struct {
 	lines func() []int      // offsets of the lines of text
 }
 
-func newSource(name string, data []byte) *source {
-	s := &source{name: name, data: func() []byte { return data }}
+func newSourceFile(name string, data []byte) *sourceFile {
+	s := &sourceFile{name: name, data: func() []byte { return data }}
 	s.text = sync.OnceValue(func() []byte { return textedit.ToUTF8(data) })
 	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(s.text()) })
 	s.lines = sync.OnceValue(func() []int { return textedit.LineStarts(s.text()) })
@@ -42,15 +42,15 @@ func parseNodes(text []byte) (root *yaml.Node) {
 	return root
 }
 
-// find follows p as far as possible. It returns the last node, its key if it is in a
+// findNode follows p as far as possible. It returns the last node, its key if it is in a
 // mapping, and the number of elements that it followed.
-func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
+func (s *sourceFile) findNode(p fieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
 		return nil, nil, 0
 	}
 	for i, e := range p {
-		k, v := step(value, e, 0)
+		k, v := childNode(value, e, 0)
 		if v == nil {
 			return key, value, i
 		}
@@ -59,24 +59,24 @@ func (s *source) find(p fieldPath) (key, value *yaml.Node, length int) {
 	return key, value, len(p)
 }
 
-// place returns the position of the value at p, or of its nearest parent.
-func (s *source) place(p fieldPath) Position {
-	_, value, _ := s.find(p)
-	return s.locate(Position{File: s.name, Path: p.String()}, value)
+// valuePosition returns the position of the value at p, or of its nearest parent.
+func (s *sourceFile) valuePosition(p fieldPath) Position {
+	_, value, _ := s.findNode(p)
+	return s.withNodePosition(Position{File: s.name, Path: p.String()}, value)
 }
 
-// keyPlace returns the position of the last field name of p.
-func (s *source) keyPlace(p fieldPath) Position {
-	key, value, length := s.find(p)
+// keyPosition returns the position of the last field name of p.
+func (s *sourceFile) keyPosition(p fieldPath) Position {
+	key, value, length := s.findNode(p)
 	if length == len(p) && key != nil {
 		value = key
 	}
-	return s.locate(Position{File: s.name, Path: p.String()}, value)
+	return s.withNodePosition(Position{File: s.name, Path: p.String()}, value)
 }
 
-// step returns a child of a node, and its key if the node is a mapping.
-func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
-	n = deref(n)
+// childNode returns a child of a node, and its key if the node is a mapping.
+func childNode(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
+	n = resolveAlias(n)
 	if n == nil || depth > maxNodeDepth {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ func step(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
 		}
 	case string:
 		return lookupField(n, e, depth)
-	case hidden:
+	case hiddenName:
 		return lookupField(n, string(e), depth)
 	}
 	return nil, nil
@@ -100,12 +100,12 @@ func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
 	}
 	// Backwards, because the decoder uses the last of duplicate fields.
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
-		if k := deref(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
+		if k := resolveAlias(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
 			return n.Content[i], n.Content[i+1]
 		}
 	}
-	for _, m := range merges(n) {
-		if k, v := step(m, name, depth+1); k != nil {
+	for _, m := range mergedMappings(n) {
+		if k, v := childNode(m, name, depth+1); k != nil {
 			return k, v
 		}
 	}
@@ -116,8 +116,8 @@ func isMergeKey(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
 }
 
-// merges yields the mappings merged into n, with their merge keys.
-func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+// mergedMappings yields the mappings merged into n, with their merge keys.
+func mergedMappings(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, mapping *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if !isMergeKey(n.Content[i]) {
@@ -128,7 +128,7 @@ func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 				named = named[0].Content
 			}
 			for _, m := range named {
-				if m = deref(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
+				if m = resolveAlias(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
 					return
 				}
 			}
@@ -136,8 +136,8 @@ func merges(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// deref follows aliases; nil if there are too many.
-func deref(n *yaml.Node) *yaml.Node {
+// resolveAlias follows aliases; nil if there are too many.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	for range maxNodeDepth {
 		if n == nil || n.Kind != yaml.AliasNode {
 			return n
@@ -147,8 +147,8 @@ func deref(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// locate adds the position of a node, if there is one.
-func (s *source) locate(at Position, n *yaml.Node) Position {
+// withNodePosition adds the position of a node, if there is one.
+func (s *sourceFile) withNodePosition(at Position, n *yaml.Node) Position {
 	if n == nil {
 		return at
 	}
@@ -157,7 +157,7 @@ func (s *source) locate(at Position, n *yaml.Node) Position {
 }
 
 // line returns a line of the file, counted from 1, without its line end.
-func (s *source) line(number int) []byte {
+func (s *sourceFile) line(number int) []byte {
 	text, starts := s.text(), s.lines()
 	if number < 1 || number > len(starts) {
 		return nil

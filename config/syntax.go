@@ -15,9 +15,9 @@ import (
 
 // yamlError explains a YAML syntax error. It does not contain the parser's text, which may
 // quote the file.
-func (s *source) yamlError(err error) error {
+func (s *sourceFile) yamlError(err error) error {
 	text, line := err.Error(), 0
-	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && fromParser(text) {
+	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && isParserError(text) {
 		line++
 	}
 	fe := &FieldError{File: s.name, Msg: "not valid YAML"}
@@ -27,8 +27,8 @@ func (s *source) yamlError(err error) error {
 		}
 	}
 	if at := diagnose.TemplateOffset(s.text()); at >= 0 {
-		fe.Line, fe.Column = s.position(int64(at) + 1)
-		fe.Msg = "not valid YAML: " + diagnose.Template
+		fe.Line, fe.Column = s.lineColumn(int64(at) + 1)
+		fe.Msg = "not valid YAML: " + diagnose.TemplateProblem
 		return fe
 	}
 	if n, column := s.findTab(line); n > 0 {
@@ -37,17 +37,17 @@ func (s *source) yamlError(err error) error {
 		return fe
 	}
 	if line > 0 {
-		fe.Line, fe.Column = line, s.indent(line)+1
+		fe.Line, fe.Column = line, s.indentSize(line)+1
 	}
-	if cause := diagnose.YAMLError(text); cause != "" {
+	if cause := diagnose.ExplainYAMLError(text); cause != "" {
 		fe.Msg += ": " + cause
 	}
 	return fe
 }
 
-// fromParser reports whether an error comes from the parser and not its scanner. The parser
+// isParserError reports whether an error comes from the parser and not its scanner. The parser
 // counts lines from 0.
-func fromParser(text string) bool {
+func isParserError(text string) bool {
 	for _, expected := range []string{"node content", "'-' indicator", "key", "',' or", "<"} {
 		if strings.Contains(text, "did not find expected "+expected) {
 			return true
@@ -58,18 +58,18 @@ func fromParser(text string) bool {
 
 // aliasErrors reports each value that begins with an asterisk and is not an alias of an
 // anchor in the file.
-func (s *source) aliasErrors() error {
+func (s *sourceFile) aliasErrors() error {
 	// A value that begins with an asterisk: after a dash, a key, a bracket or a comma, or at
 	// the start of a line.
 	alias := regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
-	var found problems
-	for _, m := range alias.FindAllSubmatchIndex(s.text(), maxProblems) {
+	var found fieldErrors
+	for _, m := range alias.FindAllSubmatchIndex(s.text(), maxFieldErrors) {
 		name := s.text()[m[2]:m[3]]
 		if len(name) > 0 && bytes.Contains(s.text(), append([]byte("&"), name...)) {
 			continue
 		}
-		line, column := s.position(int64(m[2]))
-		if !diagnose.IsPlain(s.line(line)[:column-1]) {
+		line, column := s.lineColumn(int64(m[2]))
+		if !diagnose.IsUnquoted(s.line(line)[:column-1]) {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
@@ -80,37 +80,37 @@ func (s *source) aliasErrors() error {
 
 // findTab finds a tab in the indentation of a line or the next one, because the parser's
 // line may be off by one.
-func (s *source) findTab(line int) (n, column int) {
+func (s *sourceFile) findTab(line int) (n, column int) {
 	for n := max(line, 1); n <= line+1; n++ {
-		if i := bytes.IndexByte(s.line(n)[:s.indent(n)], '\t'); i >= 0 {
+		if i := bytes.IndexByte(s.line(n)[:s.indentSize(n)], '\t'); i >= 0 {
 			return n, i + 1
 		}
 	}
 	return 0, 0
 }
 
-// indent returns the size of a line's indentation in bytes.
-func (s *source) indent(line int) int {
+// indentSize returns the size of a line's indentation in bytes.
+func (s *sourceFile) indentSize(line int) int {
 	text := s.line(line)
 	return len(text) - len(bytes.TrimLeft(text, " \t"))
 }
 
 // jsonError explains a JSON syntax error. It does not contain the decoder's text, which
 // may quote the file.
-func (s *source) jsonError(offset int64, cause error) error {
-	line, column := s.position(offset)
+func (s *sourceFile) jsonError(offset int64, cause error) error {
+	line, column := s.lineColumn(offset)
 	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"
 	if strings.Contains(cause.Error(), "exceeded max depth") {
 		msg = "not valid JSON: nested too deeply"
 	} else if at := diagnose.TemplateOffset(s.text()); at >= 0 {
-		msg = "neither YAML nor JSON: " + diagnose.Template
-		line, column = s.position(int64(at) + 1)
+		msg = "neither YAML nor JSON: " + diagnose.TemplateProblem
+		line, column = s.lineColumn(int64(at) + 1)
 	}
 	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}
 }
 
-// position converts an offset to line and column.
-func (s *source) position(offset int64) (line, column int) {
+// lineColumn converts an offset to line and column.
+func (s *sourceFile) lineColumn(offset int64) (line, column int) {
 	at := int(min(max(offset-1, 0), int64(len(s.text()))))
 	starts := s.lines()
 	line = sort.Search(len(starts), func(i int) bool { return starts[i] > at })

@@ -9,43 +9,43 @@ import (
 	"unicode"
 )
 
-// extraArgs checks the environment variables of an out-of-tree provider.
-func (v *validation) extraArgs(i int, p *Provider) {
-	if f, index := v.c.fileOf(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
-		v.report(i, "", "looks like a list item: put a dash before the first field", "env")
+// checkExtraArgs checks the environment variables of an out-of-tree provider.
+func (v *validator) checkExtraArgs(i int, p *Provider) {
+	if f, index := v.c.fileOfProvider(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
+		v.addError(i, "", "looks like a list item: put a dash before the first field", "env")
 		return
 	}
 	first := make(map[string]int, len(p.Env))
 	for k, e := range p.Env {
-		if v.list.full() {
+		if v.list.isFull() {
 			return
 		}
 		msg := variableProblem(e.Name)
-		if v.isBoolean(i, k) {
+		if v.wasYAMLBoolean(i, k) {
 			msg = "must be quoted, because YAML parses yes, no, on and off as booleans"
 		}
 		if j, twice := first[e.Name]; twice && msg == "" {
 			msg = "sets the same variable as " + v.c.position(i, "env", j, "name").String() + ", because names are converted to upper case: remove one of them"
 		}
 		if msg != "" {
-			v.report(i, "", msg, "env", k, "name")
+			v.addError(i, "", msg, "env", k, "name")
 			continue
 		}
 		first[e.Name] = k
 		if strings.Contains(e.Value.Reveal(), "\x00") {
-			v.report(i, "", "contains a NUL byte, which is not allowed in an environment variable", "env", k, "value")
+			v.addError(i, "", "contains a NUL byte, which is not allowed in an environment variable", "env", k, "value")
 		}
 	}
 }
 
-// isBoolean reports whether the name of extra argument k was a YAML boolean such as yes.
-func (v *validation) isBoolean(i, k int) bool {
-	f, index := v.c.fileOf(i)
+// wasYAMLBoolean reports whether the name of extra argument k was a YAML boolean such as yes.
+func (v *validator) wasYAMLBoolean(i, k int) bool {
+	f, index := v.c.fileOfProvider(i)
 	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
 		return false
 	}
 	name := f.argKeys[index][k]
-	return (name == "true" || name == "false") && !v.c.has(i, "extraArgs", name)
+	return (name == "true" || name == "false") && !v.c.hasField(i, "extraArgs", name)
 }
 
 // variableProblem returns why an environment variable name is invalid, by the rule for
@@ -63,10 +63,10 @@ func variableProblem(name string) string {
 		return msg + "it contains white space"
 	case '0' <= name[0] && name[0] <= '9':
 		return msg + "it begins with a digit"
-	case strings.Trim(name, variableBytes) != "":
+	case strings.Trim(name, variableNameChars) != "":
 		return msg + `it can contain only letters, digits, "_", "-" and "."`
 	}
 	return ""
 }
 
-const variableBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+const variableNameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."

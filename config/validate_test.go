@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 			`f:12:54: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[2]: is listed twice: "x"`,
 			`f:13:44: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: invalid annotation key: the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit: "-a"`,
 			`f:13:48: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: cannot be both required and optional: remove it from one list: "x"`}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.Env + "\n  '\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
+		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
 			`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`}},
 	}
 	for _, tt := range tests {
@@ -244,12 +244,12 @@ func TestQualifiedName(t *testing.T) {
 
 func TestValidateHidesUserInformation(t *testing.T) {
 	c := &Config{Providers: []Provider{{
-		Name: "p", MatchImages: []string{"user:" + canary.Password + "/x@r.io:80:80", "r.io:80:80?" + canary.Token},
+		Name: "p", MatchImages: []string{"user:" + canary.PasswordSecret + "/x@r.io:80:80", "r.io:80:80?" + canary.TokenSecret},
 		DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
 	}}}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	canary.Check(t, "error", err.Error())
+	canary.AssertAbsent(t, "error", err.Error())
 }

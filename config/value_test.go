@@ -13,9 +13,9 @@ import (
 // TestErrorsHideUserInfo: a URL with a password, in each field whose value an
 // error shows.
 func TestErrorsHideUserInfo(t *testing.T) {
-	const url = "https://user:" + canary.Password + "@registry.example"
+	const url = "https://user:" + canary.PasswordSecret + "@registry.example"
 	for _, field := range []string{
-		"  name: " + url, "  matchImages: ['user:" + canary.Password + "@registry.example:x']", "  apiVersion: " + url, "  defaultCacheDuration: " + url,
+		"  name: " + url, "  matchImages: ['user:" + canary.PasswordSecret + "@registry.example:x']", "  apiVersion: " + url, "  defaultCacheDuration: " + url,
 		"  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: '" + url + "', requiredServiceAccountAnnotationKeys: ['" + url + "']}",
 	} {
 		name, _, _ := strings.Cut(field, ":")

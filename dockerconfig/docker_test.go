@@ -28,7 +28,7 @@ func TestAgainstDocker(t *testing.T) {
 		t.Setenv(key, value)
 	}
 	entry := `{` + authField() + `}`
-	other := `{"auth":"` + b64("other:"+canary.Password) + `"}`
+	other := `{"auth":"` + b64("other:"+canary.PasswordSecret) + `"}`
 	for _, tt := range []struct{ name, file, image string }{
 		{"host", `{"auths":{"r.io":` + entry + `,"s.io":` + other + `}}`, "r.io"},
 		{"other host", `{"auths":{"r.io":` + entry + `}}`, "s.io"},
@@ -39,8 +39,8 @@ func TestAgainstDocker(t *testing.T) {
 		{"host and URL", `{"auths":{"https://r.io/v1/":` + other + `,"r.io":` + entry + `}}`, "r.io"},
 		{"hub", `{"auths":{"https://index.docker.io/v1/":` + entry + `}}`, "docker.io"},
 		{"repository", `{"auths":{"r.io":` + other + `,"r.io/team/app":` + entry + `}}`, "r.io/team/app"},
-		{"identity token", `{"auths":{"r.io":{"identitytoken":"` + canary.Token + `"}}}`, "r.io"},
-		{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, "r.io"},
+		{"identity token", `{"auths":{"r.io":{"identitytoken":"` + canary.TokenSecret + `"}}}`, "r.io"},
+		{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.TokenSecret + `"}}}`, "r.io"},
 		{"empty entry", `{"auths":{"r.io":{}}}`, "r.io"},
 		{"helper", `{"credHelpers":{"r.io":"good"},"credsStore":"none"}`, "r.io"},
 		{"helper of another host", `{"credHelpers":{"s.io":"good"},"auths":{"r.io":` + other + `}}`, "r.io"},
@@ -113,13 +113,13 @@ func dockerLookup(t *testing.T, data, image string) Auth {
 	got := Auth{Username: auth.Username}
 	// The secrets are the planted ones, or none.
 	if auth.Password != "" {
-		got.Password = plugin.NewSecret(canary.Password)
+		got.Password = plugin.NewSecret(canary.PasswordSecret)
 	}
 	if auth.IdentityToken != "" {
-		got.IdentityToken = plugin.NewSecret(canary.Token)
+		got.IdentityToken = plugin.NewSecret(canary.TokenSecret)
 	}
 	if auth.RegistryToken != "" {
-		got.RegistryToken = plugin.NewSecret(canary.Token)
+		got.RegistryToken = plugin.NewSecret(canary.TokenSecret)
 	}
 	return got
 }

@@ -26,20 +26,20 @@ const (
 // whole file invalid. Errors contain the position, but no values.
 func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	var file struct {
-		Auths map[string]entry
+		Auths map[string]configEntry
 		// kubelet: headers of another type than string make the file invalid.
 		HTTPHeaders map[string]string `json:"HttpHeaders"`
 	}
 	var target any = &file
-	layout := dockerjson.Kubelet
+	layout := dockerjson.LayoutKubelet
 	if format == DockerCfg {
-		target, layout = &file.Auths, dockerjson.KubeletLegacy
+		target, layout = &file.Auths, dockerjson.LayoutKubeletLegacy
 	}
 	if err := checkEntries(data); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, target); err != nil {
-		return nil, dockerjson.First(data, err, layout)
+		return nil, dockerjson.FirstProblem(data, err, layout)
 	}
 	auths := make(map[string]plugin.AuthConfig, len(file.Auths))
 	for key, e := range file.Auths {
@@ -48,22 +48,22 @@ func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	return auths, nil
 }
 
-// maxEntries bounds the commas and braces of a file. The decoder needs several
+// maxSeparators bounds the commas and braces of a file. The decoder needs several
 // hundred bytes for an entry of eight bytes, such as {"a":{},
-const maxEntries = 1 << 17
+const maxSeparators = 1 << 17
 
 // checkEntries returns an error for a small file that would need much memory.
 func checkEntries(data []byte) error {
-	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxEntries {
-		return fmt.Errorf("the file contains more than %d commas and braces: check that it is a docker config file", maxEntries)
+	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxSeparators {
+		return fmt.Errorf("the file contains more than %d commas and braces: check that it is a docker config file", maxSeparators)
 	}
 	return nil
 }
 
-// entry decodes one credential.
-type entry plugin.AuthConfig
+// configEntry decodes one credential.
+type configEntry plugin.AuthConfig
 
-func (e *entry) UnmarshalJSON(data []byte) error {
+func (e *configEntry) UnmarshalJSON(data []byte) error {
 	var raw struct {
 		Username string
 		Password string

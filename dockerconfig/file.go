@@ -55,19 +55,19 @@ func ParseFile(data []byte) (*File, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, dockerjson.First(data, err, dockerjson.Docker)
+		return nil, dockerjson.FirstProblem(data, err, dockerjson.LayoutDocker)
 	}
 	file := &File{CredHelpers: raw.CredHelpers, CredsStore: raw.CredsStore}
-	entries, layout := raw.Auths, dockerjson.Docker
+	entries, layout := raw.Auths, dockerjson.LayoutDocker
 	if raw.Auths == nil && raw.CredHelpers == nil && raw.CredsStore == "" {
 		if err := json.Unmarshal(data, &entries); err != nil {
-			return nil, dockerjson.First(data, err, dockerjson.Docker)
+			return nil, dockerjson.FirstProblem(data, err, dockerjson.LayoutDocker)
 		}
-		entries, layout = legacyEntries(entries), dockerjson.DockerLegacy
+		entries, layout = legacyEntries(entries), dockerjson.LayoutDockerLegacy
 	}
 	auths, err := parseEntries(entries)
 	if err != nil {
-		return nil, dockerjson.First(data, err, layout)
+		return nil, dockerjson.FirstProblem(data, err, layout)
 	}
 	file.Auths = auths
 	return file, nil

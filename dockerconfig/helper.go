@@ -26,8 +26,8 @@ import (
 // of [plugin.Serve], so that a plugin can name the helper that timed out.
 const DefaultHelperTimeout = 45 * time.Second
 
-// maxOutput is the limit on a helper's standard output, in bytes.
-const maxOutput = 1 << 20
+// maxHelperOutput is the limit on a helper's standard output, in bytes.
+const maxHelperOutput = 1 << 20
 
 // helperPrefix is the prefix of the file names of helpers.
 const helperPrefix = "docker-credential-"
@@ -35,9 +35,9 @@ const helperPrefix = "docker-credential-"
 // Errors that helpers print instead of a response (docker-credential-helpers,
 // credentials/error.go).
 const (
-	notFound    = "credentials not found in native keychain"
-	noServerURL = "no credentials server URL"
-	noUsername  = "no credentials username"
+	helperNotFoundMessage    = "credentials not found in native keychain"
+	helperNoServerURLMessage = "no credentials server URL"
+	helperNoUsernameMessage  = "no credentials username"
 )
 
 // tokenUser is the user name in responses whose secret is an identity token.
@@ -70,16 +70,16 @@ type Helper struct {
 func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 	auth, err := h.get(ctx, server)
 	if err != nil {
-		return Auth{}, fmt.Errorf("%s get %q: %w", h.program(), excerpt.Address(server), err)
+		return Auth{}, fmt.Errorf("%s get %q: %w", h.programName(), excerpt.RedactAddress(server), err)
 	}
 	return auth, nil
 }
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
-	if h.getenv(dockerjson.CallerVariable) == h.program() {
-		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", dockerjson.CallerVariable)
+	if h.getenv(dockerjson.CallerEnvName) == h.programName() {
+		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", dockerjson.CallerEnvName)
 	}
-	path, err := h.find()
+	path, err := h.findProgram()
 	if err != nil {
 		return Auth{}, err
 	}
@@ -87,7 +87,7 @@ func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	if timeout <= 0 {
 		timeout = DefaultHelperTimeout
 	}
-	cmd := process.Command{Path: path, Args: []string{"get"}, Environ: h.environ(), Timeout: timeout, MaxOutput: maxOutput}
+	cmd := process.Command{Path: path, Args: []string{"get"}, Environ: h.environ(), Timeout: timeout, MaxOutput: maxHelperOutput}
 	res, err := cmd.Run(ctx, strings.NewReader(server))
 	if err != nil {
 		return Auth{}, helperError(res, err)
@@ -102,13 +102,13 @@ func helperError(res *process.Result, err error) error {
 	if !ok {
 		return err
 	}
-	if failed.Reason != process.Exited {
+	if failed.Reason != process.ReasonExited {
 		return failed.Err
 	}
 	switch output := strings.TrimSpace(string(res.Stdout)); output {
-	case notFound:
+	case helperNotFoundMessage:
 		return nil
-	case noServerURL, noUsername:
+	case helperNoServerURLMessage, helperNoUsernameMessage:
 		return fmt.Errorf("%w: %q", failed.Err, output)
 	}
 	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment", failed.Err)
@@ -122,7 +122,7 @@ func decodeResponse(data []byte) (Auth, error) {
 		return Auth{}, errors.New("the response is empty")
 	}
 	if err := json.Unmarshal(data, &resp); err != nil {
-		return Auth{}, fmt.Errorf("invalid credential helper response: %w", dockerjson.First(data, err, dockerjson.Flat))
+		return Auth{}, fmt.Errorf("invalid credential helper response: %w", dockerjson.FirstProblem(data, err, dockerjson.LayoutFlat))
 	}
 	if resp.Username == nil || resp.Secret == nil {
 		return Auth{}, errors.New("invalid credential helper response: Username or Secret is missing")
@@ -133,9 +133,9 @@ func decodeResponse(data []byte) (Auth, error) {
 	return Auth{Username: *resp.Username, Password: plugin.NewSecret(*resp.Secret)}, nil
 }
 
-// find returns the path of the program. Relative directories in PATH are
+// findProgram returns the path of the program. Relative directories in PATH are
 // ignored, because they depend on the working directory.
-func (h Helper) find() (string, error) {
+func (h Helper) findProgram() (string, error) {
 	if !isHelperName(h.Name) {
 		return "", errors.New("invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores")
 	}
@@ -156,8 +156,8 @@ func (h Helper) find() (string, error) {
 	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
 }
 
-// program returns the file name for errors.
-func (h Helper) program() string {
+// programName returns the file name for errors.
+func (h Helper) programName() string {
 	if !isHelperName(h.Name) {
 		return helperPrefix + "(hidden name)"
 	}
@@ -165,7 +165,7 @@ func (h Helper) program() string {
 }
 
 func isHelperName(s string) bool {
-	return s != "" && len(s) <= dockerjson.MaxShown &&
+	return s != "" && len(s) <= dockerjson.MaxDisplaySize &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
 }
 

@@ -37,30 +37,30 @@ func TestMain(m *testing.M) {
 const holdVar = "HELPER_HOLD"
 
 var roles = map[string]func(server string) int{
-	"good":     func(server string) int { return say(server, "u", canary.Password) },
-	"whoami":   func(server string) int { return say(server, server+" "+os.Getenv("WHO"), canary.Password) },
-	"args":     func(server string) int { return say(server, strings.Join(os.Args[1:], " "), canary.Password) },
-	"identity": func(server string) int { return say(server, "<token>", canary.Token) },
+	"good":     func(server string) int { return say(server, "u", canary.PasswordSecret) },
+	"whoami":   func(server string) int { return say(server, server+" "+os.Getenv("WHO"), canary.PasswordSecret) },
+	"args":     func(server string) int { return say(server, strings.Join(os.Args[1:], " "), canary.PasswordSecret) },
+	"identity": func(server string) int { return say(server, "<token>", canary.TokenSecret) },
 	"blank":    func(server string) int { return say(server, "", "") },
 	"none":     func(string) int { return fail("credentials not found in native keychain\n") },
 	"no-url":   func(string) int { return fail("no credentials server URL") },
 	"failing": func(string) int { // as docker's helpers do, and worse
-		os.Stderr.WriteString("password was " + canary.Password)
-		return fail("cannot unlock the store with " + canary.Password)
+		os.Stderr.WriteString("password was " + canary.PasswordSecret)
+		return fail("cannot unlock the store with " + canary.PasswordSecret)
 	},
-	"none-with-more": func(string) int { return fail("credentials not found in native keychain: " + canary.Password) },
+	"none-with-more": func(string) int { return fail("credentials not found in native keychain: " + canary.PasswordSecret) },
 	"none-and-well": func(string) int {
 		fmt.Println("credentials not found in native keychain")
 		return 0
 	},
-	"garbage":    func(string) int { fmt.Println("user " + canary.Password); return 0 },
+	"garbage":    func(string) int { fmt.Println("user " + canary.PasswordSecret); return 0 },
 	"number":     func(string) int { fmt.Println(`{"Username":"u","Secret":1}`); return 0 },
-	"no-secret":  func(string) int { fmt.Println(`{"Username":"` + canary.Password + `"}`); return 0 },
-	"two-values": func(string) int { say("", "u", canary.Password); return say("", "u", canary.Password) },
+	"no-secret":  func(string) int { fmt.Println(`{"Username":"` + canary.PasswordSecret + `"}`); return 0 },
+	"two-values": func(string) int { say("", "u", canary.PasswordSecret); return say("", "u", canary.PasswordSecret) },
 	"silent":     func(string) int { return 0 },
 	"flooding": func(string) int {
 		for {
-			if _, err := os.Stdout.Write(bytes.Repeat([]byte(canary.Password), 1000)); err != nil {
+			if _, err := os.Stdout.Write(bytes.Repeat([]byte(canary.PasswordSecret), 1000)); err != nil {
 				return 1
 			}
 		}
@@ -68,7 +68,7 @@ var roles = map[string]func(server string) int{
 	"hanging": func(string) int { hold(); return 0 },
 	"forking": func(server string) int { // leaves a child behind that holds stdout
 		startHolder()
-		return say(server, "u", canary.Password)
+		return say(server, "u", canary.PasswordSecret)
 	},
 	"forking-hanging": func(string) int { startHolder(); hold(); return 0 },
 	"holder":          func(string) int { hold(); return 0 },
@@ -127,7 +127,7 @@ func helpers(t testing.TB) (dir string, environ []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.Env}
+	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.EnvSecret}
 }
 
 func TestHelperGet(t *testing.T) {
@@ -140,9 +140,9 @@ func TestHelperGet(t *testing.T) {
 		err  string // after the helper's name and server
 	}{
 		{"good", secret(), ""},
-		{"whoami", Auth{Username: "r.io me", Password: plugin.NewSecret(canary.Password)}, ""},
-		{"args", Auth{Username: "get", Password: plugin.NewSecret(canary.Password)}, ""},
-		{"identity", Auth{IdentityToken: plugin.NewSecret(canary.Token)}, ""},
+		{"whoami", Auth{Username: "r.io me", Password: plugin.NewSecret(canary.PasswordSecret)}, ""},
+		{"args", Auth{Username: "get", Password: plugin.NewSecret(canary.PasswordSecret)}, ""},
+		{"identity", Auth{IdentityToken: plugin.NewSecret(canary.TokenSecret)}, ""},
 		{"forking", secret(), ""},
 		{"blank", Auth{}, ""},
 		{"none", Auth{}, ""},
@@ -167,7 +167,7 @@ func TestHelperGet(t *testing.T) {
 			if !got.Equal(tt.want) {
 				t.Error("another credential than wanted") // not printed: it is a secret
 			}
-			canary.Check(t, "error", fmt.Sprint(err))
+			canary.AssertAbsent(t, "error", fmt.Sprint(err))
 		})
 	}
 }
@@ -234,7 +234,7 @@ func TestHelperSearch(t *testing.T) {
 // is said here, since nothing of what a helper writes is passed on.
 func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
-	environ = append(environ, dockerjson.CallerVariable+"=docker-credential-good")
+	environ = append(environ, dockerjson.CallerEnvName+"=docker-credential-good")
 	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
 	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove this helper from the docker config file`
 	if fmt.Sprint(err) != want {
@@ -260,12 +260,12 @@ func TestHelperInheritsEnvironment(t *testing.T) {
 }
 
 func FuzzDecodeResponse(f *testing.F) {
-	f.Add([]byte(`{"ServerURL":"r.io","Username":"u","Secret":"` + canary.Password + `"}`))
-	f.Add([]byte(`{"username":"<token>","SECRET":"` + canary.Password + `"} `))
-	f.Add([]byte(canary.Password))
+	f.Add([]byte(`{"ServerURL":"r.io","Username":"u","Secret":"` + canary.PasswordSecret + `"}`))
+	f.Add([]byte(`{"username":"<token>","SECRET":"` + canary.PasswordSecret + `"} `))
+	f.Add([]byte(canary.PasswordSecret))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		auth, err := decodeResponse(data)
-		canary.Check(t, "error", fmt.Sprint(err))
+		canary.AssertAbsent(t, "error", fmt.Sprint(err))
 		if err != nil && !auth.IsZero() {
 			t.Error("a credential beside an error")
 		}
@@ -274,9 +274,9 @@ func FuzzDecodeResponse(f *testing.F) {
 
 // TestHelperErrorHidesUser: docker takes any text for the key of a helper.
 func TestHelperErrorHidesUser(t *testing.T) {
-	_, err := Helper{Name: "none-such", Dir: t.TempDir()}.Get(t.Context(), "https://user:"+canary.Password+"@registry.example")
+	_, err := Helper{Name: "none-such", Dir: t.TempDir()}.Get(t.Context(), "https://user:"+canary.PasswordSecret+"@registry.example")
 	if err == nil || !strings.Contains(err.Error(), `"https://…@registry.example"`) {
 		t.Errorf("got %v", err)
 	}
-	canary.Check(t, "the error", fmt.Sprint(err))
+	canary.AssertAbsent(t, "the error", fmt.Sprint(err))
 }

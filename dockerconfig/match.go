@@ -14,8 +14,8 @@ import (
 // hubServer is the key of Docker Hub in docker's files and helpers.
 const hubServer = "https://index.docker.io/v1/"
 
-// hub is the host of Docker Hub in image names.
-const hub = "docker.io"
+// hubHostName is the host of Docker Hub in image names.
+const hubHostName = "docker.io"
 
 // Helper returns the name of the helper for a registry (host[:port]) and the
 // server to pass to [Helper.Get], or "" if Auths is used. As in docker, Auths is
@@ -26,8 +26,8 @@ const hub = "docker.io"
 // docker and docker.io for podman; the server is the key that was found.
 func (f *File) Helper(registry string) (name, server string) {
 	servers := []string{registry}
-	if hubHost(registry) == hub {
-		servers = []string{hubServer, hub, "index.docker.io"}
+	if normalizeHubHost(registry) == hubHostName {
+		servers = []string{hubServer, hubHostName, "index.docker.io"}
 	}
 	for _, server := range servers {
 		if name, ok := f.CredHelpers[server]; ok {
@@ -53,12 +53,12 @@ type Match struct {
 // As in the kubelet, a * in a key's host matches any text within one label.
 func (f *File) Find(repository string) []Match {
 	host, path, _ := strings.Cut(repository, "/")
-	host = hubHost(host)
+	host = normalizeHubHost(host)
 	var matches []Match
 	for key, auth := range f.Auths {
 		scope := Scope(key)
 		wantHost, wantPath, _ := strings.Cut(scope, "/")
-		if hostpattern.Match(wantHost, host) && covers(wantPath, path) {
+		if hostpattern.Match(wantHost, host) && isPathPrefix(wantPath, path) {
 			matches = append(matches, Match{key, scope, auth})
 		}
 	}
@@ -67,7 +67,7 @@ func (f *File) Find(repository string) []Match {
 			cmp.Compare(strings.Count(b.Scope, "/"), strings.Count(a.Scope, "/")),
 			cmp.Compare(strings.Count(a.Scope, "*"), strings.Count(b.Scope, "*")),
 			cmp.Compare(b.Scope, a.Scope),
-			preferTrue(a.Key == a.Scope, b.Key == b.Scope),
+			compareTrueFirst(a.Key == a.Scope, b.Key == b.Scope),
 			cmp.Compare(a.Key, b.Key))
 	})
 	return matches
@@ -78,7 +78,7 @@ func (f *File) Find(repository string) []Match {
 func (f *File) HasPaths(registry string) bool {
 	for key := range f.Auths {
 		host, path, _ := strings.Cut(Scope(key), "/")
-		if path != "" && hostpattern.Match(host, hubHost(registry)) {
+		if path != "" && hostpattern.Match(host, normalizeHubHost(registry)) {
 			return true
 		}
 	}
@@ -100,27 +100,27 @@ func Scope(key string) string {
 	if path == "v1/" || path == "v2/" || bare != key && (path == "v1" || path == "v2") {
 		path = ""
 	}
-	host, path = hubHost(host), strings.TrimRight(path, "/")
+	host, path = normalizeHubHost(host), strings.TrimRight(path, "/")
 	if path == "" {
 		return host
 	}
 	return host + "/" + path
 }
 
-// hubHost returns docker.io for all hosts of Docker Hub.
-func hubHost(host string) string {
+// normalizeHubHost returns docker.io for all hosts of Docker Hub.
+func normalizeHubHost(host string) string {
 	if host == "index.docker.io" || host == "registry-1.docker.io" {
-		return hub
+		return hubHostName
 	}
 	return host
 }
 
-// covers reports whether a path is prefix or below it.
-func covers(prefix, path string) bool {
+// isPathPrefix reports whether a path is prefix or below it.
+func isPathPrefix(prefix, path string) bool {
 	return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-func preferTrue(a, b bool) int {
+func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -14,7 +14,7 @@ import (
 
 // Each case is a file as people wrote one, and why it is refused.
 func TestProblems(t *testing.T) {
-	secret := "u:" + canary.Password
+	secret := "u:" + canary.PasswordSecret
 	auth := func(s string) string {
 		return "{\n  \"auths\": {\n    \"r.example\": {\"auth\": \"" + s + "\"}\n  }\n}"
 	}
@@ -30,7 +30,7 @@ func TestProblems(t *testing.T) {
 		"url-safe":      {auth(base64.URLEncoding.EncodeToString([]byte(secret + "\xfb\xff\xfe"))), []string{at + "URL-safe base64"}},
 		"padding":       {auth(strings.TrimRight(b64(secret+"1"), "=") + "==="), []string{at + "the base64 text has incorrect padding (= characters at the end)"}},
 		"plain":         {auth(secret), []string{at + "user:password must be base64-encoded"}},
-		"token":         {auth(b64(canary.Token)), []string{at + "the decoded text has no colon"}},
+		"token":         {auth(b64(canary.TokenSecret)), []string{at + "the decoded text has no colon"}},
 		"header":        {auth("Basic " + b64(secret)), []string{at + "the value is an HTTP Authorization header"}},
 		"placeholder":   {auth("${DOCKER_AUTH}"), []string{at + "the value looks like a placeholder that was not filled in"}},
 		"blank":         {auth(b64(secret+"1") + "\\t"), []string{at + "the base64 text has leading or trailing spaces"}},
@@ -49,7 +49,7 @@ func TestProblems(t *testing.T) {
 		"two":           {"{}\n{}", []string{"line 2, column 1: not JSON: unexpected text after the last bracket"}},
 		"wrapped text":  {auth(b64(secret)[:8] + "\n" + b64(secret)[8:]), []string{"line 3, column 36: not JSON: a line break or tab inside a string"}},
 		"YAML":          {"auths:\n  r.example:\n    auth: " + b64(secret), []string{"line 1, column 1: not JSON: it is YAML"}},
-		"HTML":          {"<html>" + canary.Password, []string{"line 1, column 1: not JSON: looks like HTML"}},
+		"HTML":          {"<html>" + canary.PasswordSecret, []string{"line 1, column 1: not JSON: looks like HTML"}},
 		"base64":        {b64(auth(b64(secret))) + "\n", []string{"line 1, column 1: not JSON: has an extra layer of base64 encoding"}},
 		"blanks alone":  {" \n", []string{"line 2, column 1: not JSON: it is empty"}},
 		"deep":          {strings.Repeat("[", 10001), []string{"line 1, column 10001: not JSON: nested too deeply"}},
@@ -63,7 +63,7 @@ func TestProblems(t *testing.T) {
 				if !strings.HasPrefix(p.Error(), tt.want[i]) {
 					t.Errorf("got %q, want %q", p, tt.want[i])
 				}
-				canary.Check(t, "the error", p.Error())
+				canary.AssertAbsent(t, "the error", p.Error())
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestProblems(t *testing.T) {
 // FuzzProblems: the walk finds something if and only if the decoder refuses.
 func FuzzProblems(f *testing.F) {
 	for _, seed := range []string{
-		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.Password) + `"}}}`, `{"r.io":{"auth":"` + canary.Password + `"}}`,
+		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,
 		`{"auths":{"a":{"auth":"x"},"a":{}},"HttpHeaders":{"a":1}}`, `{"auth\u017f":{"a":[]},"auths":null}`, "\ufeff{}", `{"a":{"auth":"x","Auth":null,"email":1}}`,
 	} {
 		f.Add([]byte(seed))
@@ -89,7 +89,7 @@ func FuzzProblems(f *testing.F) {
 				t.Fatalf("%s: error %v, problems %v", name, tt.err, tt.list)
 			}
 			for _, p := range tt.list {
-				canary.Check(t, name, p.Error())
+				canary.AssertAbsent(t, name, p.Error())
 				if p.Line < 1 || p.Column < 1 {
 					t.Errorf("%s: a problem without a place: %v", name, p)
 				}
@@ -103,9 +103,9 @@ func FuzzProblems(f *testing.F) {
 
 // problems returns what makes Parse reject data.
 func problems(format Format, data []byte) []*dockerjson.Problem {
-	layout := map[Format]dockerjson.Layout{ConfigJSON: dockerjson.Kubelet, DockerCfg: dockerjson.KubeletLegacy}[format]
+	layout := map[Format]dockerjson.FileLayout{ConfigJSON: dockerjson.LayoutKubelet, DockerCfg: dockerjson.LayoutKubeletLegacy}[format]
 	if _, err := Parse(data, format); err != nil {
-		return dockerjson.Problems(data, err, layout)
+		return dockerjson.FindProblems(data, err, layout)
 	}
 	return nil
 }

@@ -96,13 +96,13 @@ func (c *candidate) refuse(r refusal) {
 // refusalOf returns a [*refusedError] if err is a response of the registry or
 // its token server, so that another credential may work.
 func (c *candidate) refusalOf(err error, header http.Header, registry *login.Registry) error {
-	r := refusal{login.NewTry(c.cred.Load(), err, registry.Secrets), header}
+	r := refusal{login.NewFailedAttempt(c.cred.Load(), err, registry.Secrets), header}
 	for _, values := range r.header { // a server may return a secret that it received
 		for i, v := range values {
-			values[i] = registry.Secrets.Scrub(v)
+			values[i] = registry.Secrets.Redact(v)
 		}
 	}
-	if r.Status == 0 && !errors.Is(err, login.ErrNoUser) {
+	if r.Status == 0 && !errors.Is(err, login.ErrNoUsername) {
 		return r.Err
 	}
 	return &refusedError{refusal: r}
@@ -144,7 +144,7 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
 	}
-	err = c.recordRefusal(c.refusalOf(statusError(resp), resp.Header, registry), isRead(req), !registry.Tokens())
+	err = c.recordRefusal(c.refusalOf(statusError(resp), resp.Header, registry), isRead(req), !registry.UsesTokens())
 	if r, ok := errors.AsType[*refusedError](err); ok {
 		r.final = !refuses(req, resp.StatusCode, accepted)
 	}

@@ -68,8 +68,8 @@ func refuse(w http.ResponseWriter, challenges ...string) {
 func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
-		fmt.Fprintf(w, `{"token":%q}`, canary.Token)
-	case r.Header.Get("Authorization") == "Bearer "+canary.Token:
+		fmt.Fprintf(w, `{"token":%q}`, canary.TokenSecret)
+	case r.Header.Get("Authorization") == "Bearer "+canary.TokenSecret:
 		io.WriteString(w, "ok")
 	default:
 		refuse(w, s.bearer())
@@ -82,7 +82,7 @@ func (s *scripted) transport(t *testing.T, n int) *Transport {
 	u := &users{only: max(n, 1)}
 	var pairs []pair
 	for i := range n {
-		pairs = append(pairs, pair{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.Password})
+		pairs = append(pairs, pair{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.PasswordSecret})
 	}
 	u.set(pairs...)
 	ref, err := name.ParseReference(s.host + "/team/app:v1")

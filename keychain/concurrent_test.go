@@ -54,7 +54,7 @@ func TestClosedUnderUse(t *testing.T) {
 					case err == nil:
 						ok.Add(1)
 					default:
-						canary.Check(t, "the error", err.Error())
+						canary.AssertAbsent(t, "the error", err.Error())
 					}
 				})
 			}
@@ -161,7 +161,7 @@ func TestSharedCall(t *testing.T) {
 func TestNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
-		u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		silent := silence{}
@@ -257,14 +257,14 @@ func TestEndsForAll(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
 			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
+			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 				t.Fatal(err)
 			}
-			s.SetUser("good", canary.Password+"2")
+			s.SetUser("good", canary.PasswordSecret+"2")
 			s.ExpireTokens()
-			u.set(pair{key: s.Addr(), user: "good", password: canary.Password + "2"})
+			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 			var wg sync.WaitGroup
 			for range 30 {
 				wg.Go(func() {

@@ -24,7 +24,7 @@ import (
 // provider once.
 func TestThousandResolves(t *testing.T) {
 	u := &users{only: 1}
-	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	begin := make(chan struct{})
 	var wg sync.WaitGroup
@@ -53,7 +53,7 @@ func TestThousandResolves(t *testing.T) {
 func warm(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &users{only: 1}
-	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(tb, "registry.example"), Options{})
 	repo := reference(tb, "registry.example/team/app").Context()
 	if _, err := keys.Resolve(repo); err != nil {

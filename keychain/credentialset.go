@@ -113,7 +113,7 @@ func (r *credentialSet) forward(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := rt.RoundTrip(req)
 	if err != nil {
-		return nil, login.NewTry(nil, err, r.registry.Secrets).Err
+		return nil, login.NewFailedAttempt(nil, err, r.registry.Secrets).Err
 	}
 	return resp, nil
 }
@@ -153,7 +153,7 @@ func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	order := r.order(first)
 	noWait := req
 	if len(order) > 1 {
-		noWait = req.WithContext(login.Hurried(req.Context()))
+		noWait = req.WithContext(login.WithoutRateLimitWait(req.Context()))
 	}
 	for _, c := range order {
 		if !r.try(c, noWait, out, c == first) {

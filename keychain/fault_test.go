@@ -76,7 +76,7 @@ func TestStatus(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
-			canary.Check(t, "the body", string(body))
+			canary.AssertAbsent(t, "the body", string(body))
 			if resp.StatusCode != tt.want {
 				t.Errorf("status %d, want %d: %s", resp.StatusCode, tt.want, body)
 			}
@@ -185,7 +185,7 @@ func TestCredentialWithoutUser(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
 	u := &users{}
-	u.set(pair{key: f.host(), password: canary.Password}, pair{key: f.host(), user: "good", password: canary.Password})
+	u.set(pair{key: f.host(), password: canary.PasswordSecret}, pair{key: f.host(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 	var terr *transport.Error
 	if _, err := remote.Image(missing, remote.WithTransport(tr.Wrapper())); !errors.As(err, &terr) || terr.StatusCode != 404 {
@@ -194,7 +194,7 @@ func TestCredentialWithoutUser(t *testing.T) {
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
-	u.set(pair{key: f.host(), password: canary.Password})
+	u.set(pair{key: f.host(), password: canary.PasswordSecret})
 	err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 	if err == nil || !strings.Contains(err.Error(), "no user name") {
 		t.Errorf("alone: got %v", err)
@@ -212,7 +212,7 @@ func TestOddUsers(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 		u := &users{}
-		u.set(pair{key: f.host(), user: odd}, pair{key: f.host(), user: "other", password: canary.Password})
+		u.set(pair{key: f.host(), user: odd}, pair{key: f.host(), user: "other", password: canary.PasswordSecret})
 		err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 		var terr *transport.Error
 		if !errors.As(err, &terr) || len(terr.Errors) != 2 || strings.Contains(err.Error(), "\n") {
@@ -251,9 +251,9 @@ func TestEcho(t *testing.T) {
 			}
 			body, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			canary.Check(t, fmt.Sprintf("%s %d: the answer", method, status), fmt.Sprint(resp.Header, string(body)))
+			canary.AssertAbsent(t, fmt.Sprintf("%s %d: the answer", method, status), fmt.Sprint(resp.Header, string(body)))
 			if _, err := remote.Image(ref, remote.WithTransport(tr.Wrapper())); err != nil {
-				canary.Check(t, "the error", err.Error())
+				canary.AssertAbsent(t, "the error", err.Error())
 			}
 		}
 	}

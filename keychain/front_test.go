@@ -117,7 +117,7 @@ func stranger(t testing.TB, answer http.HandlerFunc) *front {
 			if r.Header.Get("Authorization") != "" {
 				t.Errorf("%s %s: was shown a credential", r.Method, r.URL)
 			}
-			canary.Check(t, r.URL.String(), r.body)
+			canary.AssertAbsent(t, r.URL.String(), r.body)
 		}
 	})
 	return f
@@ -127,12 +127,12 @@ func stranger(t testing.TB, answer http.HandlerFunc) *front {
 // which the second is right.
 func good(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
-	u.set(pair{key: hosts[0], user: "good", password: canary.Password})
+	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)
 }
 
 func two(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
-	u.set(pair{key: hosts[0], user: "other", password: canary.Password}, pair{key: hosts[0], user: "good", password: canary.Password})
+	u.set(pair{key: hosts[0], user: "other", password: canary.PasswordSecret}, pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)
 }

@@ -106,7 +106,7 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 // start serves an image only for the user "good".
 func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
 	t.Helper()
-	opts.Users = map[string]string{"good": canary.Password, "other": canary.Password}
+	opts.Users = map[string]string{"good": canary.PasswordSecret, "other": canary.PasswordSecret}
 	if opts.Rules == nil {
 		opts.Rules = []testregistry.Rule{{User: "good", Prefix: "team", Pull: true, Push: true}}
 	}

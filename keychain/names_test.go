@@ -235,7 +235,7 @@ func TestCatalog(t *testing.T) {
 // expires, and returns an anonymous one if there is no credential any more.
 func TestAuthenticator(t *testing.T) {
 	u := &users{}
-	u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	ref := reference(t, "registry.example/team/app")
 	got, err := keys.Resolve(ref.Context())
@@ -243,7 +243,7 @@ func TestAuthenticator(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := got.(*authenticator)
-	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.Password {
+	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.PasswordSecret {
 		t.Errorf("got %v", err)
 	}
 	a.until = a.until.Add(-2 * time.Hour)

@@ -29,7 +29,7 @@ type outcome struct {
 
 // refusal is the error of one candidate.
 type refusal struct {
-	login.Try
+	login.FailedAttempt
 	header http.Header // of the response; nil if the login failed
 }
 
@@ -122,7 +122,7 @@ func (o *outcome) errorOfAll() error {
 }
 
 // message contains the credential's name and the error.
-func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.Who(), r.Err) }
+func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.CredentialText(), r.Err) }
 
 // response returns a response with the status and headers of one refusal. Its
 // body lists all refusals in the format of the distribution specification.
@@ -169,7 +169,7 @@ func (o *outcome) body() (text []byte) {
 			Errors []diagnostic `json:"errors"`
 		}
 		for _, r := range o.refusals {
-			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Bound(r.message(), limit)})
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Truncate(r.message(), limit)})
 		}
 		if text, _ = json.Marshal(body); len(text) <= maxBody {
 			break

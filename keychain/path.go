@@ -19,7 +19,7 @@ import (
 func checkPath(u *url.URL, repo string) error {
 	list := forms(u.EscapedPath())
 	if len(list) >= maxForms {
-		return fmt.Errorf("the path can be interpreted in more than %d ways: %q", maxForms, login.Bound(u.Path, 200))
+		return fmt.Errorf("the path can be interpreted in more than %d ways: %q", maxForms, login.Truncate(u.Path, 200))
 	}
 	for _, p := range list {
 		switch repos := repositories(p); {

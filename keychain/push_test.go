@@ -37,7 +37,7 @@ func TestPush(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
 			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
+			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			img, err := random.Image(10_000, 3)
 			if err != nil {
@@ -131,7 +131,7 @@ func TestUploadBodies(t *testing.T) {
 			f, ref := serve(t, testregistry.Options{Auth: tt.auth, Rules: pushRights}, 1, nil)
 			u := &users{}
 			for _, name := range tt.users {
-				u.pairs = append(u.pairs, pair{key: f.host(), user: name, password: canary.Password})
+				u.pairs = append(u.pairs, pair{key: f.host(), user: name, password: canary.PasswordSecret})
 			}
 			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", f.URL+"/v2/team/app/blobs/uploads/", nil)
@@ -183,7 +183,7 @@ func TestUploadBodies(t *testing.T) {
 func TestPushRefused(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
 	u := &users{}
-	u.set(pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: "wrong"})
+	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: "wrong"})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 	img, err := random.Image(1000, 1)
 	if err != nil {

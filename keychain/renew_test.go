@@ -23,7 +23,7 @@ import (
 func TestTokenEnds(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer}, 30)
 	u := &users{}
-	u.set(pair{key: s.Addr(), user: "other", password: canary.Password}, pair{key: s.Addr(), user: "good", password: canary.Password})
+	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 	execs := 0
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
@@ -53,12 +53,12 @@ func TestPasswordEnds(t *testing.T) {
 		return true
 	})
 	u := &users{uncached: true}
-	u.set(pair{key: f.host(), user: "good", password: canary.Password})
+	u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
 		if i == 10 {
 			ended.Store(true)
-			u.set(pair{key: f.host(), user: "other", password: canary.Password})
+			u.set(pair{key: f.host(), user: "other", password: canary.PasswordSecret})
 		}
 	})
 	refused := 0
@@ -217,7 +217,7 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{uncached: true, only: 1}
-		u.set(pair{key: "registry.example", user: "good", password: canary.Password})
+		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		tr := mustTransport(t, New(k, Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {

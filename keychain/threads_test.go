@@ -73,8 +73,8 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, turned %t", scheme, turned), func(t *testing.T) {
 				s, app, db := twoTeams(t, auth)
 				secrets := []regcred.PullSecret{
-					secret(t, "of-app", s.Addr(), "good", canary.Password),
-					secret(t, "of-db", s.Addr(), "other", canary.Password),
+					secret(t, "of-app", s.Addr(), "good", canary.PasswordSecret),
+					secret(t, "of-db", s.Addr(), "other", canary.PasswordSecret),
 				}
 				if turned {
 					slices.Reverse(secrets)
@@ -103,7 +103,7 @@ func TestStaleSecretFirst(t *testing.T) {
 			keys := New(bare(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
 				secret(t, "old", s.Addr(), "good", "stale"),
 				secret(t, "gone", s.Addr(), "nobody", "stale"),
-				secret(t, "new", s.Addr(), "good", canary.Password),
+				secret(t, "new", s.Addr(), "good", canary.PasswordSecret),
 			}}})
 			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 				t.Error(err)
@@ -120,7 +120,7 @@ func TestStaleSecretFirst(t *testing.T) {
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}
-	u.set(pair{key: s.Addr(), user: "good", password: canary.Password})
+	u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
 		secret(t, "host", s.Addr(), "by-host", "stale"),
 		secret(t, "path", s.Addr()+"/team", "by-path", "stale"),
@@ -161,7 +161,7 @@ func TestHelperFails(t *testing.T) {
 	if n := len(s.Requests()); n > 0 {
 		t.Errorf("%d requests", n)
 	}
-	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "app", s.Addr(), "good", canary.Password)}}})
+	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "app", s.Addr(), "good", canary.PasswordSecret)}}})
 	if err := pull(t.Context(), app, mustTransport(t, with, app.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -172,8 +172,8 @@ func TestHelperFails(t *testing.T) {
 func TestRegistryAndRepository(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}
-	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.Password})
-	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.Password)}}})
+	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
+	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
 	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
 		a, err := keys.ResolveContext(t.Context(), resource)
 		if err != nil {

@@ -123,10 +123,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
-	own := t.target.Owns(req)
+	own := t.target.IsToRegistry(req)
 	if own {
 		if req.URL.Opaque != "" {
-			return nil, fmt.Errorf("a repository URL must not have an opaque part: %q", login.Bound(req.URL.Opaque, 200))
+			return nil, fmt.Errorf("a repository URL must not have an opaque part: %q", login.Truncate(req.URL.Opaque, 200))
 		}
 		if err := checkPath(req.URL, t.repo); err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	if out.canRenew(req) {
 		switch next, err := t.renew(req.Context(), r); {
 		case err != nil:
-			out.add(&refusedError{refusal: refusal{Try: login.Try{Err: fmt.Errorf("look up other credentials: %w", err)}}})
+			out.add(&refusedError{refusal: refusal{FailedAttempt: login.FailedAttempt{Err: fmt.Errorf("look up other credentials: %w", err)}}})
 		case next != r:
 			out.refusals = nil
 			next.send(req, out)

@@ -39,7 +39,7 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 	if err := c.do(ctx, q, &response); err != nil {
 		return false, "", err
 	}
-	return response.Status.Allowed, apiserver.Clean(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
+	return response.Status.Allowed, apiserver.CleanMessage(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
 }
 
 // User is the client's identity as the API server authenticates it.

@@ -234,9 +234,9 @@ func TestTimeout(t *testing.T) {
 func TestRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer other.Close()
-	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.Token), http.StatusFound))
+	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.TokenSecret), http.StatusFound))
 	defer proxy.Close()
-	c, err := kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.Token}, kube.Options{})
+	c, err := kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"none", nil, "create API server client: no configuration"},
 		{"address", &rest.Config{Host: "https://:%zz"}, `create API server client: address `},
-		{"address with a password", &rest.Config{Host: "https://u:" + canary.Password + "@h:bad"}, `create API server client: address "h:bad" is neither a URL nor host:port`},
+		{"address with a password", &rest.Config{Host: "https://u:" + canary.PasswordSecret + "@h:bad"}, `create API server client: address "h:bad" is neither a URL nor host:port`},
 		{"certificate", &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent/ca.crt"}}, "create client for API server https://h: open /nonexistent/ca.crt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestNewRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("there is no error")
 			}
-			canary.Check(t, "the error", err.Error())
+			canary.AssertAbsent(t, "the error", err.Error())
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got the error of %d bytes, want %s", len(err.Error()), tt.want)
 			}
@@ -294,8 +294,8 @@ func TestURL(t *testing.T) {
 	for host, want := range map[string]string{
 		"https://10.0.0.1:6443": "https://10.0.0.1:6443",
 		"10.0.0.1":              "http://10.0.0.1",
-		"https://u:" + canary.Password + "@api.example/x": "https://api.example/x",
-		"u:" + canary.Password + "@api.example":           "http://api.example",
+		"https://u:" + canary.PasswordSecret + "@api.example/x": "https://api.example/x",
+		"u:" + canary.PasswordSecret + "@api.example":           "http://api.example",
 	} {
 		c, err := kube.New(&rest.Config{Host: host}, kube.Options{})
 		if err != nil {

@@ -75,7 +75,7 @@ func wantError(t *testing.T, err error, parts ...string) *kube.Error {
 		t.Fatalf("got the error %v, want a *kube.Error", err)
 	}
 	text := err.Error()
-	canary.Check(t, "the error", text)
+	canary.AssertAbsent(t, "the error", text)
 	if strings.Contains(text, "open-sesame") || strings.Contains(text, "\n") {
 		t.Errorf("the error has a body or several lines: %s", text)
 	}

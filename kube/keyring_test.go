@@ -36,7 +36,7 @@ func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 	p.last.Store(req)
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: plugin.NewSecret(canary.Password)}},
+		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 

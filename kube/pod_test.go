@@ -44,10 +44,10 @@ func TestPod(t *testing.T) {
 // the errors of the others.
 func TestPullSecrets(t *testing.T) {
 	api := start(t, testkube.Options{})
-	login := []byte(`{"auths":{"reg.example":{"username":"ci","password":"` + canary.Password + `"}}}`)
+	login := []byte(`{"auths":{"reg.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}`)
 	secrets := []regcred.PullSecret{
 		{Namespace: "ci", Name: "z", Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": login}},
-		{Namespace: "ci", Name: "opaque", Type: "Opaque", Data: map[string][]byte{"x": []byte(canary.Password)}},
+		{Namespace: "ci", Name: "opaque", Type: "Opaque", Data: map[string][]byte{"x": []byte(canary.PasswordSecret)}},
 		{Namespace: "ci", Name: "a", Type: "kubernetes.io/dockercfg", Data: map[string][]byte{".dockercfg": []byte("not JSON")}},
 		{Namespace: "ci", Name: "huge", Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": make([]byte, 1<<20)}},
 		{Namespace: "ci", Name: "empty", Type: "kubernetes.io/dockerconfigjson"},
@@ -71,20 +71,20 @@ func TestPullSecrets(t *testing.T) {
 
 // TestPullSecretSpoiled: nothing of a secret that cannot be read is shown.
 func TestPullSecretSpoiled(t *testing.T) {
-	encoded := base64.StdEncoding.EncodeToString([]byte(canary.Password))
+	encoded := base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret))
 	for _, tt := range []struct {
 		name  string
 		fault testkube.Fault
 		says  string
 	}{
-		{"bad base64", testkube.Fault{Kind: testkube.Replace, Old: encoded, New: encoded[:9] + "!" + canary.Password}, "the response is not a Secret"},
+		{"bad base64", testkube.Fault{Kind: testkube.Replace, Old: encoded, New: encoded[:9] + "!" + canary.PasswordSecret}, "the response is not a Secret"},
 		{"too long", testkube.Fault{Kind: testkube.Huge, Bytes: 5 << 20}, "the response is longer than 4194304 bytes"},
 		{"cut off", testkube.Fault{Kind: testkube.Cut, Times: 2}, "the connection was closed before the response was complete"},
-		{"a name instead", testkube.Fault{Kind: testkube.Replace, Old: `"Secret"`, New: `"` + canary.Password + `"`}, "the response is not a Secret"},
+		{"a name instead", testkube.Fault{Kind: testkube.Replace, Old: `"Secret"`, New: `"` + canary.PasswordSecret + `"`}, "the response is not a Secret"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one", Data: map[string][]byte{"x": []byte(canary.Password)}})
+			api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one", Data: map[string][]byte{"x": []byte(canary.PasswordSecret)}})
 			api.Inject(tt.fault)
 			got, err := connect(t, api, testkube.Admin, kube.Options{}).PullSecrets(t.Context(), "ci", []string{"one"})
 			if len(got) > 0 {

@@ -145,7 +145,7 @@ func TestTokenOutlives(t *testing.T) {
 				if mustRequest(t, c, req).Equal(first) {
 					t.Error("the token that has expired is there again")
 				}
-				canary.Check(t, "the log", log.b.String())
+				canary.AssertAbsent(t, "the log", log.b.String())
 			})
 		})
 	}

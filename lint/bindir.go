@@ -93,7 +93,7 @@ func checkWritableBinDir(d *binDirectory) []rules.Result {
 }
 
 func checkNoexecMount(d *binDirectory) []rules.Result {
-	if d.err != nil || !executable.Noexec(d.path) {
+	if d.err != nil || !executable.IsOnNoexecMount(d.path) {
 		return nil
 	}
 	return rules.At(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
@@ -101,7 +101,7 @@ func checkNoexecMount(d *binDirectory) []rules.Result {
 
 func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	for _, name := range d.helpers {
-		rs = append(rs, rules.At(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.Value(name))...)
+		rs = append(rs, rules.At(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.TruncateValue(name))...)
 	}
 	return rs
 }
@@ -138,7 +138,7 @@ func binaryRules() []rules.Rule[*program] {
 // provider uses a file.
 func inspectBinary(dir, name string, host pluginHost, taken func(string) bool) *program {
 	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
-	b.similar = func() (string, string) { return executable.Near(dir, name, taken) }
+	b.similar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
 	b.path, b.info, b.err = findBinary(dir, name)
 	if b.err == nil && b.info.Mode().IsRegular() {
 		b.Info, b.err = executable.Read(b.path)
@@ -150,8 +150,8 @@ func checkMissingBinary(b *program) []rules.Result {
 	if b.info != nil || !errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
-	if target, missing := executable.Dangling(b.path); missing != "" {
-		return rules.New("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.Value(target), missing, b.host.fails())
+	if target, missing := executable.FollowDanglingLink(b.path); missing != "" {
+		return rules.New("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.fails())
 	}
 	if near, fix := b.similar(); near != "" {
 		return rules.New(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails())
@@ -211,25 +211,25 @@ func checkNotAProgram(b *program) []rules.Result {
 		return nil
 	case b.Damage != nil:
 		return rules.New("reinstall it", "%s cannot run: %v", b.path, b.Damage)
-	case b.Format == executable.MarkedScript:
+	case b.Format == executable.FormatScriptWithBOM:
 		return rules.New("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
-	case b.Format == executable.Script && b.goos == "windows":
+	case b.Format == executable.FormatScript && b.goos == "windows":
 		return rules.New("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
-	case b.Format == executable.Script && b.Interpreter == "":
+	case b.Format == executable.FormatScript && b.Interpreter == "":
 		return rules.New("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
 	}
-	if what, fix := b.Format.Instead(); what != "" {
+	if what, fix := b.Format.ExplainMismatch(); what != "" {
 		return rules.New(fix, "%s is %s, so starting it fails with an exec format error", b.path, what)
 	}
 	return nil
 }
 
 func checkWrongPlatform(b *program) []rules.Result {
-	native := map[string]executable.Format{"windows": executable.PE, "darwin": executable.MachO}[b.goos]
+	native := map[string]executable.Format{"windows": executable.FormatPE, "darwin": executable.FormatMachO}[b.goos]
 	if native == "" {
-		native = executable.ELF
+		native = executable.FormatELF
 	}
-	system := map[executable.Format]string{executable.PE: "Windows", executable.MachO: "macOS", executable.ELF: "Linux"}[b.Format]
+	system := map[executable.Format]string{executable.FormatPE: "Windows", executable.FormatMachO: "macOS", executable.FormatELF: "Linux"}[b.Format]
 	switch {
 	case system == "":
 		return nil
@@ -250,7 +250,7 @@ func runsOn(program, machine string) bool {
 }
 
 func checkCRLFShebang(b *program) []rules.Result {
-	if b.Format != executable.Script || !strings.HasSuffix(b.Interpreter, "\r") {
+	if b.Format != executable.FormatScript || !strings.HasSuffix(b.Interpreter, "\r") {
 		return nil
 	}
 	return rules.New("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
@@ -264,15 +264,15 @@ func checkMissingInterpreter(b *program) []rules.Result {
 		return nil
 	}
 	suggestion := "install a statically linked build"
-	if b.Format == executable.Script {
+	if b.Format == executable.FormatScript {
 		suggestion = "install the interpreter, or change the #! line"
 	}
-	return rules.New(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.Value(b.Interpreter))
+	return rules.New(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.TruncateValue(b.Interpreter))
 }
 
 func checkDynamicBinary(b *program) []rules.Result {
-	if b.Format != executable.ELF || b.Interpreter == "" {
+	if b.Format != executable.FormatELF || b.Interpreter == "" {
 		return nil
 	}
-	return rules.New("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.Value(b.Interpreter))
+	return rules.New("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.TruncateValue(b.Interpreter))
 }

@@ -35,7 +35,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k),
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.EmptyOthers),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
-			excerpt.Value(excerpt.Pattern(pattern)), cloud.Owner)...)
+			excerpt.TruncateValue(excerpt.RedactPattern(pattern)), cloud.Owner)...)
 	}
 	return rs
 }

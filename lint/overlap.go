@@ -42,7 +42,7 @@ func newCandidate(index int, text string, at location.Location) candidate {
 	return candidate{index, text, at, strings.ContainsAny(at.Host, ":["), labels, marked}
 }
 
-func (c candidate) shown() string { return excerpt.Value(excerpt.Pattern(c.text)) }
+func (c candidate) shown() string { return excerpt.TruncateValue(excerpt.RedactPattern(c.text)) }
 
 // candidates returns at most limit patterns of a provider. It omits a catch-all,
 // which overlaps with everything and is reported once.
@@ -136,7 +136,7 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 		if o.second != provider || o.firstPattern.text == o.secondPattern.text {
 			continue
 		}
-		first := excerpt.Value(c.Providers[o.first].Name)
+		first := excerpt.TruncateValue(c.Providers[o.first].Name)
 		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 			o.secondPattern.shown(), o.image, o.firstPattern.shown(), first, first)...)
@@ -151,7 +151,7 @@ func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.R
 		if o.second != provider || o.firstPattern.text != o.secondPattern.text {
 			continue
 		}
-		first := excerpt.Value(c.Providers[o.first].Name)
+		first := excerpt.TruncateValue(c.Providers[o.first].Name)
 		return rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"provider %q also has the pattern %q: both plugins run for its images, and credentials from %q are tried first for the same auth key",
 			first, o.secondPattern.shown(), first)
@@ -163,7 +163,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.Value(excerpt.Pattern(s)), i)...)
+			rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
 			continue
 		}
 		first[s] = k

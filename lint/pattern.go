@@ -106,7 +106,7 @@ func checkPercentEscape(p *pattern) []rules.Result {
 	if _, path, _ := strings.Cut(raw, "/"); !p.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return rules.New(p.fix(), "%q is decoded to the path %q before matching", p.shown, excerpt.Value(p.parsed.Path))
+	return rules.New(p.fix(), "%q is decoded to the path %q before matching", p.shown, excerpt.TruncateValue(p.parsed.Path))
 }
 
 func checkAPIPath(p *pattern) []rules.Result {
@@ -131,7 +131,7 @@ func checkSlashOnly(p *pattern) []rules.Result {
 
 func checkPortRange(p *pattern) []rules.Result {
 	return rules.If(!imagename.ValidPort(p.parsed.Port),
-		"", "%q never matches, because %s is not a valid port", p.shown, excerpt.Value(p.parsed.Port))
+		"", "%q never matches, because %s is not a valid port", p.shown, excerpt.TruncateValue(p.parsed.Port))
 }
 
 func checkDefaultPort(p *pattern) []rules.Result {
@@ -155,10 +155,10 @@ func checkInvalidName(p *pattern) []rules.Result {
 		return nil
 	}
 	if label, bad := imagename.BadLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return rules.New("", "%q never matches, because a registry host cannot contain the label %q", p.shown, excerpt.Value(label))
+		return rules.New("", "%q never matches, because a registry host cannot contain the label %q", p.shown, excerpt.TruncateValue(label))
 	}
 	if !imagename.ValidPath(p.repaired.Path) {
-		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.Value(p.repaired.Path))
+		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.TruncateValue(p.repaired.Path))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ type pattern struct {
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
 	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.APIVersion == plugin.OutOfTree}
-	p.shown = excerpt.Value(excerpt.Pattern(p.raw))
+	p.shown = excerpt.TruncateValue(excerpt.RedactPattern(p.raw))
 	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {
 		return p
@@ -205,7 +205,7 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 
 // fix returns the repaired pattern, or "" if it would not match either.
 func (p *pattern) fix() string {
-	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.Value(s) == s && s != p.raw {
+	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.TruncateValue(s) == s && s != p.raw {
 		return s
 	}
 	return ""

@@ -34,9 +34,9 @@ func TestLintPredecessorPositions(t *testing.T) {
 kind: RegistryCredentialConfig
 providers:
 - name: docker-credential-a
-  imageMatchers: [a.example/*, "user:`+canary.Password+`@c.example"]
+  imageMatchers: [a.example/*, "user:`+canary.PasswordSecret+`@c.example"]
   extraArgs:
-    password: `+canary.Env+`
+    password: `+canary.EnvSecret+`
     home: ${HOME}
     http_proxy: http://proxy.example
 - name: b
@@ -44,7 +44,7 @@ providers:
   extraArgs:
   - name: x
     value: $(X)
-  - {name: api-token, value: `+canary.Env+`}
+  - {name: api-token, value: `+canary.EnvSecret+`}
 ---
 kind: Other
 `))
@@ -55,7 +55,7 @@ kind: Other
 	for _, f := range Check(c) {
 		got = append(got, fmt.Sprintf("%d:%d %s %s: %s", f.Line, f.Column, f.Path, caseName(f), f.Message))
 	}
-	canary.Check(t, "findings", fmt.Sprint(got))
+	canary.AssertAbsent(t, "findings", fmt.Sprint(got))
 	want := []string{
 		"2:7 kind predecessor-config: only regcred supports kind RegistryCredentialConfig, so the kubelet does not start with this file",
 		`4:9 providers[0].name docker-helper-name: "docker-credential-a" is named like a docker credential helper, which uses a different protocol from kubelet plugins`,
@@ -90,11 +90,11 @@ func TestLintPredecessorLeavesToValidate(t *testing.T) {
 // What follows an equals sign in the name of a variable was meant for the value.
 func TestLintHidesWhatFollowsAnEqualsSign(t *testing.T) {
 	p := lintProvider("a", "a.example")
-	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.Env, Value: plugin.NewSecret("x")}, {Name: "A_TOKEN=" + canary.Env, Value: plugin.NewSecret("${Y}")}, {Name: "B=" + canary.Env + ".password", Value: plugin.NewSecret("x")}}
+	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("x")}, {Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("${Y}")}, {Name: "B=" + canary.EnvSecret + ".password", Value: plugin.NewSecret("x")}}
 	fs := Check(&config.Config{Providers: []config.Provider{p}})
 	out, err := json.Marshal(fs)
 	if err != nil || len(fs) < 5 {
 		t.Fatalf("%d findings, %v", len(fs), err)
 	}
-	canary.Check(t, "findings", string(out))
+	canary.AssertAbsent(t, "findings", string(out))
 }

@@ -42,11 +42,11 @@ func checkDockerHelperName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
 	}
-	return rules.InField("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.Value(p.Name))
+	return rules.InField("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.TruncateValue(p.Name))
 }
 
 func checkExeSuffix(p *config.Provider) []rules.Result {
-	name := excerpt.Value(p.Name)
+	name := excerpt.TruncateValue(p.Name)
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
@@ -57,7 +57,7 @@ func checkHiddenName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
 		return nil
 	}
-	return rules.InField("name", strings.TrimLeft(excerpt.Value(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.Value(p.Name))
+	return rules.InField("name", strings.TrimLeft(excerpt.TruncateValue(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.TruncateValue(p.Name))
 }
 
 func checkZeroCache(p *config.Provider) []rules.Result {
@@ -143,7 +143,7 @@ func checkAPIServerAudience(p *config.Provider) []rules.Result {
 	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
 		return nil
 	}
-	return rules.InField("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.Value(audience))
+	return rules.InField("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.TruncateValue(audience))
 }
 
 func checkRequiredAnnotation(p *config.Provider) []rules.Result {

@@ -154,7 +154,7 @@ func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 // to be the value.
 func shownName(v config.EnvVar) string {
 	name, _, _ := strings.Cut(v.Name, "=")
-	return excerpt.Value(name)
+	return excerpt.TruncateValue(name)
 }
 
 // secretName reports whether a variable or flag is named like a secret, such as

@@ -21,7 +21,7 @@ import (
 // TestSettings: what a shell, a template or an editor would have made of an
 // argument or a value, by class; each is tried as both.
 func TestSettings(t *testing.T) {
-	const c = canary.Arg
+	const c = canary.ArgSecret
 	for name, tt := range map[string]struct {
 		text string
 		want string // rule
@@ -78,7 +78,7 @@ func TestSettings(t *testing.T) {
 			var got []string
 			for _, f := range Check(&config.Config{Providers: []config.Provider{p}}) {
 				got = append(got, caseName(f)+" "+strings.TrimPrefix(f.Path, "providers[0]."))
-				canary.Check(t, "finding", f.String()+f.Fix)
+				canary.AssertAbsent(t, "finding", f.String()+f.Fix)
 				if f.Fix == "" {
 					t.Errorf("%s has no cure", caseName(f))
 				}
@@ -166,7 +166,7 @@ func TestVariables(t *testing.T) {
 
 func TestMissingPath(t *testing.T) {
 	dir := t.TempDir()
-	here, gone, far := filepath.Join(dir, "here"), filepath.Join(dir, canary.Arg), filepath.Join(dir, canary.Arg, canary.Arg)
+	here, gone, far := filepath.Join(dir, "here"), filepath.Join(dir, canary.ArgSecret), filepath.Join(dir, canary.ArgSecret, canary.ArgSecret)
 	if err := os.WriteFile(here, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -178,13 +178,13 @@ func TestMissingPath(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Args = append(p.Args, plugin.NewSecret(empty), plugin.NewSecret(filepath.Join(dir, canary.Arg, "token")))
+	p.Args = append(p.Args, plugin.NewSecret(empty), plugin.NewSecret(filepath.Join(dir, canary.ArgSecret, "token")))
 	p.Env = []config.EnvVar{{Name: "AWS_CONFIG_FILE", Value: plugin.NewSecret(gone)}, {Name: "HOME", Value: plugin.NewSecret(dir)}, {Name: "SOME", Value: plugin.NewSecret(gone)}}
 	var got []string
 	for _, f := range BinDir(&config.Config{Providers: []config.Provider{p}}, dir) {
 		if caseName(f) == "missing-path" || caseName(f) == "empty-file" {
 			got = append(got, strings.TrimPrefix(f.Path, "providers[0].")+": "+f.Message)
-			canary.Check(t, "finding", f.String()+f.Fix)
+			canary.AssertAbsent(t, "finding", f.String()+f.Fix)
 		}
 	}
 	const is, near = " is a path that does not exist on this machine (its directory ", "exists)"

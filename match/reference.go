@@ -49,7 +49,7 @@ func Registry(host string) (string, error) {
 // shorten cuts untrusted text for an error, and removes a URL's user information.
 func shorten(s string) string {
 	const most = 300
-	s = excerpt.Address(s)
+	s = excerpt.RedactAddress(s)
 	if len(s) > most {
 		return s[:most] + "…"
 	}

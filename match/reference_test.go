@@ -238,11 +238,11 @@ func checkRegistry(t *testing.T, s string) {
 func TestErrorsHidePasswords(t *testing.T) {
 	for _, before := range []string{"https://user:%s@", "user:%s@", "%s@", "http://%s@", "//user:%s@", "https://user:a/%s@", "user:%s/@", "https://u:%s@@"} {
 		for _, after := range []string{"registry.example", "registry.example:5000/team/App", "registry.example/app@sha256:0123", "REGISTRY.example/a b"} {
-			text := strings.Replace(before, "%s", canary.Password, 1) + after
+			text := strings.Replace(before, "%s", canary.PasswordSecret, 1) + after
 			_, err := Repository(text)
-			canary.Check(t, "the error of Repository", fmt.Sprint(err))
+			canary.AssertAbsent(t, "the error of Repository", fmt.Sprint(err))
 			_, err = Registry(text)
-			canary.Check(t, "the error of Registry", fmt.Sprint(err))
+			canary.AssertAbsent(t, "the error of Registry", fmt.Sprint(err))
 			if err == nil || !strings.Contains(err.Error(), "@"+after[:5]) {
 				t.Errorf("got %v, want an error that names what follows the user", err)
 			}

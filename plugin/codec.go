@@ -92,7 +92,7 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 // input, in the version of req, for programs that do not use [Command.Run].
 // Versions other than [V1] omit the service-account fields.
 func EncodeRequest(req *Request) ([]byte, error) {
-	if !protocol.Supported(req.APIVersion) {
+	if !protocol.IsSupported(req.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupported(req.APIVersion))
 	}
 	wire := wireRequest{Image: req.Image}
@@ -131,7 +131,7 @@ func decodeRequest(data []byte) (*Request, error) {
 	if wire.Kind != protocol.KindRequest {
 		return nil, newDecodeError(protocol.KindRequest, StageDecode, "kind", "must be "+protocol.KindRequest)
 	}
-	if !protocol.InKubelet(wire.APIVersion) {
+	if !protocol.IsInKubelet(wire.APIVersion) {
 		return nil, newDecodeError(protocol.KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
 	}
 	if wire.Image == "" {
@@ -162,12 +162,12 @@ func onlyImage(data []byte) (string, bool) {
 // the CacheKeyType are not written; a positive CacheDuration is written as the
 // time at which it ends, in whole seconds.
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
-	if !protocol.Supported(resp.APIVersion) {
+	if !protocol.IsSupported(resp.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindResponse, unsupported(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
-			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", protocol.KindIn(resp.APIVersion, protocol.KindResponse))
+			return nil, fmt.Errorf("encode %s: auth: a key, user name or password is not valid UTF-8", protocol.KindForVersion(resp.APIVersion, protocol.KindResponse))
 		}
 	}
 	if resp.APIVersion == OutOfTree {
@@ -217,7 +217,7 @@ func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 
 // decodeResponse is DecodeResponse at a given time. Errors are of type *decodeError.
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
-	if err := checkWhole(data, protocol.KindIn(apiVersion, protocol.KindResponse)); err != nil {
+	if err := checkWhole(data, protocol.KindForVersion(apiVersion, protocol.KindResponse)); err != nil {
 		return nil, explainOutput(err, data)
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
@@ -233,7 +233,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	}
 	if wire.Kind != protocol.KindResponse {
 		msg := "must be " + protocol.KindResponse
-		if what := diagnose.Value(data); what != "" {
+		if what := diagnose.ExplainValue(data); what != "" {
 			msg += "; got " + what
 		}
 		return nil, newDecodeError(protocol.KindResponse, StageDecode, "kind", msg)
@@ -277,7 +277,7 @@ func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 // kubelet: encoding/json decodes them, which ignores case and takes the last of
 // duplicate fields. This only selects one of two errors.
 func checkAPIVersion(data []byte, want string) error {
-	if !protocol.Supported(want) {
+	if !protocol.IsSupported(want) {
 		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
 	}
 	var meta wireMeta
@@ -295,7 +295,7 @@ func checkAPIVersion(data []byte, want string) error {
 		msg := "must be " + want + ", the request's version"
 		if isOutOfTree(data, meta) {
 			msg += "; got a " + protocol.KindOutOfTreeResponse + " from the out-of-tree protocol; configure the plugin in a RegistryCredentialConfig"
-		} else if what := diagnose.Value(data); what != "" {
+		} else if what := diagnose.ExplainValue(data); what != "" {
 			msg += "; got " + what
 		}
 		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", msg)
@@ -330,7 +330,7 @@ func isOutOfTree(data []byte, meta wireMeta) bool {
 
 // explainOutput adds to an error of [checkWhole] what the output is.
 func explainOutput(e *decodeError, data []byte) *decodeError {
-	switch why := diagnose.Output(data, e.Offset); {
+	switch why := diagnose.ExplainOutput(data, e.Offset); {
 	case why == "":
 	case e.Msg == emptyText:
 		e.Msg = why

@@ -76,10 +76,10 @@ func TestEncodeResponse(t *testing.T) {
 		})
 	}
 	for name, resp := range map[string]Response{
-		"two in OutOfTree":   {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password)}, "b": {}}},
-		"OutOfTree no UTF-8": {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password + "\xff")}}},
+		"two in OutOfTree":   {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.PasswordSecret)}, "b": {}}},
+		"OutOfTree no UTF-8": {APIVersion: OutOfTree, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.PasswordSecret + "\xff")}}},
 		"no version":         {CacheKeyType: CacheImage},
-		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.Password + "\xff")}}},
+		"password not UTF-8": {APIVersion: V1, Auth: map[string]AuthConfig{"a": {Password: NewSecret(canary.PasswordSecret + "\xff")}}},
 		"key not UTF-8":      {APIVersion: V1, Auth: map[string]AuthConfig{"\xff": {}}},
 	} {
 		_, err := encodeResponse(&resp, time.Now())
@@ -87,21 +87,21 @@ func TestEncodeResponse(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 			continue
 		}
-		canary.Check(t, name, err.Error())
+		canary.AssertAbsent(t, name, err.Error())
 	}
 }
 
 func TestDecodeRequest(t *testing.T) {
 	const head = `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/`
 	full := func(version string) string {
-		return head + version + `","image":"registry.example/a","serviceAccountToken":"` + canary.Token + `","serviceAccountAnnotations":{"a":"1"}}`
+		return head + version + `","image":"registry.example/a","serviceAccountToken":"` + canary.TokenSecret + `","serviceAccountAnnotations":{"a":"1"}}`
 	}
 	for _, tt := range []struct {
 		name, data string
 		want       *Request // nil if it is refused
 		message    string
 	}{
-		{"v1", full("v1"), &Request{V1, "registry.example/a", NewSecret(canary.Token), map[string]string{"a": "1"}}, ""},
+		{"v1", full("v1"), &Request{V1, "registry.example/a", NewSecret(canary.TokenSecret), map[string]string{"a": "1"}}, ""},
 		{"v1beta1 has no service account", full("v1beta1"), &Request{APIVersion: V1Beta1, Image: "registry.example/a"}, ""},
 		{"v1alpha1 has no service account", full("v1alpha1"), &Request{APIVersion: V1Alpha1, Image: "registry.example/a"}, ""},
 		{"unknown field", head + `v1","pod":{"name":"x"},"image":"a"}`, &Request{APIVersion: V1, Image: "a"}, ""},
@@ -113,7 +113,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"two", full("v1") + full("v1"), nil, "unexpected data after the JSON value"},
 		{"half", full("v1")[:100], nil, "offset 100: unexpected end of JSON"},
 		{"null", "null", nil, "kind: must be CredentialProviderRequest"},
-		{"a string", `"` + canary.Token + `"`, nil, "offset 0: must be an object"},
+		{"a string", `"` + canary.TokenSecret + `"`, nil, "offset 0: must be an object"},
 		{"a huge number", "1e1000", nil, "offset 0: must be an object"},
 		{"no kind", `{"apiVersion":"` + V1 + `","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"a response", goodResponse, nil, "kind: must be CredentialProviderRequest"},
@@ -121,7 +121,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"unknown version", head + `v2","image":"a"}`, nil, "apiVersion: must be"},
 		{"version without group", `{"kind":"CredentialProviderRequest","apiVersion":"v1alpha1","image":"a"}`, nil, "apiVersion: must be"},
 		{"an image and empty kind", `{"kind":"","image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
-		{"an image and more", `{"image":"a","serviceAccountToken":"` + canary.Token + `"}`, nil, "kind: must be CredentialProviderRequest"},
+		{"an image and more", `{"image":"a","serviceAccountToken":"` + canary.TokenSecret + `"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"an image in another case", `{"Image":"a"}`, nil, "kind: must be CredentialProviderRequest"},
 		{"two images alone", `{"image":"a","image":"b"}`, nil, "image: duplicate field"},
 		{"an empty image alone", `{"image":""}`, nil, "kind: must be CredentialProviderRequest"},
@@ -130,7 +130,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"wrong-case image", head + `v1","Image":"a"}`, nil, "image: must not be empty"},
 		{"duplicate field", head + `v1","image":"a","image":"b"}`, nil, "offset 100: image: duplicate field"},
 		{"token a number", head + `v1","image":"a","serviceAccountToken":1}`, nil, "serviceAccountToken: must be a string"},
-		{"annotation a list", head + `v1","image":"a","serviceAccountAnnotations":{"example.com/a":["` + canary.Token + `"]}}`, nil, "serviceAccountAnnotations.example.com/a: must be a string"},
+		{"annotation a list", head + `v1","image":"a","serviceAccountAnnotations":{"example.com/a":["` + canary.TokenSecret + `"]}}`, nil, "serviceAccountAnnotations.example.com/a: must be a string"},
 		{"duplicate annotation", head + `v1","image":"a","serviceAccountAnnotations":{"a":"","a":""}}`, nil, "serviceAccountAnnotations.a: duplicate field"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func checkDecodeError(t *testing.T, err error, message string) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got error %v of type %T, want *decodeError", err, err)
 	}
-	canary.Check(t, "the error", e.Error())
+	canary.AssertAbsent(t, "the error", e.Error())
 	if !strings.Contains(e.Error(), message) {
 		t.Errorf("got  %v\nwant …%s…", e, message)
 	}
@@ -163,7 +163,7 @@ func checkDecodeError(t *testing.T, err error, message string) {
 
 // goodResponse is a response that a kubelet accepts.
 const goodResponse = `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `","cacheKeyType":"Registry",` +
-	`"cacheDuration":"10m0s","auth":{"registry.example":{"username":"ci","password":"` + canary.Password + `"}}}` + "\n"
+	`"cacheDuration":"10m0s","auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 
 // Most refusals are in TestCommandStages. Here are those that need no process.
 func TestDecodeResponse(t *testing.T) {
@@ -194,10 +194,10 @@ func TestDecodeResponse(t *testing.T) {
 		{"empty duration", with(`,"cacheDuration":""`), "cacheDuration: must be a duration"},
 		{"duration without unit", with(`,"cacheDuration":"600"`), "cacheDuration: must be a duration"},
 		{"auth a list", with(`,"auth":[]`), "auth: must be an object"},
-		{"credential a string", with(`,"auth":{"a":"` + canary.Password + `"}`), "auth.a: must be an object"},
-		{"token in a credential", with(`,"auth":{"r.example":{"identitytoken":"` + canary.Password + `"}}`), "auth.r.example.identitytoken: unknown field"},
-		{"secret as a field name", with(`,"auth":{"a":{"` + canary.Password + `":""}}`), "auth.a.(hidden name): unknown field"},
-		{"secret as an auth key", with(`,"auth":{"` + canary.Password + `":1}`), "auth.(hidden name): must be an object"},
+		{"credential a string", with(`,"auth":{"a":"` + canary.PasswordSecret + `"}`), "auth.a: must be an object"},
+		{"token in a credential", with(`,"auth":{"r.example":{"identitytoken":"` + canary.PasswordSecret + `"}}`), "auth.r.example.identitytoken: unknown field"},
+		{"secret as a field name", with(`,"auth":{"a":{"` + canary.PasswordSecret + `":""}}`), "auth.a.(hidden name): unknown field"},
+		{"secret as an auth key", with(`,"auth":{"` + canary.PasswordSecret + `":1}`), "auth.(hidden name): must be an object"},
 		{"long field name", with(`,"` + strings.Repeat("a", 33) + `":1`), "offset 89: (hidden name)"},
 		{"deep, unknown", with(`,"x":` + deep), "invalid JSON"},
 		{"not so deep", with(`,"auth":{"a":{"password":{"a":{"a":[[[]]]}}}}`), "auth.a.password: must be a string"},
@@ -243,16 +243,16 @@ func TestEncodeLogin(t *testing.T) {
 
 // goodLogin is an answer of OutOfTree.
 const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
-	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.Password + `"}` + "\n"
+	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.PasswordSecret + `"}` + "\n"
 
 func TestDecodeLogin(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	login := func(d time.Duration) *Response {
-		return &Response{OutOfTree, CacheImage, &d, map[string]AuthConfig{"": {"ci", NewSecret(canary.Password)}}}
+		return &Response{OutOfTree, CacheImage, &d, map[string]AuthConfig{"": {"ci", NewSecret(canary.PasswordSecret)}}}
 	}
 	none := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
 	with := func(fields string) string {
-		return `{` + fields + `"username":"ci","password":"` + canary.Password + `"}`
+		return `{` + fields + `"username":"ci","password":"` + canary.PasswordSecret + `"}`
 	}
 	until := func(value string) string { return with(`"expirationTimestamp":` + value + `,`) }
 	const noTime = `offset 23: expirationTimestamp: must be a time with a time zone, such as "2020-02-20T20:20:20Z"`
@@ -281,14 +281,14 @@ func TestDecodeLogin(t *testing.T) {
 
 		{"no zone", until(`"2026-05-01T12:10:00"`), nil, noTime},
 		{"a day", until(`"2026-05-01"`), nil, noTime},
-		{"no date", until(`"` + canary.Password + `"`), nil, noTime},
+		{"no date", until(`"` + canary.PasswordSecret + `"`), nil, noTime},
 		{"empty time", until(`""`), nil, noTime},
 		{"no such day", until(`"2026-02-30T12:10:00Z"`), nil, noTime},
 		{"seconds", until(`1777637400`), nil, "offset 23: expirationTimestamp: must be a string"},
 		{"two times", until(`null,"expirationTimestamp":null`), nil, "expirationTimestamp: duplicate field"},
 		{"password a number", `{"username":"ci","password":12345678}`, nil, "password: must be a string"},
 		{"wrong-case field", `{"Username":"ci"}`, nil, "Username: unknown field; use username"},
-		{"unknown field", with(`"token":"` + canary.Password + `",`), nil, "invalid RegistryCredentialPluginResponse at offset 1: token: unknown field"},
+		{"unknown field", with(`"token":"` + canary.PasswordSecret + `",`), nil, "invalid RegistryCredentialPluginResponse at offset 1: token: unknown field"},
 		{"today's field", with(`"cacheKeyType":"Image",`), nil, "cacheKeyType: unknown field"},
 		{"today's answer", goodResponse, nil, "invalid RegistryCredentialPluginResponse" + todays},
 		{"today's in v1alpha1", strings.Replace(goodResponse, "/v1", "/v1alpha1", 1), nil, todays},
@@ -300,7 +300,7 @@ func TestDecodeLogin(t *testing.T) {
 		{"kind a number", with(`"kind":1,`), nil, "offset 8: kind: must be a string"},
 		{"null", " null", nil, "offset 1: must be an object"},
 		{"a list", "[" + goodLogin + "]", nil, "offset 0: must be an object"},
-		{"a string", `"` + canary.Password + `"`, nil, "offset 0: must be an object"},
+		{"a string", `"` + canary.PasswordSecret + `"`, nil, "offset 0: must be an object"},
 		{"empty", "", nil, "invalid RegistryCredentialPluginResponse at offset 0: the plugin exited 0 and wrote nothing"},
 		{"two", goodLogin + goodLogin, nil, "unexpected data after the JSON value"},
 	} {
@@ -324,8 +324,8 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 	}{
 		"all":               {goodLogin, true},
 		"kind alone":        {`{"kind":"RegistryCredentialPluginResponse"}`, true},
-		"no TypeMeta":       {`{"username":"ci","password":"` + canary.Password + `"}`, true},
-		"version":           {`{"apiVersion":"v1alpha1","username":"ci","password":"` + canary.Password + `"}`, true},
+		"no TypeMeta":       {`{"username":"ci","password":"` + canary.PasswordSecret + `"}`, true},
+		"version":           {`{"apiVersion":"v1alpha1","username":"ci","password":"` + canary.PasswordSecret + `"}`, true},
 		"bad timestamp":     {`{"username":"ci","password":"x","expirationTimestamp":"soon"}`, true},
 		"no password":       {`{"username":"ci"}`, false},
 		"nothing":           {`{}`, false},
@@ -340,7 +340,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 			continue
 		}
-		canary.Check(t, name, e.Error())
+		canary.AssertAbsent(t, name, e.Error())
 		if got := strings.Contains(e.Msg, says); got != tt.want {
 			t.Errorf("%s: it says so: %v, want %v", name, got, tt.want)
 		}
@@ -349,7 +349,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 
 // TestFields checks that the table and the wire structs are the same.
 func TestFields(t *testing.T) {
-	if V1 != protocol.V1 || V1Beta1 != protocol.V1Beta1 || V1Alpha1 != protocol.V1Alpha1 || OutOfTree != protocol.OutOfTree {
+	if V1 != protocol.VersionV1 || V1Beta1 != protocol.VersionV1Beta1 || V1Alpha1 != protocol.VersionV1Alpha1 || OutOfTree != protocol.VersionOutOfTree {
 		t.Error("the constants of packages plugin and protocol differ")
 	}
 	for kind, typ := range map[string]reflect.Type{
@@ -456,7 +456,7 @@ func checkFuzzError(t *testing.T, data []byte, err error) {
 		t.Errorf("offset %d is beyond the document", e.Offset)
 	}
 	if !secretKey.Match(data) {
-		canary.Check(t, "the error", e.Error())
+		canary.AssertAbsent(t, "the error", e.Error())
 	}
 }
 
@@ -466,7 +466,7 @@ func FuzzDecodeResponse(f *testing.F) {
 		f.Add([]byte(strings.Replace(goodResponse, `"auth":`, fields+`,"auth":`, 1)))
 		f.Add([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `",` + fields + `}`))
 	}
-	for _, data := range []string{"", "null", "[]", `"` + canary.Password + `"`, goodResponse + "{}", "\ufeff" + goodResponse, goodResponse[:150], "\xff"} {
+	for _, data := range []string{"", "null", "[]", `"` + canary.PasswordSecret + `"`, goodResponse + "{}", "\ufeff" + goodResponse, goodResponse[:150], "\xff"} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -490,7 +490,7 @@ func FuzzDecodeLogin(f *testing.F) {
 	f.Add([]byte(goodLogin))
 	f.Add([]byte(goodResponse))
 	for _, fields := range []string{`"kind":1`, `"apiVersion":"v1"`, `"Username":""`, `"token":[{}]`, `"username":null`, `"expirationTimestamp":"2026-05-01"`, `"expirationTimestamp":"9999-12-31T23:59:59.5-23:59"`} {
-		f.Add([]byte(`{` + fields + `,"password":"` + canary.Password + `"}`))
+		f.Add([]byte(`{` + fields + `,"password":"` + canary.PasswordSecret + `"}`))
 	}
 	for _, data := range []string{"", "null", "[]", "{}", goodLogin + "{}", goodLogin[:90], "\xff"} {
 		f.Add([]byte(data))
@@ -516,7 +516,7 @@ func FuzzDecodeLogin(f *testing.F) {
 
 func FuzzDecodeRequest(f *testing.F) {
 	for _, version := range append(versions, OutOfTree) {
-		data, err := EncodeRequest(&Request{version, "registry.example/a", NewSecret(canary.Token), map[string]string{"example.com/a": canary.Token}})
+		data, err := EncodeRequest(&Request{version, "registry.example/a", NewSecret(canary.TokenSecret), map[string]string{"example.com/a": canary.TokenSecret}})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -207,12 +207,12 @@ func (c Command) environ() []string {
 }
 
 // stages maps the reasons of package process.
-var stages = map[process.Reason]Stage{
-	process.NotStarted:    StageStart,
-	process.Exited:        StageExec,
-	process.TimedOut:      StageTimeout,
-	process.Canceled:      StageCanceled,
-	process.OutputTooLong: StageOutput,
+var stages = map[process.FailureReason]Stage{
+	process.ReasonNotStarted:    StageStart,
+	process.ReasonExited:        StageExec,
+	process.ReasonTimedOut:      StageTimeout,
+	process.ReasonCanceled:      StageCanceled,
+	process.ReasonOutputTooLong: StageOutput,
 }
 
 func (c Command) execError(x *Exchange, stage Stage, cause error) error {
@@ -224,10 +224,10 @@ func (c Command) execError(x *Exchange, stage Stage, cause error) error {
 func (c Command) explain(failed *process.Error, res *process.Result) error {
 	switch {
 	case c.APIVersion == "":
-	case failed.Reason == process.TimedOut && !c.hasProxy():
+	case failed.Reason == process.ReasonTimedOut && !c.hasProxy():
 		return fmt.Errorf("%w; if the network requires a proxy, set HTTPS_PROXY and NO_PROXY in the plugin's env", failed.Err)
-	case failed.Reason == process.Exited:
-		exit := diagnose.Exit{
+	case failed.Reason == process.ReasonExited:
+		exit := diagnose.FailedExit{
 			State: res.State.String(), Code: res.ExitCode(),
 			Stdout: string(res.Stdout), Stderr: string(res.Stderr.Head) + string(res.Stderr.Tail),
 			APIVersion: c.APIVersion, FindFlag: c.findFlag,

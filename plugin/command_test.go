@@ -57,13 +57,13 @@ func checkRun(t *testing.T, x *Exchange, err error, want Stage) *ExecError {
 func checkMasked(t *testing.T, x *Exchange, err error) {
 	t.Helper()
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		canary.Check(t, "Exchange with "+format, fmt.Sprintf(format, *x))
-		canary.Check(t, "Response with "+format, fmt.Sprintf(format, x.Response))
-		canary.Check(t, "error with "+format, fmt.Sprintf(format, err))
+		canary.AssertAbsent(t, "Exchange with "+format, fmt.Sprintf(format, *x))
+		canary.AssertAbsent(t, "Response with "+format, fmt.Sprintf(format, x.Response))
+		canary.AssertAbsent(t, "error with "+format, fmt.Sprintf(format, err))
 	}
-	canary.Check(t, "Stderr", x.Stderr)
+	canary.AssertAbsent(t, "Stderr", x.Stderr)
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		canary.Check(t, "a cause", fmt.Sprintf("%+v %#v", e, e))
+		canary.AssertAbsent(t, "a cause", fmt.Sprintf("%+v %#v", e, e))
 	}
 }
 
@@ -75,7 +75,7 @@ func TestCommandGood(t *testing.T) {
 		APIVersion:    V1,
 		CacheKeyType:  CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.Password)}},
+		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.PasswordSecret)}},
 	}
 	if !cmp.Equal(want, x.Response) {
 		t.Error("wrong Response")
@@ -123,8 +123,8 @@ func TestCommandStages(t *testing.T) {
 		"white space alone": {stdout: " \n", want: StageOutput, message: "offset 0: the plugin exited 0 and wrote nothing"},
 		"half a JSON":       {stdout: goodResponse[:len(goodResponse)/2], want: StageOutput, message: fmt.Sprintf("offset %d: unexpected end of JSON", len(goodResponse)/2)},
 		"two JSONs":         {stdout: goodResponse + goodResponse, want: StageOutput, message: fmt.Sprintf("offset %d: unexpected data after the JSON value", len(goodResponse))},
-		"trailing garbage":  {stdout: goodResponse + "done " + canary.Password, want: StageOutput, message: "unexpected data after the JSON value"},
-		"text":              {stdout: "password: " + canary.Password, want: StageOutput, message: "offset 0: invalid JSON"},
+		"trailing garbage":  {stdout: goodResponse + "done " + canary.PasswordSecret, want: StageOutput, message: "unexpected data after the JSON value"},
+		"text":              {stdout: "password: " + canary.PasswordSecret, want: StageOutput, message: "offset 0: invalid JSON"},
 		"not UTF-8":         {stdout: "\xff\xfe{}", want: StageOutput, message: "invalid JSON"},
 		"byte order mark":   {stdout: "\ufeff" + goodResponse, want: StageOutput, message: "offset 0: invalid JSON"},
 
@@ -137,8 +137,8 @@ func TestCommandStages(t *testing.T) {
 		"wrong kind":        {stdout: answer("ProviderResponse", "ProviderRequest"), want: StageDecode, message: "kind: must be CredentialProviderResponse"},
 		"wrong-case field":  {stdout: answer("cacheKeyType", "cachekeytype"), want: StageDecode, message: "offset 89: cachekeytype: unknown field; use cacheKeyType"},
 		"duplicate field":   {stdout: answer(`"auth":`, `"auth":null,"auth":`), want: StageDecode, message: "auth: duplicate field"},
-		"unknown field":     {stdout: answer(`"auth":`, `"expires":"`+canary.Password+`","auth":`), want: StageDecode, message: "expires: unknown field"},
-		"password a number": {stdout: answer(`"`+canary.Password+`"`, `12345678`), want: StageDecode, message: "auth.registry.example.password: must be a string"},
+		"unknown field":     {stdout: answer(`"auth":`, `"expires":"`+canary.PasswordSecret+`","auth":`), want: StageDecode, message: "expires: unknown field"},
+		"password a number": {stdout: answer(`"`+canary.PasswordSecret+`"`, `12345678`), want: StageDecode, message: "auth.registry.example.password: must be a string"},
 
 		"bad cacheKeyType":   {stdout: answer(`"Registry"`, `"ServiceAccount"`), want: StageCacheKeyType, message: "must be Image, Registry or Global"},
 		"empty cacheKeyType": {stdout: answer(`"Registry"`, `""`), want: StageCacheKeyType, message: "must be Image, Registry or Global"},
@@ -191,8 +191,8 @@ func TestCommandVersions(t *testing.T) {
 func TestCommandEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	c := testCommand(t, "env", testStdout+"="+goodResponse, "BOTH=inherited", "ONE=1")
-	c.Env = NewSecrets("BOTH=configured", "SECRET="+canary.Env, "SHORT=ok")
-	c.Args = NewSecrets("get-it", "--token="+canary.Arg, canary.Arg, "-v")
+	c.Env = NewSecrets("BOTH=configured", "SECRET="+canary.EnvSecret, "SHORT=ok")
+	c.Args = NewSecrets("get-it", "--token="+canary.ArgSecret, canary.ArgSecret, "-v")
 	c.Dir = dir
 	c.Place = func(field string, index int) string {
 		if field == "args" {
@@ -246,10 +246,10 @@ func contains(lines []string, want string) bool {
 }
 
 func TestCommandHidesSecrets(t *testing.T) {
-	c := Command{Path: "/bin/plug", Env: NewSecrets("A=" + canary.Env), Args: NewSecrets(canary.Arg)}
+	c := Command{Path: "/bin/plug", Env: NewSecrets("A=" + canary.EnvSecret), Args: NewSecrets(canary.ArgSecret)}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for what, v := range map[string]any{"value": c, "pointer": &c, "field": struct{ C Command }{c}, "unexported field": struct{ c Command }{c}} {
-			canary.Check(t, what+" with "+format, fmt.Sprintf(format, v))
+			canary.AssertAbsent(t, what+" with "+format, fmt.Sprintf(format, v))
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestCommandNoPathSearch(t *testing.T) {
 }
 
 func TestCommandStderr(t *testing.T) {
-	canaries := canary.Password + " " + canary.Token + "\n"
+	canaries := canary.PasswordSecret + " " + canary.TokenSecret + "\n"
 	for name, tt := range map[string]struct{ stderr, want string }{
 		"secrets":            {"login ci:" + canaries, "login ci:[redacted] [redacted]\n"},
 		"not UTF-8":          {"caf\xe9\n", "caf\ufffd\n"},
@@ -318,7 +318,7 @@ func TestCommandCanceled(t *testing.T) {
 
 // TestCommandFormat checks that no verb and no log handler prints Environ.
 func TestCommandFormat(t *testing.T) {
-	c := Command{Path: "/opt/ecr", Environ: []string{"TOKEN=" + canary.Token}, Args: NewSecrets(canary.Password)}
+	c := Command{Path: "/opt/ecr", Environ: []string{"TOKEN=" + canary.TokenSecret}, Args: NewSecrets(canary.PasswordSecret)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, value := range []any{c, &c, []Command{c}} {
 			if got := fmt.Sprintf(verb, value); strings.Contains(got, "TOKEN=") {

@@ -58,7 +58,7 @@ func locate(data []byte, kind, apiVersion string) *decodeError {
 	if err := w.object("", kind); err != nil {
 		return err
 	}
-	return newDecodeError(protocol.KindIn(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
+	return newDecodeError(protocol.KindForVersion(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
 }
 
 // tokens returns a decoder that accepts numbers of any size.
@@ -168,7 +168,7 @@ func (w *walker) skip() *decodeError {
 func (w *walker) offset() int64 { return skipTo(w.data, w.dec.InputOffset()) }
 
 func (w *walker) errorAt(path string, at int64, msg string) *decodeError {
-	return &decodeError{Kind: protocol.KindIn(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
+	return &decodeError{Kind: protocol.KindForVersion(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
 // skipTo returns the offset of the first byte after at that is neither white

@@ -76,7 +76,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("no response within %v", opts.Timeout))
 	defer cancel()
 
-	req, err := await.Result(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
+	req, err := await.Call(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
 	if err != nil {
 		var invalid *decodeError
 		if errors.As(err, &invalid) {
@@ -84,7 +84,7 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 		}
 		return opts.fail(exitFailed, err, nil)
 	}
-	resp, err := await.Result(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
+	resp, err := await.Call(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil {
 		err = writeResponse(opts.Stdout, req, resp)
 	}

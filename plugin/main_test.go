@@ -23,13 +23,13 @@ func testProvider(_ context.Context, req *Request) (*Response, error) {
 	return &Response{
 		CacheKeyType:  CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.Password)}},
+		Auth:          map[string]AuthConfig{"registry.example": {Username: "ci", Password: NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 
 func requestBytes(t *testing.T, version string) []byte {
 	t.Helper()
-	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.Token)}
+	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.TokenSecret)}
 	data, err := EncodeRequest(req)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestServe(t *testing.T) {
 	for _, version := range versions {
 		for _, args := range [][]string{{}, {"get-credentials"}, {"get-credentials", "--version"}, {"-v=3"}} {
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, version)), func(ctx context.Context, req *Request) (*Response, error) {
-				if req.APIVersion != version || req.Image != "registry.example/a" || (req.ServiceAccountToken.Reveal() == canary.Token) != (version == V1) {
+				if req.APIVersion != version || req.Image != "registry.example/a" || (req.ServiceAccountToken.Reveal() == canary.TokenSecret) != (version == V1) {
 					t.Errorf("%s: the provider got %v", version, req)
 				}
 				return testProvider(ctx, req)
@@ -80,7 +80,7 @@ func TestServeRefusesRequests(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ stdin, want string }{
 		"empty":   {"", "plug: invalid CredentialProviderRequest at offset 0: empty\n"},
-		"text":    {canary.Token, "plug: invalid CredentialProviderRequest at offset 0: invalid JSON\n"},
+		"text":    {canary.TokenSecret, "plug: invalid CredentialProviderRequest at offset 0: invalid JSON\n"},
 		"version": {`{"kind":"CredentialProviderRequest","apiVersion":"v9","image":"a"}`, "plug: invalid CredentialProviderRequest: apiVersion: must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1\n"},
 		"long":    {strings.Repeat(" ", maxRequest) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
@@ -116,20 +116,20 @@ func TestServeProviderFails(t *testing.T) {
 	}{
 		"error":             {fail(errors.New("no route to host")), "no route to host"},
 		"several lines":     {fail(errors.New("one\n\ttwo\x1b[2J\n")), `one two\x1b[2J`},
-		"token in error":    {fail(errors.New("refused: " + canary.Token)), "refused: [redacted]"},
-		"token in base64":   {fail(fmt.Errorf("refused: %x", canary.Token)), "refused: [redacted]"},
+		"token in error":    {fail(errors.New("refused: " + canary.TokenSecret)), "refused: [redacted]"},
+		"token in base64":   {fail(fmt.Errorf("refused: %x", canary.TokenSecret)), "refused: [redacted]"},
 		"long error":        {fail(errors.New(strings.Repeat("é", maxErrorLine))), strings.Repeat("é", maxErrorLine/2) + "…"},
 		"nothing":           {fail(nil), "the provider returned neither a response nor an error"},
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
-		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.Password }), "the provider's CacheKeyType must be Image, Registry or Global"},
-		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.Password)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not valid UTF-8"},
+		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.PasswordSecret }), "the provider's CacheKeyType must be Image, Registry or Global"},
+		"password no UTF-8": {respond(func(r *Response) { r.Auth["a"] = AuthConfig{Password: NewSecret("\xff" + canary.PasswordSecret)} }), "encode CredentialProviderResponse: auth: a key, user name or password is not valid UTF-8"},
 		"ended goroutine":   {func(context.Context, *Request) (*Response, error) { runtime.Goexit(); return nil, nil }, "get credentials: it called runtime.Goexit"},
-		"panic":             {func(context.Context, *Request) (*Response, error) { panic("with " + canary.Password) }, "get credentials: panic in github.com/regcred/regcred/plugin.TestServeProviderFails.func"},
+		"panic":             {func(context.Context, *Request) (*Response, error) { panic("with " + canary.PasswordSecret) }, "get credentials: panic in github.com/regcred/regcred/plugin.TestServeProviderFails.func"},
 		"run-time panic":    {func(_ context.Context, req *Request) (*Response, error) { return nil, (*ExecError)(nil).Unwrap() }, "get credentials: panic in github.com/regcred/regcred/plugin.(*ExecError).Unwrap (errors.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), tt.p, ServeOptions{})
-			canary.Check(t, "stderr", got.stderr)
+			canary.AssertAbsent(t, "stderr", got.stderr)
 			if got.code != 1 || got.stdout != "" {
 				t.Errorf("got code %d and %d bytes of stdout", got.code, len(got.stdout))
 			}

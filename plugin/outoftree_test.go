@@ -56,7 +56,7 @@ func TestCommandOutOfTree(t *testing.T) {
 	if left < 100*365*24*time.Hour {
 		t.Errorf("it may be kept for %v, want centuries", left)
 	}
-	want := &Response{OutOfTree, CacheImage, &left, map[string]AuthConfig{"registry.example/team/app": {"ci", NewSecret(canary.Password)}}}
+	want := &Response{OutOfTree, CacheImage, &left, map[string]AuthConfig{"registry.example/team/app": {"ci", NewSecret(canary.PasswordSecret)}}}
 	if !cmp.Equal(want, x.Response) {
 		t.Errorf("got %v, want %v", x.Response, want)
 	}
@@ -70,17 +70,17 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 		want    Stage
 		message string
 	}{
-		"no expiry":      {stdout: `{"username":"ci","password":"` + canary.Password + `"}`},
+		"no expiry":      {stdout: `{"username":"ci","password":"` + canary.PasswordSecret + `"}`},
 		"past":           {stdout: loginUntil("2001-01-01T00:00:00Z")},
 		"no credential":  {stdout: `{"username":"","password":""}`},
 		"today's answer": {stdout: goodResponse, want: StageAPIVersion, message: "apiVersion: " + prefix + ": kind: got a CredentialProviderResponse"},
 		"without zone":   {stdout: loginUntil("2026-05-01T12:10:00"), want: StageDecode, message: "decode: " + prefix + " at offset 89: expirationTimestamp: must be a time with a time zone"},
-		"no date":        {stdout: loginUntil(canary.Password), want: StageDecode, message: "expirationTimestamp: must be a time"},
+		"no date":        {stdout: loginUntil(canary.PasswordSecret), want: StageDecode, message: "expirationTimestamp: must be a time"},
 		"nothing":        {want: StageOutput, message: "output: " + prefix + " at offset 0: the plugin exited 0"},
 		"exit 1":         {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=no such command: get-credentials"}, want: StageExec, message: `exit status 1; stderr: "no such command: get-credentials"`},
-		"password in stderr": {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=got " + canary.Password + " until 2026-05-01T12:10:00Z"},
+		"password in stderr": {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=got " + canary.PasswordSecret + " until 2026-05-01T12:10:00Z"},
 			want: StageExec, message: `stderr: "got [redacted] until 2026-05-01T12:10:00Z"`},
-		"password of a refused answer in stderr": {stdout: strings.Replace(goodLogin, "username", "user", 1), env: []string{testStderr + "=got " + canary.Password},
+		"password of a refused answer in stderr": {stdout: strings.Replace(goodLogin, "username", "user", 1), env: []string{testStderr + "=got " + canary.PasswordSecret},
 			want: StageDecode, message: `user: unknown field; use username; stderr: "got [redacted]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestServeOutOfTree(t *testing.T) {
 		if version == OutOfTree {
 			key = "registry.example/team/app"
 		}
-		want := map[string]AuthConfig{key: {"ci", NewSecret(canary.Password)}}
+		want := map[string]AuthConfig{key: {"ci", NewSecret(canary.PasswordSecret)}}
 		if resp := x.Response; resp != nil && (resp.APIVersion != version || !cmp.Equal(resp.Auth, want)) {
 			t.Errorf("%s: got %v, want the credential under %q", version, resp, key)
 		}
@@ -153,7 +153,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 		"empty kind":               {[]string{"get-credentials"}, `{"kind":"","image":"registry.example/a"}`, false},
 		"kind":                     {[]string{"get-credentials"}, `{"kind":"RegistryCredentialPluginRequest","image":"registry.example/a"}`, false},
 		"version":                  {[]string{"get-credentials"}, `{"apiVersion":"v1alpha1","image":"registry.example/a"}`, false},
-		"another member":           {[]string{"get-credentials"}, `{"image":"registry.example/a","serviceAccountToken":"` + canary.Token + `"}`, false},
+		"another member":           {[]string{"get-credentials"}, `{"image":"registry.example/a","serviceAccountToken":"` + canary.TokenSecret + `"}`, false},
 		"no image":                 {[]string{"get-credentials"}, `{}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 			if err != nil || got.code != 0 || got.stderr != "" {
 				t.Fatalf("got code %d, stderr %q, answer %v", got.code, got.stderr, err)
 			}
-			if want := map[string]AuthConfig{"": {"ci", NewSecret(canary.Password)}}; !cmp.Equal(resp.Auth, want) {
+			if want := map[string]AuthConfig{"": {"ci", NewSecret(canary.PasswordSecret)}}; !cmp.Equal(resp.Auth, want) {
 				t.Errorf("got %v, want %v", resp, want)
 			}
 			if d := *resp.CacheDuration; d <= 0 || d > 10*time.Minute {
@@ -195,17 +195,17 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 		want served
 	}{
 		"several keys": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{
-			"*.example":          {"wildcard", NewSecret(canary.Password)},
-			"registry.example":   {"host", NewSecret(canary.Password)},
+			"*.example":          {"wildcard", NewSecret(canary.PasswordSecret)},
+			"registry.example":   {"host", NewSecret(canary.PasswordSecret)},
 			"registry.example/a": {"path", NewSecret("open-sesame")},
-			"registry.example/b": {"other path", NewSecret(canary.Password)},
+			"registry.example/b": {"other path", NewSecret(canary.PasswordSecret)},
 		}}, want: served{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
-		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.Password)}}},
+		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.PasswordSecret)}}},
 			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no credential": {resp: &Response{CacheKeyType: CacheImage, CacheDuration: new(time.Duration)},
 			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no cacheKeyType": {resp: &Response{}, want: served{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
-		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.Password + "\xff")}}},
+		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.PasswordSecret + "\xff")}}},
 			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
 		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
 		"nobody": {want: served{1, "", "plug: the provider returned neither a response nor an error\n"}},
@@ -214,7 +214,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {
 				return tt.resp, tt.err
 			}, ServeOptions{Args: []string{"get-credentials"}})
-			canary.Check(t, "what was written", got.stdout+got.stderr)
+			canary.AssertAbsent(t, "what was written", got.stdout+got.stderr)
 			if got != tt.want {
 				t.Error("got another answer than wanted")
 			}

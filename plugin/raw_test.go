@@ -53,7 +53,7 @@ func TestRunRawUnread(t *testing.T) {
 
 func TestRunRawSecrets(t *testing.T) {
 	c := testCommand(t, "echo-token", testExit+"=1")
-	x, err := c.RunRaw(t.Context(), strings.NewReader("the token is "+canary.Token), NewSecret(canary.Token))
+	x, err := c.RunRaw(t.Context(), strings.NewReader("the token is "+canary.TokenSecret), NewSecret(canary.TokenSecret))
 	checkRun(t, x, err, StageExec)
 	if want := "the token is [redacted]"; x.Stderr != want || !x.StderrSecret {
 		t.Errorf("got stderr %q (a secret: %v), want %q", x.Stderr, x.StderrSecret, want)
@@ -107,15 +107,15 @@ func TestStderrSecret(t *testing.T) {
 	}{
 		"nothing":              {"", false},
 		"a harmless line":      {"asked the token service\n", false},
-		"the password":         {"got " + canary.Password + "\n", true},
-		"the token":            {"Authorization: Bearer " + canary.Token, true},
-		"a configured value":   {canary.Env, false},
+		"the password":         {"got " + canary.PasswordSecret + "\n", true},
+		"the token":            {"Authorization: Bearer " + canary.TokenSecret, true},
+		"a configured value":   {canary.EnvSecret, false},
 		"the user name":        {"ci", false},
-		"half of the password": {canary.Password[:len(canary.Password)/2], false},
+		"half of the password": {canary.PasswordSecret[:len(canary.PasswordSecret)/2], false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := testCommand(t, "say", testStdout+"="+goodResponse, testStderr+"="+tt.stderr)
-			c.Env = NewSecrets("PASSWORD=" + canary.Env)
+			c.Env = NewSecrets("PASSWORD=" + canary.EnvSecret)
 			x, err := c.Run(t.Context(), testRequest())
 			if err != nil {
 				t.Fatal(err)

@@ -87,34 +87,34 @@ func TestFileFlags(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--password-file=" + canary.Password},
-		{"--password-file", canary.Password},
-		{"--password-file=https://u:" + canary.Password + "@r.example"},
-		{"--password-file=" + path, "--password=" + canary.Password},
-		{"--password-file", path, canary.Password},
-		{"--password-file=" + path + "?password=" + canary.Password},
-		{"--password-file", path + "," + canary.Password},
-		{"--password-file", path + " " + canary.Password},
-		{"--password-file=//u:" + canary.Password + "@r.example"},
+		{"--password-file=" + canary.PasswordSecret},
+		{"--password-file", canary.PasswordSecret},
+		{"--password-file=https://u:" + canary.PasswordSecret + "@r.example"},
+		{"--password-file=" + path, "--password=" + canary.PasswordSecret},
+		{"--password-file", path, canary.PasswordSecret},
+		{"--password-file=" + path + "?password=" + canary.PasswordSecret},
+		{"--password-file", path + "," + canary.PasswordSecret},
+		{"--password-file", path + " " + canary.PasswordSecret},
+		{"--password-file=//u:" + canary.PasswordSecret + "@r.example"},
 	} {
 		c := Command{Args: NewSecrets(args...)}
 		text := "open " + args[0] + " " + args[len(args)-1]
-		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.Password) {
+		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.PasswordSecret) {
 			t.Errorf("%q: the password is left", args)
 		}
 	}
 	c := Command{Args: NewSecrets("--password-file=" + path)}
-	text := "the response for " + path + " has " + canary.Password
+	text := "the response for " + path + " has " + canary.PasswordSecret
 	want := "the response for " + path + " has [redacted]"
-	if got := scrub.Part(text, c.secrets([]string{canary.Password}, nil, "r.example/app"), false, false); got != want {
+	if got := scrub.Part(text, c.secrets([]string{canary.PasswordSecret}, nil, "r.example/app"), false, false); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestTooManySecrets(t *testing.T) {
 	var h process.HeadTail
-	h.Write([]byte("hello " + canary.Password))
-	got := redact(&h, unnamed(slices.Repeat([]string{canary.Password}, maxSecrets+1)))
+	h.Write([]byte("hello " + canary.PasswordSecret))
+	got := redact(&h, unnamed(slices.Repeat([]string{canary.PasswordSecret}, maxSecrets+1)))
 	if want := "(standard error is hidden because it might contain one of 1001 secrets)"; got != want {
 		t.Errorf("got %d bytes, want %q", len(got), want)
 	}
@@ -122,12 +122,12 @@ func TestTooManySecrets(t *testing.T) {
 
 func FuzzScrub(f *testing.F) {
 	f.Add("before ", "open-sesame", " after", uint16(0))
-	f.Add("", "open-sesame", "", uint16(process.Keep-3))
+	f.Add("", "open-sesame", "", uint16(process.HeadTailSize-3))
 	f.Add("\x1b[", "a\x00\xffb", "\r\n", uint16(7))
-	f.Add("", strings.Repeat("ab", process.Keep), "ab", uint16(100))
+	f.Add("", strings.Repeat("ab", process.HeadTailSize), "ab", uint16(100))
 	f.Add("x", "[redacted", "]", uint16(0))
 	f.Fuzz(func(t *testing.T, before, secret, after string, pad uint16) {
-		if len(secret) < 4 || len(secret) > 5*process.Keep {
+		if len(secret) < 4 || len(secret) > 5*process.HeadTailSize {
 			return
 		}
 		var h process.HeadTail
@@ -136,7 +136,7 @@ func FuzzScrub(f *testing.F) {
 		if !utf8.ValidString(got) {
 			t.Error("not UTF-8")
 		}
-		if len(got) > 10*2*process.Keep+100 {
+		if len(got) > 10*2*process.HeadTailSize+100 {
 			t.Errorf("%d bytes", len(got))
 		}
 		// A secret that looks like the mask, or like what is written for
@@ -152,15 +152,15 @@ func FuzzScrub(f *testing.F) {
 
 func TestSecretsAcrossTheCut(t *testing.T) {
 	// The secret begins at every distance from both ends of what is left out.
-	for shift := range 2 * len(canary.Token) {
-		for _, at := range []int{process.Keep - shift, 3*process.Keep - shift} {
-			text := []byte(strings.Repeat(".", 4*process.Keep))
-			copy(text[at:], canary.Token)
+	for shift := range 2 * len(canary.TokenSecret) {
+		for _, at := range []int{process.HeadTailSize - shift, 3*process.HeadTailSize - shift} {
+			text := []byte(strings.Repeat(".", 4*process.HeadTailSize))
+			copy(text[at:], canary.TokenSecret)
 			var h process.HeadTail
 			h.Write(text)
-			got := redact(&h, unnamed([]string{canary.Token}))
-			for n := 4; n <= len(canary.Token); n++ {
-				if strings.Contains(got, canary.Token[:n]) || strings.Contains(got, canary.Token[len(canary.Token)-n:]) {
+			got := redact(&h, unnamed([]string{canary.TokenSecret}))
+			for n := 4; n <= len(canary.TokenSecret); n++ {
+				if strings.Contains(got, canary.TokenSecret[:n]) || strings.Contains(got, canary.TokenSecret[len(canary.TokenSecret)-n:]) {
 					t.Fatalf("%d bytes of the secret at %d are left", n, at)
 				}
 			}
@@ -205,7 +205,7 @@ func TestHeadTailSecrets(t *testing.T) {
 
 func TestHolds(t *testing.T) {
 	var cut process.HeadTail
-	cut.Write([]byte(strings.Repeat(".", process.Keep-3) + "open-sesame" + strings.Repeat(".", 3*process.Keep)))
+	cut.Write([]byte(strings.Repeat(".", process.HeadTailSize-3) + "open-sesame" + strings.Repeat(".", 3*process.HeadTailSize)))
 	whole := process.HeadTail{Head: []byte("Authorization: Basic Y2k6b3Blbi1zZXNhbWU= and open-"), Tail: []byte("pass")}
 	for _, tt := range []struct {
 		name    string

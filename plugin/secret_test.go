@@ -24,7 +24,7 @@ import (
 
 // holders returns every way in which a program may hold a secret, in exported fields.
 func holders() map[string]any {
-	s := NewSecret(canary.Password)
+	s := NewSecret(canary.PasswordSecret)
 	auth := AuthConfig{Username: "ci", Password: s}
 	resp := &Response{V1, CacheImage, new(time.Hour), map[string]AuthConfig{"a": auth}}
 	req := &Request{V1, "a", s, nil}
@@ -33,8 +33,8 @@ func holders() map[string]any {
 		"value": s, "pointer": &s,
 		"slice": []Secret{s}, "array": [1]Secret{s}, "map value": map[string]Secret{"k": s},
 		"field": struct{ S Secret }{s}, "unexported field": struct{ s Secret }{s}, "behind a pointer": struct{ p *struct{ s Secret } }{&struct{ s Secret }{s}},
-		"Command field": struct{ C *Command }{&Command{Name: "n", Args: NewSecrets(canary.Password)}}, "Commands": []Command{{Args: NewSecrets(canary.Password)}},
-		"Command":   Command{Name: "n", Args: NewSecrets(canary.Password), Env: NewSecrets("A=" + canary.Password)},
+		"Command field": struct{ C *Command }{&Command{Name: "n", Args: NewSecrets(canary.PasswordSecret)}}, "Commands": []Command{{Args: NewSecrets(canary.PasswordSecret)}},
+		"Command":   Command{Name: "n", Args: NewSecrets(canary.PasswordSecret), Env: NewSecrets("A=" + canary.PasswordSecret)},
 		"any field": struct{ S any }{s}, "pointer field": struct{ S *Secret }{&s}, "embedded": struct{ Secret }{s},
 		"AuthConfig": auth, "*AuthConfig": &auth, "AuthConfig field": struct{ A *AuthConfig }{&auth},
 		"Response": *resp, "*Response": resp, "Response field": struct{ R *Response }{resp},
@@ -50,7 +50,7 @@ func TestSecretNeverPrints(t *testing.T) {
 			// Without p and w, for which fmt asks no method; vet refuses them.
 			for _, verb := range "vTtbcdoOqxXUeEfFgGs!" {
 				format := "%" + flag + string(verb)
-				canary.Check(t, what+" with "+format, fmt.Sprintf(format, v))
+				canary.AssertAbsent(t, what+" with "+format, fmt.Sprintf(format, v))
 				if what == "value" && verb != 'T' {
 					// Not even its length or its first bytes.
 					if a, b := fmt.Sprintf(format, v), fmt.Sprintf(format, NewSecret("other")); a != b {
@@ -59,7 +59,7 @@ func TestSecretNeverPrints(t *testing.T) {
 				}
 			}
 		}
-		canary.Check(t, what+" with Print", fmt.Sprint(v)+fmt.Sprintln(v))
+		canary.AssertAbsent(t, what+" with Print", fmt.Sprint(v)+fmt.Sprintln(v))
 	}
 }
 
@@ -92,13 +92,13 @@ func TestSecretNeverLogs(t *testing.T) {
 			out.Reset()
 			log.Info("message", "key", v, slog.Group("group", "key", v))
 			log.With("key", v).Info("message")
-			canary.Check(t, name+" log of "+what, out.String())
+			canary.AssertAbsent(t, name+" log of "+what, out.String())
 			if out.Len() == 0 {
 				t.Fatalf("%s: nothing was logged", name)
 			}
 		}
 		out.Reset()
-		log.Info("message", "key", NewSecret(canary.Password))
+		log.Info("message", "key", NewSecret(canary.PasswordSecret))
 		if !strings.Contains(out.String(), mask) {
 			t.Errorf("%s: got %s, want the mask in it", name, out.String())
 		}
@@ -111,13 +111,13 @@ func TestSecretIsNotEncoded(t *testing.T) {
 	}
 	for what, v := range holders() {
 		data, err := json.Marshal(v)
-		canary.Check(t, what+" as JSON", string(data)+fmt.Sprint(err))
+		canary.AssertAbsent(t, what+" as JSON", string(data)+fmt.Sprint(err))
 		if err == nil && !empty(what) {
 			t.Errorf("%s: written as JSON", what)
 		}
 		var buf bytes.Buffer
 		err = gob.NewEncoder(&buf).Encode(v)
-		canary.Check(t, what+" as gob", buf.String()+fmt.Sprint(err))
+		canary.AssertAbsent(t, what+" as gob", buf.String()+fmt.Sprint(err))
 		if err == nil && !empty(what) {
 			t.Errorf("%s: written as gob", what)
 		}
@@ -125,9 +125,9 @@ func TestSecretIsNotEncoded(t *testing.T) {
 			continue // encoding/xml panics at a type without a name that marshals itself
 		}
 		data, err = xml.Marshal(v)
-		canary.Check(t, what+" as XML", string(data)+fmt.Sprint(err))
+		canary.AssertAbsent(t, what+" as XML", string(data)+fmt.Sprint(err))
 		data, err = yaml.Marshal(v)
-		canary.Check(t, what+" as YAML", string(data)+fmt.Sprint(err))
+		canary.AssertAbsent(t, what+" as YAML", string(data)+fmt.Sprint(err))
 		if err == nil && !empty(what) {
 			t.Errorf("%s: written as YAML", what)
 		}
@@ -147,10 +147,10 @@ func TestSecretIsNotEncoded(t *testing.T) {
 
 // What a failing test prints of two values that hold secrets.
 func TestSecretDiff(t *testing.T) {
-	a, b := AuthConfig{"ci", NewSecret(canary.Password)}, AuthConfig{"ci", NewSecret(canary.Token)}
+	a, b := AuthConfig{"ci", NewSecret(canary.PasswordSecret)}, AuthConfig{"ci", NewSecret(canary.TokenSecret)}
 	diff := cmp.Diff(a, b) + cmp.Diff(struct{ S Secret }{a.Password}, struct{ S Secret }{b.Password})
-	canary.Check(t, "cmp.Diff", diff)
-	if diff == "" || cmp.Diff(a, AuthConfig{"ci", NewSecret(canary.Password)}) != "" {
+	canary.AssertAbsent(t, "cmp.Diff", diff)
+	if diff == "" || cmp.Diff(a, AuthConfig{"ci", NewSecret(canary.PasswordSecret)}) != "" {
 		t.Error("cmp does not compare what they hold")
 	}
 }
@@ -179,13 +179,13 @@ func TestSecretUnmarshal(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q", in, s.Reveal(), err, want)
 		}
 	}
-	for _, in := range []string{`1`, `["` + canary.Password + `"]`, `{"` + canary.Password + `":1}`} {
+	for _, in := range []string{`1`, `["` + canary.PasswordSecret + `"]`, `{"` + canary.PasswordSecret + `":1}`} {
 		var s Secret
 		err := json.Unmarshal([]byte(in), &s)
 		if err == nil {
 			t.Errorf("%s is a secret", in)
 		}
-		canary.Check(t, "error", fmt.Sprint(err))
+		canary.AssertAbsent(t, "error", fmt.Sprint(err))
 	}
 }
 

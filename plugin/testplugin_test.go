@@ -60,7 +60,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 func testRequest() *Request {
 	return &Request{
 		Image:                     "registry.example/team/app",
-		ServiceAccountToken:       NewSecret(canary.Token),
+		ServiceAccountToken:       NewSecret(canary.TokenSecret),
 		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller"},
 	}
 }

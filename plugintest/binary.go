@@ -50,7 +50,7 @@ func checkStatic(s *suite) []Finding {
 				"Link the plugin statically (in Go, CGO_ENABLED=0 go build).")
 		}
 	}
-	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.Script {
+	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.FormatScript {
 		return found(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
 			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
 			"Install the script's interpreter, or make the plugin a static binary.")

@@ -305,7 +305,7 @@ func keyRows() []row {
 
 func tokenRows() []row {
 	tokenType := func(cacheType config.TokenCacheType) Options {
-		return account(ServiceAccount{Token: plugin.NewSecret(canary.Token), CacheType: cacheType})
+		return account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret), CacheType: cacheType})
 	}
 	return []row{
 		{check: "token-absent", plugin: "good", want: finding.SeverityOK},
@@ -316,8 +316,8 @@ func tokenRows() []row {
 		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: hasty, opts: account(ServiceAccount{})},
 		{check: "token-absent", plugin: "only-v1beta1", want: finding.SeveritySkipped, got: "does not support v1", change: anyVersion},
 		{check: "token-used", plugin: "good", want: finding.SeverityOK, got: "needs no tokenAttributes"},
-		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
-		{check: "token-used", plugin: "token-echo", want: finding.SeverityOK, got: "the password for", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
+		{check: "token-used", plugin: "token-echo", want: finding.SeverityOK, got: "the password for", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
 		{check: "token-used", plugin: "token-refused", want: finding.SeverityOK, got: "no response with the token"},
 		{check: "token-used", plugin: "token-needed", want: finding.SeverityOK, got: "no response without the token", opts: account(ServiceAccount{})},
 		{check: "token-used", plugin: "rotating", want: finding.SeveritySkipped, got: "gets a new password"},
@@ -354,7 +354,7 @@ func outputRows() []row {
 		{check: "stderr-secret", plugin: "stderr-password", want: finding.SeverityError},
 		{check: "stderr-secret", plugin: "password-then-fail", want: finding.SeverityError, got: "v9"},
 		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, got: "generated"},
-		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.Token)})},
+		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
 		{check: "stderr-volume", plugin: "good", want: finding.SeverityOK},
 		{check: "stderr-volume", plugin: "stderr-verbose", want: finding.SeverityWarning},
 		{check: "stderr-usage", plugin: "good", want: finding.SeverityOK},
@@ -465,7 +465,7 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	canary.Check(t, "a finding", string(text)+fmt.Sprintf("%v %+v", findings, findings))
+	canary.AssertAbsent(t, "a finding", string(text)+fmt.Sprintf("%v %+v", findings, findings))
 	for _, f := range findings {
 		if f.Severity != tt.want {
 			t.Errorf("got severity %s, want %s:\n%v", f.Severity, tt.want, f)

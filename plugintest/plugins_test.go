@@ -66,7 +66,7 @@ func self(t testing.TB, mode string) plugin.Command {
 const (
 	home     = "registry.example" // the registry that the plugins serve
 	okAnswer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
-		`"auth":{"registry.example":{"username":"ci","password":"` + canary.Password + `"}}}` + "\n"
+		`"auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 )
 
 type (
@@ -81,7 +81,7 @@ func good(_ context.Context, req *plugin.Request) (*response, error) {
 	return &response{
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: plugin.NewSecret(canary.Password)}},
+		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 
@@ -101,7 +101,7 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 	return but(func(_ *plugin.Request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
 		for _, key := range keys {
-			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.Password)}
+			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
 		}
 		return nil
 	})
@@ -148,7 +148,7 @@ func providers() map[string]plugin.ProviderFunc {
 		"key-dead-too":   withKeys(home, home+"/*"),
 		"key-broken-too": withKeys(home, "[::1"),
 		"key-static":     withKeys(home),
-		"key-user":       withKeys("ci:" + canary.Password + "@other.example"),
+		"key-user":       withKeys("ci:" + canary.PasswordSecret + "@other.example"),
 		"any-host": func(_ context.Context, req *plugin.Request) (*response, error) {
 			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
 			resp.Auth = map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
@@ -174,7 +174,7 @@ func providers() map[string]plugin.ProviderFunc {
 		}),
 		"image-user": changed(func(req *plugin.Request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
 		"image-key": but(func(req *plugin.Request, resp *response) error {
-			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.Password)}}
+			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}}
 			return nil
 		}),
 		"image-empty": but(func(req *plugin.Request, resp *response) error {
@@ -394,10 +394,10 @@ func programs() map[string]func() int {
 		"login":            func() int { asked(); return login("", "") },
 		"login-alone":      loginAlone,
 		"login-until":      func() int { asked(); return login(`"}`, `","expirationTimestamp":"2001-01-01T00:00:00Z"}`) },
-		"login-half":       func() int { asked(); return login(canary.Password, "") },
+		"login-half":       func() int { asked(); return login(canary.PasswordSecret, "") },
 		"login-field":      func() int { asked(); return login(`{`, `{"email":"ci@registry.example",`) },
 		"login-then-fail":  func() int { asked(); login("", ""); return 1 },
-		"login-and-tell":   func() int { asked(); fmt.Fprintln(os.Stderr, "got", canary.Password); return login("", "") },
+		"login-and-tell":   func() int { asked(); fmt.Fprintln(os.Stderr, "got", canary.PasswordSecret); return login("", "") },
 		"only-today":       onlyToday,
 		"with-flags":       withFlags,
 		"argument-refused": withArgument(func() int { fmt.Fprintln(os.Stderr, "Usage:\n  plugin [flags]"); return 1 }),
@@ -468,7 +468,7 @@ func programs() map[string]func() int {
 // login writes an answer in the out-of-tree protocol, with one thing in it
 // replaced.
 func login(old, new string) int {
-	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.Password+`"}`, old, new, 1))
+	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.PasswordSecret+`"}`, old, new, 1))
 	return 0
 }
 
@@ -517,7 +517,7 @@ func tokenGuess() int {
 	if req.ServiceAccountToken == "" {
 		return say(version, "", "")
 	}
-	return say(version, canary.Password, req.ServiceAccountToken)
+	return say(version, canary.PasswordSecret, req.ServiceAccountToken)
 }
 
 func panicOnNoToken() int {
@@ -578,7 +578,7 @@ func child() int {
 func passwordThenFail() int {
 	raw, _, _ := asked()
 	if !isRequest(raw) {
-		fmt.Fprintln(os.Stderr, "no use for", canary.Password)
+		fmt.Fprintln(os.Stderr, "no use for", canary.PasswordSecret)
 		return 1
 	}
 	return serve(good, raw)

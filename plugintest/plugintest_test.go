@@ -244,8 +244,8 @@ func TestMadeUpToken(t *testing.T) {
 			t.Errorf("got audience %q, want %q (%v)", claims.Audience, want, err)
 		}
 	}
-	given := newIdentity(&ServiceAccount{Token: plugin.NewSecret(canary.Token)}, time.Time{})
-	if given.token.Reveal() != canary.Token || strings.Contains(given.title, "made-up") {
+	given := newIdentity(&ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)}, time.Time{})
+	if given.token.Reveal() != canary.TokenSecret || strings.Contains(given.title, "made-up") {
 		t.Error("the token given is not used")
 	}
 }
@@ -261,13 +261,13 @@ func TestNoSecrets(t *testing.T) {
 			if strings.HasPrefix(mode, "login") {
 				cmd.APIVersion = plugin.OutOfTree
 			}
-			cmd.Args = plugin.NewSecrets("--password=" + canary.Arg)
-			cmd.Env = append(cmd.Env, plugin.NewSecret("PASSWORD="+canary.Env))
-			opts := Options{ServiceAccount: &ServiceAccount{Token: plugin.NewSecret(canary.Token)}, Concurrency: 2}
+			cmd.Args = plugin.NewSecrets("--password=" + canary.ArgSecret)
+			cmd.Env = append(cmd.Env, plugin.NewSecret("PASSWORD="+canary.EnvSecret))
+			opts := Options{ServiceAccount: &ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)}, Concurrency: 2}
 			for _, f := range Run(t.Context(), cmd, opts) {
-				canary.Check(t, f.Rule, f.String())
+				canary.AssertAbsent(t, f.Rule, f.String())
 			}
-			canary.Check(t, "Options", fmt.Sprintf("%v %+v %#v", opts, *opts.ServiceAccount, *opts.ServiceAccount))
+			canary.AssertAbsent(t, "Options", fmt.Sprintf("%v %+v %#v", opts, *opts.ServiceAccount, *opts.ServiceAccount))
 		})
 	}
 }
@@ -321,7 +321,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 		return &plugin.Response{Auth: map[string]plugin.AuthConfig{"a.example": auth, "b.example": auth, "c.example": auth}}
 	}
 	before := len(s.runs)
-	if what := s.difference(answer(plugin.NewSecret(canary.Password)), answer(plugin.NewSecret(canary.Password+"-2"))); what != "" {
+	if what := s.difference(answer(plugin.NewSecret(canary.PasswordSecret)), answer(plugin.NewSecret(canary.PasswordSecret+"-2"))); what != "" {
 		t.Errorf("got %q, want no difference", what)
 	}
 	if got := len(s.runs) - before; got != 1 {

@@ -20,13 +20,13 @@ var version string
 func main() { program().Main() }
 
 func program() pluginmain.Program {
-	opts, flags := acr.Options{}, pluginmain.Flags()
-	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
+	opts, flags := acr.Options{}, pluginmain.NewFlagSet()
+	pluginmain.AddMirrorFlags(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVarP(&opts.RegistryMirrors, "registry-mirror", "r", nil,
 		"`SOURCE:TARGET` as in the upstream plugin, or SOURCE=TARGET if a host has a port; separate several pairs with commas")
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
 		"also return credentials for this `host[:port]`, which is outside the ACR domains; * matches any part of one DNS label; repeatable")
-	pluginmain.OtherHosts(flags, &opts.OtherHosts)
+	pluginmain.AddOtherHostsFlag(flags, &opts.OtherHosts)
 	flags.StringVar(&opts.Binding.SNIName, "ib-sni-name", "", "TLS server `name` for identity bindings")
 	flags.StringVar(&opts.Binding.APIServer, "ib-apiserver-ip", "", "`address` or name of the API server for identity bindings")
 	flags.StringVar(&opts.Binding.DefaultClientID, "ib-default-client-id", "", "client `ID` for identity bindings if the service account has no client ID annotation")
@@ -36,7 +36,7 @@ func program() pluginmain.Program {
 	flags.StringVar(&opts.DefaultTenantID, "default-tenant-id", "", "tenant `ID` for service accounts without a tenant ID annotation")
 	flags.BoolVar(&opts.FallbackToNode, "fallback-to-node-identity", false, "use the node's identity for pods whose service account has no identity")
 	flags.BoolVar(&opts.StaticSecret, "static-client-secret", false, "return aadClientId and aadClientSecret as the credential")
-	pluginmain.IgnoreKlog(flags)
+	pluginmain.AddIgnoredKlogFlags(flags)
 	return pluginmain.Program{
 		Name: "acr-credential-provider", Version: version, Args: "CLOUD-CONFIG",
 		Summary: "A kubelet credential provider for Azure Container Registry. CLOUD-CONFIG is\nthe path to azure.json, which can contain JSON or YAML.",

@@ -96,17 +96,17 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 		n.t.Fatal(err)
 	}
 	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
-	canary.Check(n.t, "standard error", x.Stderr)
+	canary.AssertAbsent(n.t, "standard error", x.Stderr)
 	if strays := n.net.Strays(); len(strays) > 0 {
 		n.t.Errorf("others were asked: %q", strays)
 	}
 	return x, err
 }
 
-const managed = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.Password + `"}`
+const managed = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.PasswordSecret + `"}`
 
 func pod(image string) plugin.Request {
-	return plugin.Request{Image: image, ServiceAccountToken: plugin.NewSecret(canary.Token), ServiceAccountAnnotations: map[string]string{
+	return plugin.Request{Image: image, ServiceAccountToken: plugin.NewSecret(canary.TokenSecret), ServiceAccountAnnotations: map[string]string{
 		"kubernetes.azure.com/acr-client-id": "client-1", "kubernetes.azure.com/acr-tenant-id": "tenant-1",
 	}}
 }
@@ -142,7 +142,7 @@ func TestAnswers(t *testing.T) {
 // that is asked for.
 func TestClientSecret(t *testing.T) {
 	n := newNode(t)
-	config := n.config(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.Password + `"}`)
+	config := n.config(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`)
 	for _, static := range []bool{false, true} {
 		n.az.Reset()
 		args := []string{config}
@@ -153,7 +153,7 @@ func TestClientSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(x.Stdout.Reveal(), canary.Password); got != static {
+		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
 			t.Errorf("static %t: the secret is in the answer: %t", static, got)
 		}
 		if asked := len(n.az.Steps()) > 0; asked == static {
@@ -166,7 +166,7 @@ func TestClientSecret(t *testing.T) {
 // says about the node.
 func TestPod(t *testing.T) {
 	n := newNode(t)
-	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.Password + `"}`} {
+	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
 		n.az.Reset()
 		x, err := n.run(pod("foo.azurecr.io/app"), n.config(config))
 		if err != nil {
@@ -252,11 +252,11 @@ func TestFailures(t *testing.T) {
 		"a mirror of strangers": {[]string{"CONFIG", "--mirror=docker.io=boot.azurecr.io"}, testcloud.Fault{}, "--mirror-origin=none", plugin.Request{}},
 		"a mirror's target":     {[]string{"CONFIG", "--mirror=mcr.microsoft.com=boot.example"}, testcloud.Fault{}, "the target boot.example is not part of Azure Container Registry", plugin.Request{}},
 		"no configuration":      {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
-		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.Token + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
-		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.Token},
+		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.TokenSecret + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
+		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.TokenSecret},
 			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
 		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account does not have the annotation kubernetes.azure.com/acr-client-id",
-			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: plugin.NewSecret(canary.Token)}},
+			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -292,7 +292,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	environ := n.cmd.Environ
 	for name, extra := range map[string][]string{
 		"virtual machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST=" + local},
-		"App Service":     {"IDENTITY_ENDPOINT=" + local + "/appservice/token", "IDENTITY_HEADER=" + canary.Token + "-header"},
+		"App Service":     {"IDENTITY_ENDPOINT=" + local + "/appservice/token", "IDENTITY_HEADER=" + canary.TokenSecret + "-header"},
 	} {
 		n.cmd.Environ = append(append([]string{}, environ...), extra...)
 		if _, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, n.config(managed)); err != nil {

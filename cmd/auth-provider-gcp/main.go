@@ -23,7 +23,7 @@ func main() { program().Main() }
 // program is the plugin, with flags of its own.
 func program() pluginmain.Program {
 	var opts gcr.Options
-	flags := pluginmain.Flags()
+	flags := pluginmain.NewFlagSet()
 	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,
 		"`flow`: gcr for an access token, dockercfg or dockercfg-url for a docker config from instance metadata attributes")
 	flags.StringVar(&opts.IdentityProvider, "identity-provider", "",
@@ -39,9 +39,9 @@ func program() pluginmain.Program {
 		"additional `host[:port]` that receives the access token; * matches any part of one DNS label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"send the access token to every host that matchImages matches, as the upstream plugin does")
-	pluginmain.OtherHosts(flags, &opts.OtherHosts)
-	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
-	pluginmain.IgnoreKlog(flags)
+	pluginmain.AddOtherHostsFlag(flags, &opts.OtherHosts)
+	pluginmain.AddMirrorFlags(flags, &opts.Mirrors, &opts.MirrorOrigin)
+	pluginmain.AddIgnoredKlogFlags(flags)
 	return pluginmain.Program{
 		Name:    "auth-provider-gcp",
 		Version: version,

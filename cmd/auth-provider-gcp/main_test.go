@@ -67,7 +67,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 func podRequest(image string) *plugin.Request {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":"pool"}`))
 	return &plugin.Request{
-		Image: image, ServiceAccountToken: plugin.NewSecret("e30." + claims + "." + canary.Token),
+		Image: image, ServiceAccountToken: plugin.NewSecret("e30." + claims + "." + canary.TokenSecret),
 		ServiceAccountAnnotations: map[string]string{gcr.AnnotationEnable: "true", gcr.AnnotationAccount: "a@p.iam.gserviceaccount.com"},
 	}
 }
@@ -154,12 +154,12 @@ func TestFails(t *testing.T) {
 		want  string
 		asked int
 	}{
-		"metadata forbids": {fault: testcloud.Fault{Status: 403, Body: canary.Token}, asked: 1,
+		"metadata forbids": {fault: testcloud.Fault{Status: 403, Body: canary.TokenSecret}, asked: 1,
 			want: `registry "gcr.io": get the node's access token: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: status 403 Forbidden; ` +
 				"the metadata server rejected the request; check for a proxy or agent in front of it"},
-		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, asked: 1,
+		"not a token": {fault: testcloud.Fault{Status: 200, Body: "<html>" + canary.TokenSecret}, asked: 1,
 			want: `registry "gcr.io": get the node's access token: GET http://METADATA/computeMetadata/v1/instance/service-accounts/default/token: the token response is not valid JSON`},
-		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.Password }, asked: 1,
+		"docker config": {args: []string{"-adockercfg"}, state: func(s *testcloud.GoogleState) { s.Dockercfg = canary.PasswordSecret }, asked: 1,
 			want: `registry "gcr.io": read the instance attribute google-dockercfg: GET http://METADATA/computeMetadata/v1/instance/attributes/google-dockercfg: line 1, column 1: not JSON from here on`},
 		"strict": {args: []string{"--identity-provider=x", "--project-id=p", "--require-workload-identity"}, plain: true,
 			want: `registry "gcr.io": workload identity is required, but the pod's service account has no annotation iam.gke.io/enable-wi-image-pull: "true"; ` +
@@ -200,7 +200,7 @@ func TestFails(t *testing.T) {
 			if !errors.As(err, &failed) || failed.ExitCode != 1 || !x.Stdout.IsZero() {
 				t.Fatalf("exit code %d, %d bytes on standard output", x.ExitCode, len(x.Stdout.Reveal()))
 			}
-			canary.Check(t, "standard error", x.Stderr)
+			canary.AssertAbsent(t, "standard error", x.Stderr)
 			if got, want := x.Stderr, "auth-provider-gcp: "+strings.ReplaceAll(tt.want, "//METADATA/", "//"+google.Addr()+"/")+"\n"; got != want {
 				t.Errorf("got  %swant %s", got, want)
 			}
@@ -270,7 +270,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		t.Skip("0.0.0.0 leads nowhere")
 	}
 	google, _ := world(t)
-	proxy := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.Token) }))
+	proxy := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
 	defer proxy.Close()
 	run := func(args ...string) (*plugin.Response, error) {
 		cmd := command(t, google, args...)
@@ -301,7 +301,7 @@ func TestBadRequests(t *testing.T) {
 	google, net := world(t)
 	for name, stdin := range map[string]string{
 		"nothing":    "",
-		"garbage":    canary.Token,
+		"garbage":    canary.TokenSecret,
 		"wrong kind": `{"kind":"Pod","apiVersion":"` + plugin.V1 + `","image":"gcr.io/p/app"}`,
 		"no version": `{"kind":"CredentialProviderRequest","image":"gcr.io/p/app"}`,
 		"version":    `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v9","image":"gcr.io/p/app"}`,
@@ -312,7 +312,7 @@ func TestBadRequests(t *testing.T) {
 		if err == nil || x.ExitCode != 2 || !x.Stdout.IsZero() || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", name, x.ExitCode, x.Stderr)
 		}
-		canary.Check(t, "standard error", x.Stderr)
+		canary.AssertAbsent(t, "standard error", x.Stderr)
 	}
 	if len(google.Requests())+len(net.Strays()) > 0 {
 		t.Errorf("asked %q and %q", google.Lines(), net.Strays())

@@ -48,7 +48,7 @@ func buildProgram(b *testing.B, dir, name, source string) string {
 func BenchmarkGet(b *testing.B) {
 	dir := b.TempDir()
 	empty := buildProgram(b, dir, "empty", emptyProgram)
-	plugin := buildProgram(b, dir, "p7", fmt.Sprintf(answeringPlugin, answer("r7.example", "user", canary.Password)))
+	plugin := buildProgram(b, dir, "p7", fmt.Sprintf(answeringPlugin, answer("r7.example", "user", canary.PasswordSecret)))
 	helper := buildProgram(b, dir, "helper", "")
 	config := filepath.Join(dir, "c.yaml")
 	var entries []string
@@ -65,7 +65,7 @@ func BenchmarkGet(b *testing.B) {
 		start := time.Now()
 		out, err := cmd.Output()
 		took := time.Since(start)
-		if err != nil || path == helper && !strings.Contains(string(out), canary.Password) {
+		if err != nil || path == helper && !strings.Contains(string(out), canary.PasswordSecret) {
 			b.Fatalf("%s: %v", path, err)
 		}
 		return took

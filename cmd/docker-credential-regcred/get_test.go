@@ -64,9 +64,9 @@ func TestGet(t *testing.T) {
 			}
 			continue
 		}
-		secret := canary.Password
+		secret := canary.PasswordSecret
 		if strings.Contains(tt.username, "0000") || tt.username == "<token>" {
-			secret = canary.Token
+			secret = canary.TokenSecret
 		}
 		want := fmt.Sprintf(`{"ServerURL":%q,"Username":%q,"Secret":%q}`+"\n", strings.TrimSpace(tt.server), tt.username, secret)
 		if got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(stdout); got != want || code != 0 || len(plugins) != 1 {
@@ -89,8 +89,8 @@ func TestNoUserName(t *testing.T) {
 
 // TestLongError: what many plugins say does not fill a terminal.
 func TestLongError(t *testing.T) {
-	got := line(errors.New(strings.Repeat("é ", maxLine)))
-	if len(got) > maxLine+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
+	got := singleLine(errors.New(strings.Repeat("é ", maxErrorLength)))
+	if len(got) > maxErrorLength+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -103,12 +103,12 @@ func TestClient(t *testing.T) {
 		key, value, _ := strings.Cut(entry, "=")
 		env[key] = value
 	}
-	helper := client.NewShellProgramFuncWithEnv(b.path(name), &env)
+	helper := client.NewShellProgramFuncWithEnv(b.path(programName), &env)
 	got, err := client.Get(helper, "https://r.example")
-	if err != nil || got.ServerURL != "https://r.example" || got.Username != "user" || got.Secret != canary.Password {
+	if err != nil || got.ServerURL != "https://r.example" || got.Username != "user" || got.Secret != canary.PasswordSecret {
 		t.Errorf("get: %v, or other credentials than wanted", err)
 	}
-	if got, err := client.Get(helper, "a.token.example"); err != nil || got.Username != "<token>" || got.Secret != canary.Token {
+	if got, err := client.Get(helper, "a.token.example"); err != nil || got.Username != "<token>" || got.Secret != canary.TokenSecret {
 		t.Errorf("get of an identity token: %v, or other credentials than wanted", err)
 	}
 	if _, err := client.Get(helper, "nobody.example"); !credentials.IsErrCredentialsNotFound(err) {
@@ -127,11 +127,11 @@ func TestClient(t *testing.T) {
 	if err := client.Erase(helper, "r.example"); err != nil {
 		t.Errorf("erase: %v", err)
 	}
-	err = client.Store(helper, &credentials.Credentials{ServerURL: "r.example", Username: "user", Secret: canary.Password})
+	err = client.Store(helper, &credentials.Credentials{ServerURL: "r.example", Username: "user", Secret: canary.PasswordSecret})
 	if err == nil || !strings.Contains(err.Error(), "they come from this machine's credential providers") {
 		t.Errorf("store: %v", err)
 	}
-	canary.Check(t, "store", fmt.Sprint(err))
+	canary.AssertAbsent(t, "store", fmt.Sprint(err))
 	if plugins, _ := b.runs(); !slices.Equal(plugins, []string{"good", "identity", "failing"}) {
 		t.Errorf("runs of %q: only get runs a plugin", plugins)
 	}
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 		entries []string
 		wants   []string
 	}{
-		"fails":     {[]string{"failing r.example", "none r.example"}, []string{name + ": no credentials for r.example: ", `plugin "failing"`, "exit status 3", "31mdown"}},
+		"fails":     {[]string{"failing r.example", "none r.example"}, []string{programName + ": no credentials for r.example: ", `plugin "failing"`, "exit status 3", "31mdown"}},
 		"garbage":   {[]string{"garbage r.example"}, []string{`plugin "garbage"`}},
 		"missing":   {[]string{"missing r.example"}, []string{`plugin "missing"`, "no such file"}},
 		"hangs":     {[]string{"hanging r.example"}, []string{`plugin "hanging"`, "no response within 300ms"}},
@@ -185,7 +185,7 @@ func TestNeverAsksItself(t *testing.T) {
 	if plugins, _ := b.runs(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.refused("what the provider was told", b.read("runs.said"), 1, name+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
+	b.refused("what the provider was told", b.read("runs.said"), 1, programName+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
 }
 
 // TestDockerConfigFiles: docker's own files are docker's to read, and a file in
@@ -211,7 +211,7 @@ func TestTwoAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.Password) {
+			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.PasswordSecret) {
 				t.Errorf("%v, or another answer than wanted", err)
 			}
 		})

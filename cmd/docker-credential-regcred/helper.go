@@ -22,21 +22,21 @@ import (
 // that interface lacks.
 type helper struct {
 	ctx     context.Context
-	machine machine
+	machine environment
 	timeout time.Duration // of one plugin run
 }
 
 // Get returns the credential that a kubelet would try first. If there is none,
 // it returns the protocol's error, or another one if a provider failed.
 func (h helper) Get(server string) (username, secret string, err error) {
-	requests, err := dockerhelper.Requests(server)
+	requests, err := dockerhelper.ParseServer(server)
 	if err != nil {
 		return "", "", err
 	}
 	if len(requests) == 0 {
 		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" must also work without a configuration
 	}
-	cfg, o, err := h.machine.load(h.ctx)
+	cfg, o, err := h.machine.loadConfig(h.ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -45,7 +45,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	// would count as a failure.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
-		Environ: append(slices.Clip(o.Environ), callerEnv+"="+name), Timeout: h.timeout,
+		Environ: append(slices.Clip(o.Environ), recursionEnv+"="+programName), Timeout: h.timeout,
 	})
 	if err != nil {
 		return "", "", err
@@ -54,18 +54,18 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	for _, req := range requests {
 		res, err := keyring.Lookup(h.ctx, req)
 		if err != nil {
-			return "", "", h.cut(res, err)
+			return "", "", h.timeoutError(res, err)
 		}
 		if len(res.Credentials) > 0 {
-			return first(res.Credentials)
+			return firstCredential(res.Credentials)
 		}
 	}
 	return "", "", credentials.NewErrCredentialsNotFound()
 }
 
-// first returns the first credential with a user name. Clients ignore others
+// firstCredential returns the first credential with a user name. Clients ignore others
 // and pull anonymously; container runtimes reject them.
-func first(creds []regcred.Credential) (username, secret string, err error) {
+func firstCredential(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {
 		return "", "", fmt.Errorf("the credential from provider %q has no user name, so clients would ignore it and pull anonymously", creds[0].Provider)
@@ -73,9 +73,9 @@ func first(creds []regcred.Credential) (username, secret string, err error) {
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
 
-// cut returns err or, if the run timed out, the cause and the providers that
+// timeoutError returns err or, if the run timed out, the cause and the providers that
 // were running.
-func (h helper) cut(res *regcred.Result, err error) error {
+func (h helper) timeoutError(res *regcred.Result, err error) error {
 	var waited []string
 	if res != nil && h.ctx.Err() != nil {
 		for _, a := range res.Attempts {
@@ -93,12 +93,12 @@ func (h helper) cut(res *regcred.Result, err error) error {
 // List returns the registries of the configuration. User names are empty, since
 // they are unknown until a plugin runs.
 func (h helper) List() (map[string]string, error) {
-	cfg, _, err := h.machine.load(h.ctx)
+	cfg, _, err := h.machine.loadConfig(h.ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := map[string]string{}
-	for _, host := range dockerhelper.Hosts(cfg) {
+	for _, host := range dockerhelper.ExactHosts(cfg) {
 		list[host] = ""
 		if host == "docker.io" {
 			list["https://index.docker.io/v1/"] = "" // docker's name for it
@@ -110,7 +110,7 @@ func (h helper) List() (map[string]string, error) {
 // Add returns an error: credentials cannot be stored.
 func (h helper) Add(*credentials.Credentials) error {
 	return errors.New("cannot store credentials, because they come from this machine's credential providers; " +
-		"to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry")
+		"to log in anyway, remove " + programName + " from credsStore, and from credHelpers for this registry")
 }
 
 // Delete does nothing, because nothing is stored.

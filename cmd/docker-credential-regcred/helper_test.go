@@ -25,7 +25,7 @@ import (
 // The test binary plays the helper and every plugin, by the name it is called by.
 func TestMain(m *testing.M) {
 	self := filepath.Base(os.Args[0])
-	if self == name {
+	if self == programName {
 		os.Exit(playHelper())
 	}
 	if play, ok := testPlugins[self]; ok {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // playHelper is main, with limits and a root directory that a test may choose.
 func playHelper() int {
 	version = "v1.2.3-test"
-	l := limits{input: time.Minute, plugin: time.Minute, run: time.Minute}
+	l := timeouts{input: time.Minute, plugin: time.Minute, run: time.Minute}
 	for env, limit := range map[string]*time.Duration{"TEST_INPUT": &l.input, "TEST_PLUGIN": &l.plugin, "TEST_RUN": &l.run} {
 		if s := os.Getenv(env); s != "" {
 			*limit, _ = time.ParseDuration(s)
@@ -49,21 +49,21 @@ func playHelper() int {
 // testPlugins are the plugins, by what they answer; none has a credential but
 // for what it is asked about.
 var testPlugins = map[string]func(host string){
-	"good":     func(host string) { fmt.Print(answer(host, "user", canary.Password)) },
-	"second":   func(host string) { fmt.Print(answer(host, "second", canary.Password)) },
-	"identity": func(host string) { fmt.Print(answer(host, "<token>", canary.Token)) },
-	"acr":      func(host string) { fmt.Print(answer(host, "00000000-0000-0000-0000-000000000000", canary.Token)) },
-	"nameless": func(host string) { fmt.Print(answer(host, "", canary.Password)) },
-	"pods":     func(host string) { fmt.Print(answer(host, "pod", canary.Password)) },
-	"none":     func(string) { fmt.Print(answer("elsewhere.example", "user", canary.Password)) },
-	"garbage":  func(string) { fmt.Print("password: " + canary.Password) },
+	"good":     func(host string) { fmt.Print(answer(host, "user", canary.PasswordSecret)) },
+	"second":   func(host string) { fmt.Print(answer(host, "second", canary.PasswordSecret)) },
+	"identity": func(host string) { fmt.Print(answer(host, "<token>", canary.TokenSecret)) },
+	"acr":      func(host string) { fmt.Print(answer(host, "00000000-0000-0000-0000-000000000000", canary.TokenSecret)) },
+	"nameless": func(host string) { fmt.Print(answer(host, "", canary.PasswordSecret)) },
+	"pods":     func(host string) { fmt.Print(answer(host, "pod", canary.PasswordSecret)) },
+	"none":     func(string) { fmt.Print(answer("elsewhere.example", "user", canary.PasswordSecret)) },
+	"garbage":  func(string) { fmt.Print("password: " + canary.PasswordSecret) },
 	"failing": func(string) {
 		fmt.Fprint(os.Stderr, "the cloud is\n\x1b[31mdown")
 		os.Exit(3)
 	},
 	"hanging": func(string) { time.Sleep(time.Hour) },
 	"asking": func(host string) { // as dockerconfig-credential-provider does with a file that names the helper
-		cmd := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), name), "get")
+		cmd := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), programName), "get")
 		cmd.Stdin = strings.NewReader(host)
 		said, _ := cmd.Output()
 		os.WriteFile(os.Getenv("TEST_RUNS")+".said", said, 0o600)
@@ -130,7 +130,7 @@ func newBox(t *testing.T, entries ...string) *box {
 			t.Fatal(err)
 		}
 	}
-	link(name)
+	link(programName)
 	for name := range testPlugins {
 		link(name)
 	}
@@ -156,7 +156,7 @@ func (b *box) write(name, text string) {
 
 // command is a run of the helper, with more in its environment.
 func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
-	cmd := exec.Command(b.path(name), args...)
+	cmd := exec.Command(b.path(programName), args...)
 	cmd.Env = slices.Concat(b.env, env)
 	cmd.Dir = b.dir
 	cmd.Stdin = strings.NewReader(stdin)
@@ -211,5 +211,5 @@ func (b *box) refused(what, stdout string, code int, wants ...string) {
 			b.t.Errorf("%s: %q does not have %q", what, stdout, want)
 		}
 	}
-	canary.Check(b.t, what, stdout)
+	canary.AssertAbsent(b.t, what, stdout)
 }

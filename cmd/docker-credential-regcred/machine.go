@@ -13,22 +13,22 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-const name = "docker-credential-regcred"
+const programName = "docker-credential-regcred"
 
-// callerEnv is set in the environment of plugins: a plugin that reads a docker
+// recursionEnv is set in the environment of plugins: a plugin that reads a docker
 // config file with this helper would call it again, without end.
-const callerEnv = dockerjson.CallerVariable
+const recursionEnv = dockerjson.CallerEnvName
 
-// machine has the inputs of the program.
-type machine struct {
+// environment has the inputs of the program.
+type environment struct {
 	root    string // prefix of all paths: "/", except in tests
 	environ []string
 }
 
-// load finds and loads the configuration as "regcred get" does without flags.
-func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error) {
-	if by := node.Getenv(m.environ, callerEnv); by != "" {
-		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, callerEnv)
+// loadConfig finds and loads the configuration as "regcred get" does without flags.
+func (m environment) loadConfig(ctx context.Context) (*config.Config, *node.Origin, error) {
+	if by := node.Getenv(m.environ, recursionEnv); by != "" {
+		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, recursionEnv)
 	}
 	const configBy, binDirBy = "REGCRED_CONFIG", "REGCRED_BIN_DIR"
 	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}
@@ -42,7 +42,7 @@ func (m machine) load(ctx context.Context) (*config.Config, *node.Origin, error)
 			return nil, nil, err
 		}
 	}
-	o, err := n.Read().Find(ctx, want)
+	o, err := n.NewReader().Find(ctx, want)
 	if err != nil {
 		return nil, nil, err
 	}

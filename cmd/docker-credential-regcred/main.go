@@ -20,20 +20,20 @@ import (
 var version string
 
 func main() {
-	os.Exit(helperMain("/", limits{input: 10 * time.Second, plugin: 25 * time.Second, run: 30 * time.Second}))
+	os.Exit(helperMain("/", timeouts{input: 10 * time.Second, plugin: 25 * time.Second, run: 30 * time.Second}))
 }
 
 // helperMain runs the program with all paths below root. A signal that ends it
 // also ends the plugin, which has its own process group.
-func helperMain(root string, l limits) int {
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals(signal.Ignored)...)
+func helperMain(root string, l timeouts) int {
+	ctx, stop := signal.NotifyContext(context.Background(), terminationSignals(signal.Ignored)...)
 	defer stop()
-	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: machine{root: root, environ: os.Environ()}, limits: l}
+	p := program{stdin: os.Stdin, stdout: os.Stdout, machine: environment{root: root, environ: os.Environ()}, limits: l}
 	return p.run(ctx, os.Args[1:])
 }
 
-// endSignals returns the signals that end the program, except ignored ones, as
+// terminationSignals returns the signals that end the program, except ignored ones, as
 // with nohup. SIGHUP is sent when a session is closed.
-func endSignals(ignored func(os.Signal) bool) []os.Signal {
+func terminationSignals(ignored func(os.Signal) bool) []os.Signal {
 	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, ignored)
 }

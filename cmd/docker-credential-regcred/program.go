@@ -21,36 +21,36 @@ import (
 )
 
 const (
-	usage = "Usage: " + name + " <get|list|erase|store|version>"
-	help  = usage + `
+	usage    = "Usage: " + programName + " <get|list|erase|store|version>"
+	helpText = usage + `
 
 A docker credential helper: the get command reads a registry name from standard
 input and prints the first credential that this machine's Kubernetes credential
 providers return for it. The list command prints the configuration's registries.
 
 The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
-` + node.OwnConfig + ` with its plugins in ` + node.OwnBinDir + `.`
+` + node.DefaultConfig + ` with its plugins in ` + node.DefaultBinDir + `.`
 )
 
-// maxInput bounds a server name, in bytes.
-const maxInput = 4096
+// maxInputSize bounds a server name, in bytes.
+const maxInputSize = 4096
 
-// maxLine is the approximate limit of an error, in bytes.
-const maxLine = 8 << 10
+// maxErrorLength is the approximate limit of an error, in bytes.
+const maxErrorLength = 8 << 10
 
-// limits are timeouts. The plugin's is shortest, so that the error can name the
+// timeouts are timeouts. The plugin's is shortest, so that the error can name the
 // provider that did not respond.
-type limits struct{ input, plugin, run time.Duration }
+type timeouts struct{ input, plugin, run time.Duration }
 
-// grace is the time for ending the plugin after a timeout.
-const grace = 2 * time.Second
+// killGracePeriod is the time for ending the plugin after a timeout.
+const killGracePeriod = 2 * time.Second
 
 // program is one run of the helper.
 type program struct {
 	stdin   io.Reader
 	stdout  io.Writer
-	machine machine
-	limits  limits
+	machine environment
+	limits  timeouts
 }
 
 // run returns the exit code. The protocol prints errors on standard output;
@@ -62,14 +62,14 @@ func (p program) run(ctx context.Context, args []string) int {
 	}
 	switch args[0] {
 	case "--help", "-h":
-		fmt.Fprintln(p.stdout, help)
+		fmt.Fprintln(p.stdout, helpText)
 		return 0
 	case credentials.ActionVersion, "--version", "-v":
-		return plugin.Serve(ctx, nil, plugin.ServeOptions{Stdout: p.stdout, Args: []string{"--version"}, Name: name, Version: version})
+		return plugin.Serve(ctx, nil, plugin.ServeOptions{Stdout: p.stdout, Args: []string{"--version"}, Name: programName, Version: version})
 	}
-	response, err := p.respond(ctx, args[0])
+	response, err := p.handleAction(ctx, args[0])
 	if err != nil {
-		fmt.Fprintln(p.stdout, line(err))
+		fmt.Fprintln(p.stdout, singleLine(err))
 		return 1
 	}
 	if _, err := p.stdout.Write(response); err != nil {
@@ -78,35 +78,35 @@ func (p program) run(ctx context.Context, args []string) int {
 	return 0
 }
 
-// line returns an error on one line. Clients compare the text of the protocol's
+// singleLine returns an error on one line. Clients compare the text of the protocol's
 // errors.
-func line(err error) string {
+func singleLine(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
 	}
-	text := name + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // each of several errors is on its own line
-	if e, ok := errors.AsType[*node.Error](err); ok && e.Hint != "" {
+	text := programName + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // each of several errors is on its own line
+	if e, ok := errors.AsType[*node.HintError](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
 	text = shown.Line(strings.Join(strings.Fields(text), " "))
-	if len(text) > maxLine {
-		text = strings.ToValidUTF8(text[:maxLine], "") + "…"
+	if len(text) > maxErrorLength {
+		text = strings.ToValidUTF8(text[:maxErrorLength], "") + "…"
 	}
 	return text
 }
 
-// respond handles an action within the run's timeout. After a timeout it waits
+// handleAction handles an action within the run's timeout. After a timeout it waits
 // a moment for the plugin to end.
-func (p program) respond(ctx context.Context, action string) ([]byte, error) {
+func (p program) handleAction(ctx context.Context, action string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("timed out after %v", p.limits.run))
 	defer cancel()
 	cut, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
+		time.AfterFunc(killGracePeriod, func() { end(context.Cause(ctx)) })
 	})()
-	return await.Result(cut, action, func() ([]byte, error) {
-		response, err := p.act(ctx, action)
+	return await.Call(cut, action, func() ([]byte, error) {
+		response, err := p.runAction(ctx, action)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			if !errors.Is(err, cause) {
 				err = cause
@@ -117,7 +117,7 @@ func (p program) respond(ctx context.Context, action string) ([]byte, error) {
 	})
 }
 
-func (p program) act(ctx context.Context, action string) ([]byte, error) {
+func (p program) runAction(ctx context.Context, action string) ([]byte, error) {
 	h := helper{ctx: ctx, machine: p.machine, timeout: p.limits.plugin}
 	var response bytes.Buffer
 	switch action {
@@ -147,9 +147,9 @@ func (p program) readInput(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input was not closed within %v; write a registry name to it and then close it", p.limits.input))
 	defer cancel()
 	const what = "read standard input"
-	data, err := await.Result(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInput+1)) })
-	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("%s: the registry name is longer than the limit of %d bytes", what, maxInput)
+	data, err := await.Call(ctx, what, func() ([]byte, error) { return io.ReadAll(io.LimitReader(p.stdin, maxInputSize+1)) })
+	if err == nil && len(data) > maxInputSize {
+		err = fmt.Errorf("%s: the registry name is longer than the limit of %d bytes", what, maxInputSize)
 	}
 	return bytes.NewReader(data), err
 }

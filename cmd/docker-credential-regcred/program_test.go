@@ -42,15 +42,15 @@ func TestArguments(t *testing.T) {
 	}{
 		{"", 1, usage + "\n"},
 		{"get get", 1, usage + "\n"},
-		{"Get", 1, name + `: unknown action "Get"; ` + usage + "\n"},
-		{"version", 0, name + " v1.2.3-test\n"},
-		{"--version", 0, name + " v1.2.3-test\n"},
-		{"-v", 0, name + " v1.2.3-test\n"},
-		{"--help", 0, help + "\n"},
-		{"-h", 0, help + "\n"},
+		{"Get", 1, programName + `: unknown action "Get"; ` + usage + "\n"},
+		{"version", 0, programName + " v1.2.3-test\n"},
+		{"--version", 0, programName + " v1.2.3-test\n"},
+		{"-v", 0, programName + " v1.2.3-test\n"},
+		{"--help", 0, helpText + "\n"},
+		{"-h", 0, helpText + "\n"},
 		{"list", 0, `{"r.example":"","s.example:5000":""}` + "\n"},
 		{"erase", 0, ""},
-		{"store", 1, name + ": cannot store credentials, because they come from this machine's credential providers; to log in anyway, remove " + name + " from credsStore, and from credHelpers for this registry\n"},
+		{"store", 1, programName + ": cannot store credentials, because they come from this machine's credential providers; to log in anyway, remove " + programName + " from credsStore, and from credHelpers for this registry\n"},
 	} {
 		stdout, code := b.run(b.command("r.example", strings.Fields(tt.args)))
 		if code != tt.code || stdout != tt.stdout {
@@ -72,7 +72,7 @@ func TestInput(t *testing.T) {
 		"a control":        {"r.example\x1b[2J", "invalid character in a registry name"},
 		"a NUL":            {"r.example\x00", "invalid character in a registry name"},
 		"a scheme":         {"ftp://r.example", "must be https or http"},
-		"user information": {"https://user:" + canary.Password + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
+		"user information": {"https://user:" + canary.PasswordSecret + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
 		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
 	} {
@@ -99,7 +99,7 @@ func TestInput(t *testing.T) {
 
 func TestClosedInput(t *testing.T) {
 	b := newBox(t, "good r.example")
-	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.path(name))
+	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.path(programName))
 	cmd.Env = b.env
 	if stdout, code := b.run(cmd); stdout != "no credentials server URL\n" || code != 1 {
 		t.Errorf("exit code %d, %q", code, stdout)
@@ -181,7 +181,7 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 
 // TestIgnored: what nohup has the program ignore, it ignores.
 func TestIgnored(t *testing.T) {
-	got := endSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
+	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -192,7 +192,7 @@ func TestIgnored(t *testing.T) {
 func TestClosedDirectory(t *testing.T) {
 	b := newBox(t, "good r.example")
 	cmd := b.command("r.example", nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(name)}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(programName)}
 	b.write("closed/here/x", "")
 	t.Cleanup(func() { os.Chmod(b.path("closed"), 0o755) })
 	b.asNobody(cmd)
@@ -224,7 +224,7 @@ func (b *box) giveAway(uid int) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, link := range []string{name, "good"} {
+	for _, link := range []string{programName, "good"} {
 		if err := errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)); err != nil {
 			b.t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ var version string
 
 func main() {
 	opts := dockerconfig.Options{Environ: os.Environ()}
-	flags := pluginmain.Flags()
+	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&opts.Path, "config", "", "`path` to config.json or auth.json; required")
 	flags.BoolVar(&opts.Optional, "optional", false, "if the file is missing, return no credential instead of an error")
 	flags.StringVar(&opts.HelperDir, "helper-dir", "", "`directory` with the docker-credential-* programs (default: search PATH)")

@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 		version = "v1.2.3-test"
 		main()
 	case "docker-credential-good":
-		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.Password + `"}`)
+		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.PasswordSecret + `"}`)
 	case "docker-credential-failing":
-		fmt.Fprintln(os.Stderr, "password was "+canary.Password)
-		fmt.Println("cannot unlock with " + canary.Password)
+		fmt.Fprintln(os.Stderr, "password was "+canary.PasswordSecret)
+		fmt.Println("cannot unlock with " + canary.PasswordSecret)
 		os.Exit(1)
 	default:
 		os.Exit(m.Run())
@@ -54,7 +54,7 @@ func install(t *testing.T) string {
 		}
 	}
 	login := func(user string) string {
-		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.Password)) + `"}`
+		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.PasswordSecret)) + `"}`
 	}
 	write(t, filepath.Join(dir, "config.json"), `{
 		"auths": {
@@ -88,7 +88,7 @@ func TestPlugin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := plugin.AuthConfig{Username: "of-helper", Password: plugin.NewSecret(canary.Password)}
+		want := plugin.AuthConfig{Username: "of-helper", Password: plugin.NewSecret(canary.PasswordSecret)}
 		if !x.Response.Auth["h.example:5000"].Equal(want) || x.Response.CacheDuration.String() != "5m0s" || x.Stderr != "" {
 			t.Errorf("%s: stderr %q, cached for %v, or another credential than wanted", v, x.Stderr, x.Response.CacheDuration)
 		}
@@ -116,7 +116,7 @@ func TestPluginFails(t *testing.T) {
 			if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, name+": "+tt.want+"\n") {
 				t.Errorf("exit code %d, stderr %q, want %q; %v", x.ExitCode, x.Stderr, tt.want, err)
 			}
-			canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))
+			canary.AssertAbsent(t, "stderr and error", x.Stderr+fmt.Sprint(err))
 		})
 	}
 }

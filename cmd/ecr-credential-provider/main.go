@@ -19,13 +19,13 @@ func main() { program().Main() }
 
 func program() pluginmain.Program {
 	var opts ecr.Options
-	flags := pluginmain.Flags()
+	flags := pluginmain.NewFlagSet()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,
 		"also return credentials for this `HOST[=REGION]`, which is outside the ECR domains; * matches any part of one DNS label; repeatable")
 	flags.BoolVar(&opts.AnyHost, "any-host", false,
 		"return credentials for every host, as the upstream plugin does; this sends the ECR password to every registry that matchImages matches")
-	pluginmain.OtherHosts(flags, &opts.OtherHosts)
-	pluginmain.Mirrors(flags, &opts.Mirrors, &opts.MirrorOrigin)
+	pluginmain.AddOtherHostsFlag(flags, &opts.OtherHosts)
+	pluginmain.AddMirrorFlags(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVar(&opts.Roles, "role", nil,
 		"`ACCOUNT=ARN[,ARN...]`: assume these roles, in order, for the account's registries; repeatable")
 	flags.StringArrayVar(&opts.ExternalIDs, "external-id", nil,

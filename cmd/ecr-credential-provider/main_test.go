@@ -52,14 +52,14 @@ func command(t *testing.T, environ []string, args ...string) plugin.Command {
 }
 
 func keys() []string {
-	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.Env, "AWS_SESSION_TOKEN=" + canary.Token}
+	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
 // run runs the plugin; standard error is searched for secrets.
 func run(t *testing.T, c plugin.Command, image string) (*plugin.Exchange, error) {
 	t.Helper()
 	x, err := c.Run(t.Context(), &plugin.Request{Image: image})
-	canary.Check(t, "standard error", x.Stderr)
+	canary.AssertAbsent(t, "standard error", x.Stderr)
 	if x.StderrSecret || strings.Contains(x.Stderr, "open-sesame") {
 		t.Error("a secret is on standard error")
 	}
@@ -160,8 +160,8 @@ func TestFlags(t *testing.T) {
 func TestRoleVariable(t *testing.T) {
 	cloud := newCloud(t)
 	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
-	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
-	canary.Check(t, "standard error", x.Stderr)
+	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
+	canary.AssertAbsent(t, "standard error", x.Stderr)
 	checkServed(t, x, err, privateHost)
 	if got := cloud.Requests()[0].Form().Get("RoleArn"); got != "arn:aws:iam::111122223333:role/pull" {
 		t.Errorf("got role %q", got)
@@ -234,8 +234,8 @@ func TestEndpoints(t *testing.T) {
 	t.Run("the role's", func(t *testing.T) {
 		cloud.Reset()
 		c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
-		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
-		canary.Check(t, "standard error", x.Stderr)
+		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
+		canary.AssertAbsent(t, "standard error", x.Stderr)
 		checkServed(t, x, err, "public.ecr.aws")
 		want := []string{"POST sts.us-east-1.amazonaws.com/", "POST api.ecr-public.us-east-1.amazonaws.com/"}
 		if diff := cmp.Diff(want, cloud.Lines()); diff != "" {
@@ -255,8 +255,8 @@ func TestEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
 			c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
-			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.Token)})
-			canary.Check(t, "standard error", x.Stderr)
+			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
+			canary.AssertAbsent(t, "standard error", x.Stderr)
 			checkServed(t, x, err, tt.host)
 			if diff := cmp.Diff(tt.want, cloud.Lines()); diff != "" {
 				t.Error(diff)

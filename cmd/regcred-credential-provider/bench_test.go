@@ -54,7 +54,7 @@ func BenchmarkAnswer(b *testing.B) {
 	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")
 	build(b, empty, emptyProgram)
 	answer := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"cacheKeyType":"Image","auth":{"r0.example":{"username":"user","password":%q}}}`+"\n",
-		protocol.KindResponse, plugin.V1, canary.Password)
+		protocol.KindResponse, plugin.V1, canary.PasswordSecret)
 	build(b, one, fmt.Sprintf(answeringPlugin, answer))
 	build(b, dispatcher, "")
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r0.example/team/app"})
@@ -67,7 +67,7 @@ func BenchmarkAnswer(b *testing.B) {
 		start := time.Now()
 		out, err := cmd.Output()
 		took := time.Since(start)
-		if err != nil || path != empty && !bytes.Contains(out, []byte(canary.Password)) {
+		if err != nil || path != empty && !bytes.Contains(out, []byte(canary.PasswordSecret)) {
 			b.Fatalf("%s: %v", path, err)
 		}
 		return took

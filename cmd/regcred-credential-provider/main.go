@@ -37,11 +37,11 @@ func main() {
 // which says for which entry of the kubelet's configuration it runs.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
-	flags := pluginmain.Flags()
+	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&d.state, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
 	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
 	code := pluginmain.Program{
-		Name:    generation.Dispatcher,
+		Name:    generation.DispatcherName,
 		Version: version,
 		Flags:   flags,
 		Timeout: dispatch.ServeTimeout,
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			"it is run determines which entry in the kubelet's configuration it serves.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
-	d.end()
+	d.finish()
 	return code
 }
 
@@ -61,22 +61,22 @@ type dispatcher struct {
 
 	mu       sync.Mutex // a request that takes too long is left behind
 	provider *dispatch.Provider
-	current  *generation.Current
+	current  *generation.OpenGeneration
 	batch    *tally.Batch
 }
 
 // GetCredentials implements [plugin.Provider]. The generation is opened here, so
 // that what is wrong with it is counted.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	p, err := d.open()
+	p, err := d.openGeneration()
 	if err != nil {
-		d.count(tally.Batch{Err: err.Error()})
+		d.recordCounts(tally.Batch{Err: err.Error()})
 		return nil, err
 	}
 	return p.GetCredentials(ctx, req)
 }
 
-func (d *dispatcher) open() (*dispatch.Provider, error) {
+func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
 	state, err := d.state, error(nil)
 	if state == "" {
 		state, err = dispatch.StateDir()
@@ -84,30 +84,30 @@ func (d *dispatcher) open() (*dispatch.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, current, err := dispatch.Open(state, d.entry)
+	p, current, err := dispatch.OpenProvider(state, d.entry)
 	if err != nil {
 		return nil, err
 	}
-	p.Observe = func(o dispatch.Outcome) { d.count(o.Batch()) }
+	p.Observe = func(o dispatch.Outcome) { d.recordCounts(o.CounterBatch()) }
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.provider, d.current = p, current
 	return p, nil
 }
 
-func (d *dispatcher) count(b tally.Batch) {
+func (d *dispatcher) recordCounts(b tally.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.batch = &b
 }
 
-// countTime bounds what a run takes longer because it is counted: a kubelet
+// countTimeout bounds what a run takes longer because it is counted: a kubelet
 // waits for the end of a plugin, not for its answer.
-const countTime = 100 * time.Millisecond
+const countTimeout = 100 * time.Millisecond
 
-// end waits for plugins that are being ended, and counts the run. To fail at
+// finish waits for plugins that are being ended, and counts the run. To fail at
 // that is of no consequence.
-func (d *dispatcher) end() {
+func (d *dispatcher) finish() {
 	d.mu.Lock()
 	p, current, batch := d.provider, d.current, d.batch
 	d.mu.Unlock()
@@ -118,7 +118,7 @@ func (d *dispatcher) end() {
 	if d.counts == "" || batch == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
 	_ = tally.Add(ctx, d.counts, *batch)
 }

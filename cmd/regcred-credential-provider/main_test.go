@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	switch {
 	case strings.HasSuffix(name, ".test"):
-	case strings.HasPrefix(name, generation.Dispatcher):
+	case strings.HasPrefix(name, generation.DispatcherName):
 		version = "v1.2.3-test"
 		main()
 	case strings.HasPrefix(name, "plugin-"):
@@ -68,7 +68,7 @@ func play(how string) int {
 		}
 		return &plugin.Response{
 			CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-			Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: user, Password: plugin.NewSecret(canary.Password)}},
+			Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}},
 		}, nil
 	}), plugin.ServeOptions{Name: how, Args: []string{}})
 }
@@ -110,7 +110,7 @@ func newNode(t *testing.T) *testNode {
 	if testing.CoverMode() != "" { // else each process has something to say about it
 		n.environ = append(n.environ, "GOCOVERDIR="+t.TempDir())
 	}
-	dispatcher := n.store.Path(generation.Dispatcher)
+	dispatcher := n.store.Path(generation.DispatcherName)
 	n.must(os.Link(self, dispatcher))
 	for _, name := range []string{entries.Name, entries.Name + "-2"} {
 		n.must(os.Symlink(dispatcher, filepath.Join(n.bin, name)))
@@ -139,7 +139,7 @@ var tokens = &config.TokenAttributes{
 // create makes a generation of providers.
 func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	n.Helper()
-	numbers, err := n.store.Numbers()
+	numbers, err := n.store.ListNumbers()
 	n.must(err)
 	number := len(numbers) + 1
 	m := &generation.Manifest{MaxStale: generation.Duration(5 * time.Minute), Entries: []entries.Entry{
@@ -147,7 +147,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 		{Name: entries.Name + "-2", MatchImages: []string{"r.example"}, APIVersion: plugin.V1, TokenAttributes: tokens},
 	}}
 	var list []map[string]any
-	var content []generation.Content
+	var content []generation.NewFile
 	for _, p := range providers {
 		entry := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "defaultCacheDuration": p.DefaultCacheDuration.String(), "apiVersion": p.APIVersion,
 			"env": []map[string]string{{"name": "GENERATION", "value": strconv.Itoa(number)}}}
@@ -155,11 +155,11 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 			entry["tokenAttributes"] = p.TokenAttributes
 		}
 		list = append(list, entry)
-		content = append(content, generation.Bytes(generation.Executable(p.Name), 0o755, []byte("placeholder")))
+		content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(p.Name), 0o755, []byte("placeholder")))
 	}
 	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": list})
 	n.must(err)
-	n.must(n.store.Create(n.Context(), m, append(content, generation.Bytes(generation.ConfigFile("providers.json"), 0o600, data))))
+	n.must(n.store.Create(n.Context(), m, append(content, generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data))))
 	for _, p := range providers {
 		path := n.store.BinPath(m.Number, p.Name)
 		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))

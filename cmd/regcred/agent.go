@@ -14,7 +14,7 @@ import (
 )
 
 func agentCmd(subcommands ...*cobra.Command) *cobra.Command {
-	return group(&cobra.Command{
+	return makeParentCommand(&cobra.Command{
 		Use:    "agent",
 		Short:  "Commands that the Helm chart's pods run",
 		Hidden: true,
@@ -43,15 +43,15 @@ a Linux executable.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		last := len(args) - 1
-		return agent.Copy(cmd.Context(), args[:last], args[last])
+		return agent.CopyExecutables(cmd.Context(), args[:last], args[last])
 	}
 	return cmd
 }
 
-const agentWork = "/work"
+const defaultAgentWorkDir = "/work"
 
 func (a *app) agentReadyCmd() *cobra.Command {
-	work := agentWork
+	work := defaultAgentWorkDir
 	cmd := &cobra.Command{
 		Use:   "ready",
 		Short: "Check whether this pod's node matches the chart",
@@ -60,14 +60,14 @@ with code 1 if the node does not match the chart, or if the agent has not
 checked it recently. This command is the readiness probe, and the kubelet
 records its output in an Event.`,
 		Example: "  regcred agent ready",
-		Args:    exactly(),
+		Args:    requireArgs(),
 	}
 	cmd.Flags().StringVar(&work, "work", work, "`directory` that is passed as --work to regcred agent run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ready, line := agent.Ready(cmd.Context(), work, time.Now())
+		ready, line := agent.IsReady(cmd.Context(), work, time.Now())
 		err := a.WriteRaw([]byte(line + "\n"))
 		if !ready {
-			err = cmp.Or(err, exit(exitFailed))
+			err = cmp.Or(err, exitWithCode(exitFailed))
 		}
 		return err
 	}

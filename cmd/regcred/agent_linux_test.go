@@ -130,8 +130,8 @@ providers:
   matchImages: [registry.example]
   defaultCacheDuration: 1m
   apiVersion: credentialprovider.kubelet.k8s.io/v1
-  args: [--token=` + canary.Arg + `]
-  env: [{name: SOME_PASSWORD, value: ` + canary.Env + `}]
+  args: [--token=` + canary.ArgSecret + `]
+  env: [{name: SOME_PASSWORD, value: ` + canary.EnvSecret + `}]
 `
 
 func newAgentOn(t *testing.T, name string) *agentOn {
@@ -157,11 +157,11 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	a.Agent = &agent.Agent{
 		Options: agent.Options{
 			Node: "n1", Owner: "ns/rel", Revision: "rel-1", Config: in("config"), State: in("state/state"), Plugins: in("none"), ImagePlugins: in("plugins"),
-			Work: in("work"), Executable: regcred, Dispatcher: in("plugins/good"), Install: agent.Install{Restart: true},
+			Work: in("work"), Executable: regcred, Dispatcher: in("plugins/good"), Install: agent.InstallFlags{Restart: true},
 		},
 		Host: a.host,
 		Print: func(line []byte) error {
-			canary.Check(t, "a line", string(line))
+			canary.AssertAbsent(t, "a line", string(line))
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.lines = append(a.lines, agent.Status{})
@@ -190,7 +190,7 @@ func (a *agentOn) runFor(t *testing.T, each ...func()) {
 			t.Error(err)
 		}
 	})
-	canary.Check(t, "the log", strings.Join(a.talk, "\n")+a.host.stderr.String())
+	canary.AssertAbsent(t, "the log", strings.Join(a.talk, "\n")+a.host.stderr.String())
 }
 
 func (a *agentOn) last() agent.Status {
@@ -206,25 +206,25 @@ func TestAgentOnTrees(t *testing.T) {
 		phase  agent.Phase
 		reason string
 	}{
-		"kubeadm-deb":  {agent.Installed, ""},
-		"k3s-agent":    {agent.Installed, ""},
-		"talos":        {agent.Unsupported, "cannot install on this node (talos): "},
-		"bottlerocket": {agent.Unsupported, "cannot install on this node (bottlerocket): "},
-		"gke":          {agent.Unsupported, "cannot install on this node (gke): "},
-		"k0s":          {agent.Unsupported, "cannot install on this node (k0s): "},
+		"kubeadm-deb":  {agent.PhaseInstalled, ""},
+		"k3s-agent":    {agent.PhaseInstalled, ""},
+		"talos":        {agent.PhaseUnsupported, "cannot install on this node (talos): "},
+		"bottlerocket": {agent.PhaseUnsupported, "cannot install on this node (bottlerocket): "},
+		"gke":          {agent.PhaseUnsupported, "cannot install on this node (gke): "},
+		"k0s":          {agent.PhaseUnsupported, "cannot install on this node (k0s): "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgentOn(t, name)
 			before := fileTree(t, a.host.root)
 			a.runFor(t)
 			s := a.last()
-			if s.Phase != want.phase || !strings.HasPrefix(s.Reason, want.reason) || s.Kind == "" || (s.Phase == agent.Installed) != (s.Generation == 1) {
+			if s.Phase != want.phase || !strings.HasPrefix(s.Reason, want.reason) || s.Kind == "" || (s.Phase == agent.PhaseInstalled) != (s.Generation == 1) {
 				t.Fatalf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
 			}
 			if told := strings.Contains(strings.Join(a.talk, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
 				t.Errorf("it does not say what the node wants: %q", a.talk)
 			}
-			if want.phase != agent.Installed {
+			if want.phase != agent.PhaseInstalled {
 				if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
 					t.Errorf("the node was changed: %s", diff)
 				}
@@ -246,20 +246,20 @@ func TestAgentsLife(t *testing.T) {
 		}
 	}
 	a.runFor(t,
-		func() { check(agent.Installed, 1, 0) },
+		func() { check(agent.PhaseInstalled, 1, 0) },
 		func() {
 			if err := os.Remove(dispatcher); err != nil {
 				t.Error(err)
 			}
 		},
 		func() {
-			check(agent.Installed, 2, 1)
+			check(agent.PhaseInstalled, 2, 1)
 			if _, err := os.Stat(dispatcher); err != nil {
 				t.Error(err)
 			}
 		},
 		func() { writeFile(t, a.State, "absent", 0o600) },
-		func() { check(agent.Removed, 2, 1) },
+		func() { check(agent.PhaseRemoved, 2, 1) },
 	)
 	if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
 		t.Errorf("the node is not as before: %s", diff)
@@ -275,7 +275,7 @@ func TestDamagedCounts(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
-	if s := a.last(); s.Phase != agent.Installed {
+	if s := a.last(); s.Phase != agent.PhaseInstalled {
 		t.Errorf("%+v", s)
 	}
 	cmd := exec.Command(a.host.regcred, "status", "--root", a.host.root)
@@ -295,12 +295,12 @@ func TestAnothersNode(t *testing.T) {
 	b.host.root, b.Owner = a.host.root, "ns/other"
 	b.runFor(t)
 	want := "nothing was changed: generation 1 on this node belongs to release ns/rel, but this run is for release ns/other (remove one of the two releases (helm uninstall rel -n ns), or separate them with node selectors)"
-	if s := b.last(); s.Phase != agent.Failed || s.Reason != want {
+	if s := b.last(); s.Phase != agent.PhaseFailed || s.Reason != want {
 		t.Errorf("%+v", s)
 	}
 	writeFile(t, b.State, "absent", 0o600)
 	b.runFor(t)
-	if s := b.last(); s.Phase != agent.Removed || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
+	if s := b.last(); s.Phase != agent.PhaseRemoved || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -312,13 +312,13 @@ func TestAgentsFailures(t *testing.T) {
 		phase  agent.Phase
 		reason string
 	}{
-		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.Planned, "would change: "},
+		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.PhasePlanned, "would change: "},
 		"a pattern": {func(t *testing.T, a *agentOn) {
 			writeFile(t, filepath.Join(a.dir, "config/..2026/providers.yaml"), strings.ReplaceAll(agentConfig, "registry.example", `"https://x:y/z"`), 0o600)
-		}, agent.Failed, "/config/providers.yaml:5:17: providers[0].matchImages[0]: "},
+		}, agent.PhaseFailed, "/config/providers.yaml:5:17: providers[0].matchImages[0]: "},
 		"a broken generation": {func(t *testing.T, a *agentOn) {
 			writeFile(t, filepath.Join(a.host.root, "var/lib/regcred/generations/1/manifest.json"), "{", 0o644)
-		}, agent.Failed, ""},
+		}, agent.PhaseFailed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgentOn(t, "kubeadm-deb")

@@ -56,13 +56,13 @@ The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
 			if r.opts.Timeout <= 0 {
 				return usageError("", "--timeout is %v; it must be greater than 0", r.opts.Timeout)
 			}
-			return atMost()(cmd, args)
+			return optionalArgs()(cmd, args)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.opts.Namespace, "namespace", "n", "", "`namespace` of the ConfigMap and the pods")
 	f.StringVar(&r.opts.ConfigMap, "state-configmap", "", "`name` of the ConfigMap that holds the desired state")
-	f.StringVarP(&r.opts.Selector, "selector", "l", fleet.Selector, "`labels` of the pods")
+	f.StringVarP(&r.opts.Selector, "selector", "l", fleet.DefaultSelector, "`labels` of the pods")
 	f.DurationVar(&r.opts.Timeout, "timeout", 4*time.Minute, "maximum `time` to wait for all nodes; Helm's default for a hook is 5 minutes")
 	f.BoolVar(&r.allowMissing, "allow-missing", false, "exit with 0 even if nodes are missing")
 	r.kube.register(cmd)
@@ -71,7 +71,7 @@ The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
 }
 
 func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
-	client, _, err := a.fleet(ctx, r.kube)
+	client, _, err := a.newFleetClient(ctx, r.kube)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 // reportChange reports the new state of a node on standard error.
 func (a *app) reportChange(n fleet.Node, removed, all int) {
 	text := string(n.State)
-	if n.Reason != "" && n.State != fleet.State(agent.Removed) {
+	if n.Reason != "" && n.State != fleet.State(agent.PhaseRemoved) {
 		text += ": " + n.Reason
 	}
 	a.Note("%s: %s (%d of %s removed)", n.Name, text, removed, terminal.Count(all, "node"))
@@ -115,21 +115,21 @@ func removalText(done *fleet.Removal) string {
 	return strings.Join(parts, ", ") + "\n"
 }
 
-// whereRegcred is a hint that explains where to find regcred on a node.
-const whereRegcred = "to uninstall regcred from a node manually, use /bin/regcred from the pods' image, or regcred from the release archive (see docs/fleet.md)"
+// regcredPathHint is a hint that explains where to find regcred on a node.
+const regcredPathHint = "to uninstall regcred from a node manually, use /bin/regcred from the pods' image, or regcred from the release archive (see docs/fleet.md)"
 
 // reportMissingNodes reports for each node that was not processed why, and how to fix it.
 func (a *app) reportMissingNodes(missing []fleet.Node, allowed bool) error {
 	var errs []error
 	for _, n := range missing {
 		if allowed {
-			a.Warn("%s: %s", n.Name, n.NotRemoved())
+			a.Warn("%s: %s", n.Name, n.NotRemovedReason())
 			continue
 		}
-		errs = append(errs, withHint(fmt.Errorf("%s: %s", n.Name, n.NotRemoved()), whereRegcred))
+		errs = append(errs, withHint(fmt.Errorf("%s: %s", n.Name, n.NotRemovedReason()), regcredPathHint))
 	}
 	if allowed && len(missing) > 0 {
-		a.Hint(whereRegcred)
+		a.Hint(regcredPathHint)
 	}
 	return errors.Join(errs...)
 }

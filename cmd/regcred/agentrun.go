@@ -22,9 +22,9 @@ import (
 // agentFlags holds the flags of "regcred agent run".
 type agentFlags struct {
 	agent.Options
-	owner    objectName
-	hostWork string
-	listen   string
+	owner       objectNameFlag
+	hostWorkDir string
+	listen      string
 }
 
 func (a *app) agentRunCmd() *cobra.Command {
@@ -45,11 +45,11 @@ failures are retried with increasing delays. The node's state is printed to
 stdout as a line of JSON, for "regcred agent ready", and exported as metrics.`,
 		Example: `  regcred agent run --node $NODE --owner regcred/regcred --revision regcred-1a2b \
     --host-work /var/lib/kubelet/pods/$POD_UID/volumes/kubernetes.io~empty-dir/work --restart`,
-		Args: exactly(),
+		Args: requireArgs(),
 	}
 	r.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := r.complete(); err != nil {
+		if err := r.validateAndComplete(); err != nil {
 			return err
 		}
 		return a.agentRun(cmd.Context(), r)
@@ -66,8 +66,8 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
 	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; it is searched before --image-plugins")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` that contains this image's plugins")
-	f.StringVar(&r.Work, "work", agentWork, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
-	f.StringVar(&r.hostWork, "host-work", "", "`path` of the --work directory on the node")
+	f.StringVar(&r.Work, "work", defaultAgentWorkDir, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
+	f.StringVar(&r.hostWorkDir, "host-work", "", "`path` of the --work directory on the node")
 	i := &r.Install
 	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change without changing anything")
 	f.BoolVar(&i.Restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
@@ -84,16 +84,16 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.Func("listen", "`address` of /metrics and /healthz (default \""+r.listen+"\"); \"\" for none", func(v string) error { r.listen = v; return nil })
 }
 
-// complete validates the flags and fills in the options that have no flag.
-func (r *agentFlags) complete() (err error) {
-	for _, f := range []given{{"node", r.Node}, {"owner", r.owner.String()}, {"revision", r.Revision}, {"host-work", r.hostWork}} {
+// validateAndComplete validates the flags and fills in the options that have no flag.
+func (r *agentFlags) validateAndComplete() (err error) {
+	for _, f := range []flagValue{{"node", r.Node}, {"owner", r.owner.String()}, {"revision", r.Revision}, {"host-work", r.hostWorkDir}} {
 		if f.value == "" {
 			return usageError("", "--%s is missing", f.flag)
 		}
 	}
 	switch i := r.Install; {
-	case !path.IsAbs(r.hostWork):
-		return usageError("", "--host-work is %q; it must be an absolute path on the node", r.hostWork)
+	case !path.IsAbs(r.hostWorkDir):
+		return usageError("", "--host-work is %q; it must be an absolute path on the node", r.hostWorkDir)
 	case !path.IsAbs(i.StateDir):
 		return usageError("", "--state-dir is %q; it must be an absolute path on the node", i.StateDir)
 	case r.Interval < time.Second:
@@ -110,8 +110,8 @@ func (r *agentFlags) complete() (err error) {
 	if r.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	if r.Dispatcher = nextToProgram(generation.Dispatcher); r.Dispatcher == "" {
-		return usageError("use the chart's image, which contains regcred and this executable", "there is no %s next to regcred", generation.Dispatcher)
+	if r.Dispatcher = nextToProgram(generation.DispatcherName); r.Dispatcher == "" {
+		return usageError("use the chart's image, which contains regcred and this executable", "there is no %s next to regcred", generation.DispatcherName)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (r *agentFlags) complete() (err error) {
 func (a *app) agentRun(ctx context.Context, r *agentFlags) error {
 	worker := &agent.Agent{
 		Options: r.Options,
-		Host:    agent.HostOf(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWork, a.Stderr),
+		Host:    agent.NewSystemdHost(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWorkDir, a.Stderr),
 		Print:   a.WriteRaw,
 		Say:     func(text string) { a.Note("%s", text) },
 	}

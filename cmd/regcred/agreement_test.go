@@ -175,7 +175,7 @@ func madeConfig(r *rand.Rand, host string) string {
 // madeDockerConfig returns a docker config file with a correct credential, a wrong one
 // or another user's, or an invalid file.
 func madeDockerConfig(r *rand.Rand, host string) string {
-	login := []string{"ci:" + canary.Password, "ci:wrong", "other:" + canary.Password}[r.IntN(3)]
+	login := []string{"ci:" + canary.PasswordSecret, "ci:wrong", "other:" + canary.PasswordSecret}[r.IntN(3)]
 	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]
 	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, key, base64.StdEncoding.EncodeToString([]byte(login)))
 	if r.IntN(5) == 0 {
@@ -237,13 +237,13 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	if _, v.failed = errors.AsType[*regcred.LookupError](err); err != nil && !v.failed {
 		t.Fatal(err)
 	}
-	if pullSecretFailed(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and so does the pull
+	if hasFailedPullSecret(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and so does the pull
 		v.failed = true
 		return v
 	}
 	for i, c := range res.Credentials {
 		v.users = append(v.users, c.Username)
-		if v.accepted < 0 && c.Username == "ci" && c.Password.Reveal() == canary.Password {
+		if v.accepted < 0 && c.Username == "ci" && c.Password.Reveal() == canary.PasswordSecret {
 			v.accepted = i
 		}
 	}
@@ -256,7 +256,7 @@ func (v *libraryVerdict) code() int {
 	case "credentials":
 		return exitOK
 	case "none":
-		return exitEmpty
+		return exitNoMatch
 	}
 	return exitFailed
 }

@@ -71,12 +71,12 @@ func TestReport(t *testing.T) {
 		stderr string
 	}{
 		{"none", nil, exitOK, ""},
-		{"code alone", exit(exitEmpty), exitEmpty, ""},
-		{"hint of what was said before", &exitError{code: exitEmpty, hint: "h"}, exitEmpty, "hint: h\n"},
+		{"code alone", exitWithCode(exitNoMatch), exitNoMatch, ""},
+		{"hint of what was said before", &exitError{code: exitNoMatch, hint: "h"}, exitNoMatch, "hint: h\n"},
 		{"each with its hint", errors.Join(failed("a", "h"), failed("b", "i")), exitFailed, "error: a\nhint: h\nerror: b\nhint: i\n"},
 		{"the same hint", errors.Join(failed("a", "h"), failed("b", "h")), exitFailed, "error: a\nhint: h\nerror: b\n"},
 		{"several lines of one hint", withHint(errors.Join(errors.New("a"), errors.New("b")), "h"), exitFailed, "error: a\nerror: b\nhint: h\n"},
-		{"worst code", errors.Join(usageError("", "a"), failed("b", ""), exit(exitEmpty)), exitUsage, "error: a\nerror: b\n"},
+		{"worst code", errors.Join(usageError("", "a"), failed("b", ""), exitWithCode(exitNoMatch)), exitUsage, "error: a\nerror: b\n"},
 		{"wrapped", fmt.Errorf("demo: %w", failed("a", "h")), exitFailed, "error: demo: a\nhint: h\n"},
 	}
 	for _, tt := range tests {
@@ -84,7 +84,7 @@ func TestReport(t *testing.T) {
 			var stderr bytes.Buffer
 			a := newApp(nil, nil, &stderr, nil)
 			a.started = true
-			if code := a.report(t.Context(), nil, tt.err); code != tt.code || stderr.String() != tt.stderr {
+			if code := a.reportError(t.Context(), nil, tt.err); code != tt.code || stderr.String() != tt.stderr {
 				t.Errorf("got %d, %q; want %d, %q", code, stderr.String(), tt.code, tt.stderr)
 			}
 		})
@@ -119,7 +119,7 @@ func TestOutputFormats(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		if f := cmd.Flags().Lookup("output"); f != nil {
 			found++
-			formats := f.Value.(*choice).values
+			formats := f.Value.(*enumFlag).values
 			if i := slices.Index(formats, cmp.Or(f.DefValue, "yaml")); i != 0 || !slices.Contains(formats, "json") || slices.Contains(formats, "") {
 				t.Errorf("%s -o has %q, and by default %q", cmd.CommandPath(), formats, f.DefValue)
 			}

@@ -35,7 +35,7 @@ func writeTemp(t *testing.T, text string) (path string) {
 // newAppRegistry starts a registry that requires authentication for team/app:v1.
 func newAppRegistry(t *testing.T) *testregistry.Server {
 	t.Helper()
-	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestCAFile(t *testing.T) {
 		"key alone": {writeTemp(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), " contains no PEM certificate"},
 		"garbage":   {writeTemp(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), ": certificate 1: x509: malformed certificate"},
 		"directory": {t.TempDir(), "is a directory, not a regular file"},
-		"too large": {writeTemp(t, strings.Repeat("#", maxCAFile+1)), "larger than 1048576 bytes"},
+		"too large": {writeTemp(t, strings.Repeat("#", maxCAFileSize+1)), "larger than 1048576 bytes"},
 		"missing":   {"no-such-file", "no such file or directory"},
 	} {
 		code, out, errOut := runApp(t, append(args, "--ca-file", tt.file)...)

@@ -16,10 +16,10 @@ import (
 // current generation.
 func TestRestartAlone(t *testing.T) {
 	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, Nothing: true, Restart: []string{"it has no entry"}}
-	if r := newChange(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
+	if r := newChangeReport(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
 		t.Errorf("got %+v", r)
 	}
-	if r := newChange(p, true, nil); r.Outcome != report.ChangePlanned || r.Generation != 0 {
+	if r := newChangeReport(p, true, nil); r.Outcome != report.ChangePlanned || r.Generation != 0 {
 		t.Errorf("a dry run: %+v", r)
 	}
 }
@@ -29,7 +29,7 @@ func TestRestartAlone(t *testing.T) {
 func TestUninstallInVain(t *testing.T) {
 	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
 		var r report.Change
-		failChange(&r, err)
+		markFailed(&r, err)
 		_, want := errors.AsType[*install.RestartedError](err)
 		if r.Outcome != report.ChangeFailed || r.Error != err.Error() || r.Restarted != want {
 			t.Errorf("%v: got %+v", err, r)

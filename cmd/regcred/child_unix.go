@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passedSignals returns the signals to forward to a command. Ignored signals, as under
+// forwardedSignals returns the signals to forward to a command. Ignored signals, as under
 // nohup, stay ignored.
-func passedSignals(ignored func(os.Signal) bool) []os.Signal {
+func forwardedSignals(ignored func(os.Signal) bool) []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 	return slices.DeleteFunc(all, ignored)
 }
 
-// passOn forwards a signal, unless it was typed on the terminal: then the system has
+// forwardSignal forwards a signal, unless it was typed on the terminal: then the system has
 // sent it to the whole process group, and many programs exit immediately on a second
 // ^C.
-func passOn(p *os.Process, sig os.Signal) {
+func forwardSignal(p *os.Process, sig os.Signal) {
 	if (sig == os.Interrupt || sig == syscall.SIGQUIT) && inForeground() {
 		return
 	}
@@ -42,8 +42,8 @@ func inForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// endOf returns a command's exit code, or the signal that killed it.
-func endOf(state *os.ProcessState) (code int, killedBy os.Signal) {
+// exitStatus returns a command's exit code, or the signal that killed it.
+func exitStatus(state *os.ProcessState) (code int, killedBy os.Signal) {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {
 		return state.ExitCode(), nil

@@ -5,11 +5,11 @@ package main
 
 import "os"
 
-// passedSignals returns the signals that must not end this program before the command.
+// forwardedSignals returns the signals that must not end this program before the command.
 // All programs of a console get a ^C.
-func passedSignals(func(os.Signal) bool) []os.Signal { return []os.Signal{os.Interrupt} }
+func forwardedSignals(func(os.Signal) bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
-// passOn does nothing, because the console has sent the signal to the command too.
-func passOn(*os.Process, os.Signal) {}
+// forwardSignal does nothing, because the console has sent the signal to the command too.
+func forwardSignal(*os.Process, os.Signal) {}
 
-func endOf(state *os.ProcessState) (code int, killedBy os.Signal) { return state.ExitCode(), nil }
+func exitStatus(state *os.ProcessState) (code int, killedBy os.Signal) { return state.ExitCode(), nil }

@@ -34,43 +34,43 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 		"kubeconfig `file` for the API server (default: with --as-kubelet, the kubelet's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
 	f.StringVar(&k.context, "context", "", "`name` of the kubeconfig context to use")
 	k.caFile.register(cmd)
-	inGroup(cmd, groupCluster, "kubeconfig", "context", "ca-file")
+	assignFlagGroup(cmd, flagGroupCluster, "kubeconfig", "context", "ca-file")
 }
 
-// given returns the names of the flags that are set.
-func (k *kubeFlags) given() []string {
-	return whichGiven(given{"kubeconfig", k.kubeconfig}, given{"context", k.context}, given{"ca-file", string(k.caFile)})
+// setFlags returns the names of the flags that are set.
+func (k *kubeFlags) setFlags() []string {
+	return setFlagNames(flagValue{"kubeconfig", k.kubeconfig}, flagValue{"context", k.context}, flagValue{"ca-file", string(k.caFile)})
 }
 
 // cluster is a client of an API server, and the origin of its configuration.
 type cluster struct {
 	*kube.Client
-	from string // where the address and the identity were found
+	configSource string // where the address and the identity were found
 }
 
 // connect returns a client for the API server that the flags select, or that o has from
 // a running kubelet. It does not call the API server. If wrap is not nil, it wraps the
 // transport.
 func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
-	cfg, from, err := k.config(ctx, o)
+	cfg, from, err := k.clientConfig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Wrap(wrap)
-	c := &cluster{from: from}
+	c := &cluster{configSource: from}
 	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
 		return nil, err
 	}
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {
-		a.Note("contacting API server %s (%s)", c.URL(), c.from)
+		a.Note("contacting API server %s (%s)", c.URL(), c.configSource)
 	}
 	return c, nil
 }
 
-// config returns a client configuration and the place where it was found.
-func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
+// clientConfig returns a client configuration and the place where it was found.
+func (k *kubeFlags) clientConfig(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
 	opts := kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
-	if k.kubeconfig == "" && o.OfKubelet() {
+	if k.kubeconfig == "" && o.IsKubelet() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
 			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.KubeletName(), node.KubeconfigFlag), "give --kubeconfig")
 		}
@@ -90,7 +90,7 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 		}
 		return nil, "", withHint(err, hint)
 	}
-	authorities, err := k.caFile.pem(ctx)
+	authorities, err := k.caFile.readPEM(ctx)
 	if err == nil {
 		err = kubeconfig.AddCAs(ctx, cfg, authorities)
 	}
@@ -100,10 +100,10 @@ func (k *kubeFlags) config(ctx context.Context, o *node.Origin) (*rest.Config, s
 	return cfg, from, nil
 }
 
-// fleet returns a client for the nodes of the selected cluster, and the namespace of
+// newFleetClient returns a client for the nodes of the selected cluster, and the namespace of
 // its configuration. It does not call the API server.
-func (a *app) fleet(ctx context.Context, k kubeFlags) (client *fleet.Client, namespace string, err error) {
-	cfg, from, err := k.config(ctx, &node.Origin{Environ: a.environ})
+func (a *app) newFleetClient(ctx context.Context, k kubeFlags) (client *fleet.Client, namespace string, err error) {
+	cfg, from, err := k.clientConfig(ctx, &node.Origin{Environ: a.environ})
 	if err != nil {
 		return nil, "", err
 	}
@@ -123,16 +123,16 @@ func (f *caFile) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to those in the kubeconfig")
 }
 
-// maxCAFile limits the size of a CA file, in bytes. A system's complete bundle is about
+// maxCAFileSize limits the size of a CA file, in bytes. A system's complete bundle is about
 // a quarter of it.
-const maxCAFile = 1 << 20
+const maxCAFileSize = 1 << 20
 
 // read returns the certificates, or nil if no file is set.
 func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
 	if f == "" {
 		return nil, nil
 	}
-	data, err := regularfile.Read(ctx, string(f), maxCAFile)
+	data, err := regularfile.Read(ctx, string(f), maxCAFileSize)
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: %w", err)
 	}
@@ -171,8 +171,8 @@ func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error
 	return transport, nil
 }
 
-// pem returns only the certificates, without the rest of the file.
-func (f caFile) pem(ctx context.Context) ([]byte, error) {
+// readPEM returns only the certificates, without the rest of the file.
+func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 	list, err := f.read(ctx)
 	var text []byte
 	for _, cert := range list {

@@ -25,15 +25,15 @@ import (
 type convertFlags struct {
 	write         bool
 	to            string // a new file or directory; "" = standard output
-	format        *choice
-	pluginVersion *choice
+	format        *enumFlag
+	pluginVersion *enumFlag
 	target        config.Target
 }
 
 func (a *app) convertCmd() *cobra.Command {
 	f := &convertFlags{
-		format:        &choice{values: []string{"yaml", "json"}},
-		pluginVersion: &choice{values: []string{"v1", "v1beta1", "v1alpha1"}},
+		format:        &enumFlag{values: []string{"yaml", "json"}},
+		pluginVersion: &enumFlag{values: []string{"v1", "v1beta1", "v1alpha1"}},
 	}
 	cmd := &cobra.Command{
 		Use:   "convert PATH [NEW]",
@@ -64,16 +64,16 @@ is written.`,
 				f.to = args[1]
 			}
 			// Checked before a missing PATH, because --config instead of PATH has its own hint.
-			if err := a.checkConvert(f); err != nil {
+			if err := a.checkConvertFlags(f); err != nil {
 				return err
 			}
-			return arguments(1, []string{"PATH", "NEW"})(cmd, args)
+			return positionalArgs(1, []string{"PATH", "NEW"})(cmd, args)
 		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
 	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default: the source's format)")
-	addTarget(cmd, &f.target, "that the result is for")
+	addTargetFlags(cmd, &f.target, "that the result is for")
 	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(f, args[0])
@@ -81,21 +81,21 @@ is written.`,
 	return cmd
 }
 
-// checkConvert rejects incompatible flags.
-func (a *app) checkConvert(f *convertFlags) error {
+// checkConvertFlags rejects incompatible flags.
+func (a *app) checkConvertFlags(f *convertFlags) error {
 	switch {
-	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
+	case a.config.isSetByFlag() || a.binDir.isSetByFlag() || a.asKubelet != "":
 		return usageError("pass the configuration as PATH", "convert does not take --config, --bin-dir or --as-kubelet")
 	case f.write && f.to != "":
 		return usageError("omit one of them", "--write and NEW are mutually exclusive")
 	case f.write && f.format.value != "":
 		return usageError("omit one of them", "--write and --output are mutually exclusive: --write keeps each file's format")
 	}
-	return checkVersion(f.target.KubeletVersion)
+	return checkKubeletVersion(f.target.KubeletVersion)
 }
 
-// checkVersion rejects an invalid version.
-func checkVersion(kubelet string) error {
+// checkKubeletVersion rejects an invalid version.
+func checkKubeletVersion(kubelet string) error {
 	err := (&config.Config{}).ValidateFor(config.Target{KubeletVersion: kubelet})
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
 		return usageError("", "--kubelet-version: %w", err)
@@ -103,8 +103,8 @@ func checkVersion(kubelet string) error {
 	return nil
 }
 
-// toDir reports whether NEW is a directory.
-func (f *convertFlags) toDir() bool {
+// targetIsDir reports whether NEW is a directory.
+func (f *convertFlags) targetIsDir() bool {
 	if f.to == "" || os.IsPathSeparator(f.to[len(f.to)-1]) {
 		return f.to != ""
 	}
@@ -115,11 +115,11 @@ func (f *convertFlags) toDir() bool {
 func (f *convertFlags) layout() convert.Layout {
 	switch {
 	case f.write:
-		return convert.Keep
-	case f.toDir():
-		return convert.Split
+		return convert.LayoutKeep
+	case f.targetIsDir():
+		return convert.LayoutSplit
 	}
-	return convert.Single
+	return convert.LayoutSingle
 }
 
 func (a *app) convert(f *convertFlags, path string) error {
@@ -131,26 +131,26 @@ func (a *app) convert(f *convertFlags, path string) error {
 	if err != nil {
 		return cmp.Or(node.PermissionError(err), err)
 	}
-	a.noteTarget(f.target)
-	a.noteConversion(res)
+	a.printTargetNotes(f.target)
+	a.printConversionNotes(res)
 	if !f.write && f.to == "" {
-		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalid(res, "<stdout>", ""))
+		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalidResultError(res, "<stdout>", ""))
 	}
 	at := f.to
 	if f.write {
 		at = path
 	}
-	if err := f.invalid(res, at, "; nothing was written"); err != nil {
+	if err := f.invalidResultError(res, at, "; nothing was written"); err != nil {
 		return err
 	}
 	if f.write {
-		return a.replace(res.Files, "converted")
+		return a.replaceFiles(res.Files, "converted")
 	}
-	return a.create(f, res)
+	return a.createFiles(f, res)
 }
 
-// invalid returns an error for a result that the kubelet would reject.
-func (f *convertFlags) invalid(res *convert.Result, at, consequence string) error {
+// invalidResultError returns an error for a result that the kubelet would reject.
+func (f *convertFlags) invalidResultError(res *convert.Result, at, consequence string) error {
 	err := res.Validate(f.target, at)
 	if err == nil {
 		return nil
@@ -158,8 +158,8 @@ func (f *convertFlags) invalid(res *convert.Result, at, consequence string) erro
 	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the converted file%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
 }
 
-// replace overwrites existing files. done completes the note "FILE is …".
-func (a *app) replace(files []convert.File, done string) error {
+// replaceFiles overwrites existing files. done completes the note "FILE is …".
+func (a *app) replaceFiles(files []convert.File, done string) error {
 	list, err := convert.Replace(files)
 	if err != nil {
 		return cmp.Or(node.PermissionError(err), err)
@@ -173,13 +173,13 @@ func (a *app) replace(files []convert.File, done string) error {
 	return nil
 }
 
-// create writes the result to new files.
-func (a *app) create(f *convertFlags, res *convert.Result) error {
+// createFiles writes the result to new files.
+func (a *app) createFiles(f *convertFlags, res *convert.Result) error {
 	var err error
-	if f.toDir() {
+	if f.targetIsDir() {
 		err = convert.CreateDir(f.to, res.Files)
 	} else {
-		err = convert.Create(f.to, res.Files[0].Data)
+		err = convert.CreateFile(f.to, res.Files[0].Data)
 	}
 	if err := node.PermissionError(err); err != nil {
 		return err
@@ -190,16 +190,16 @@ func (a *app) create(f *convertFlags, res *convert.Result) error {
 	return err
 }
 
-// noteConversion prints the changes that a reader may not expect.
-func (a *app) noteConversion(res *convert.Result) {
+// printConversionNotes prints the changes that a reader may not expect.
+func (a *app) printConversionNotes(res *convert.Result) {
 	changed := false
 	for _, f := range res.Files {
-		changed = changed || f.Changed()
+		changed = changed || f.IsChanged()
 	}
 	if !changed {
 		a.Note("nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
-	a.noteProtocol(res)
+	a.printProtocolNotes(res)
 	for _, p := range res.SecondDocuments {
 		a.Warn("%s:%d: the second YAML document, which begins here, is not converted because kubelets ignore it", p.File, p.Line)
 	}
@@ -208,9 +208,9 @@ func (a *app) noteConversion(res *convert.Result) {
 	}
 }
 
-// noteProtocol lists the providers whose protocol version changes, and those with a
+// printProtocolNotes lists the providers whose protocol version changes, and those with a
 // version older than v1.
-func (a *app) noteProtocol(res *convert.Result) {
+func (a *app) printProtocolNotes(res *convert.Result) {
 	var moved, old, former []string
 	for i, p := range res.Providers {
 		name, before := fmt.Sprintf("%q", p.Name), res.Source.Providers[i].APIVersion

@@ -28,13 +28,13 @@ func TestDockerRegistry(t *testing.T) {
 	requirePackages(t, "docker-registry", "htpasswd")
 	dir := t.TempDir()
 	passwordFile := filepath.Join(dir, "password")
-	writeFile(t, passwordFile, canary.Password, 0o600)
+	writeFile(t, passwordFile, canary.PasswordSecret, 0o600)
 	host := startDockerRegistry(t, dir)
 	digest := pushRandom(t, host+"/team/app:v1")
 	bin := filepath.Join(dir, "bin")
 	writeFile(t, filepath.Join(bin, "shell"), shellPlugin, 0o755)
 	buildGoPlugin(t, filepath.Join(bin, "go"))
-	writeFile(t, filepath.Join(dir, "wrong"), canary.Password+"-no-more", 0o600)
+	writeFile(t, filepath.Join(dir, "wrong"), canary.PasswordSecret+"-no-more", 0o600)
 
 	for _, tt := range []struct {
 		plugin, passwordFile string
@@ -61,7 +61,7 @@ providers:
 
 			image := filepath.Join(t.TempDir(), "image")
 			code, out, errOut = runApp(t, append([]string{"pull", "--layout", image}, common...)...)
-			canary.Check(t, "output of pull", out+errOut)
+			canary.AssertAbsent(t, "output of pull", out+errOut)
 			if code != tt.pullCode {
 				t.Fatalf("pull: exit code %d, want %d: %s", code, tt.pullCode, errOut)
 			}
@@ -97,7 +97,7 @@ func requirePackages(t *testing.T, programs ...string) {
 // startDockerRegistry runs the registry on a free port until the test ends.
 func startDockerRegistry(t *testing.T, dir string) (host string) {
 	t.Helper()
-	hash, err := exec.Command("htpasswd", "-Bbn", "ci", canary.Password).Output()
+	hash, err := exec.Command("htpasswd", "-Bbn", "ci", canary.PasswordSecret).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func pushRandom(t *testing.T, image string) (digest string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(ref, img, remote.WithAuth(&authn.Basic{Username: "ci", Password: canary.Password}), remote.WithContext(t.Context())); err != nil {
+	if err := remote.Write(ref, img, remote.WithAuth(&authn.Basic{Username: "ci", Password: canary.PasswordSecret}), remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	hash, err := img.Digest()

@@ -29,17 +29,17 @@ import (
 
 // demoReport is the result of "regcred demo -o json".
 type demoReport struct {
-	Image     string         `json:"image"`
-	Digest    string         `json:"digest"`    // from the registry
-	Config    string         `json:"config"`    // content of the configuration file
-	Explain   any            `json:"explain"`   // the output of "regcred explain -o json"
-	Anonymous tryJSON        `json:"anonymous"` // the pull that the registry rejects
-	Pulled    imageReport    `json:"pulled"`
-	Second    demoSecondJSON `json:"secondLookup"`
-	Execs     int            `json:"execs"` // of the plugin, for two lookups with one keyring
+	Image     string                 `json:"image"`
+	Digest    string                 `json:"digest"`    // from the registry
+	Config    string                 `json:"config"`    // content of the configuration file
+	Explain   any                    `json:"explain"`   // the output of "regcred explain -o json"
+	Anonymous tryReport              `json:"anonymous"` // the pull that the registry rejects
+	Pulled    imageReport            `json:"pulled"`
+	Second    demoSecondLookupReport `json:"secondLookup"`
+	Execs     int                    `json:"execs"` // of the plugin, for two lookups with one keyring
 }
 
-type demoSecondJSON struct {
+type demoSecondLookupReport struct {
 	Cache     regcred.CacheResult `json:"cache"`
 	AgeMillis int64               `json:"ageMillis"`
 }
@@ -54,11 +54,11 @@ the credentials and pull the image as a node would. No other machine is
 contacted, and all files are removed at the end.`,
 		Example: `  regcred demo
   regcred demo -o json | jq .pulled.digest`,
-		Args: atMost(),
+		Args: optionalArgs(),
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.demo(cmd.Context(), output, run)
+		return a.runDemo(cmd.Context(), output, run)
 	}
 	return cmd
 }
@@ -70,9 +70,9 @@ func (a *app) demoPluginCmd() *cobra.Command {
 		Use:    "demo-plugin PASSWORD-FILE REGISTRY",
 		Short:  "The demo's plugin",
 		Hidden: true,
-		Args:   exactly("PASSWORD-FILE", "REGISTRY"),
+		Args:   requireArgs("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return exit(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
+			return exitWithCode(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
 				Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr,
 			}))
 		},
@@ -95,7 +95,7 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 	})
 }
 
-func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) {
+func (a *app) runDemo(ctx context.Context, output *enumFlag, run runner) (err error) {
 	n, err := newDemoNode(run)
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *app) demo(ctx context.Context, output *choice, run runner) (err error) 
 	}
 	r := &demoReport{Image: n.image, Digest: n.digest, Config: n.config}
 	for _, step := range []func(context.Context, *demoNode, *demoReport, *demoText) error{
-		a.demoSetting, a.demoExplain, a.demoAnonymous, a.demoPull,
+		a.demoConfigStep, a.demoExplainStep, a.demoAnonymousStep, a.demoPullStep,
 	} {
 		if err := step(ctx, n, r, say); err != nil {
 			return fmt.Errorf("demo: %w", err)
@@ -125,20 +125,20 @@ The demo has removed its files. On your own node, try:
 	return say.flush()
 }
 
-func (a *app) demoSetting(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
+func (a *app) demoConfigStep(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
 	t.Hang("", "Everything runs on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
-	t.step("A private image in a registry that requires a credential")
-	t.indented(n.image + "\n" + n.digest)
-	t.step("A node's configuration, and a plugin with the password")
-	t.indented(strings.TrimPrefix(n.config, "\n"))
+	t.printStep("A private image in a registry that requires a credential")
+	t.printIndented(n.image + "\n" + n.digest)
+	t.printStep("A node's configuration, and a plugin with the password")
+	t.printIndented(strings.TrimPrefix(n.config, "\n"))
 	return t.flush()
 }
 
-// demoExplain runs "regcred explain" as a user would.
-func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+// demoExplainStep runs "regcred explain" as a user would.
+func (a *app) demoExplainStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	var out strings.Builder
 	sub := *a
-	sub.Stdout, sub.config, sub.binDir = &out, setting{}, setting{}
+	sub.Stdout, sub.config, sub.binDir = &out, aliasedFlag{}, aliasedFlag{}
 	if t.Width > 0 {
 		sub.Width = t.Width - len(demoIndent)
 	}
@@ -147,8 +147,8 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 		args = append(args, "-o", "json")
 	}
 	code := n.run(&sub, ctx, args)
-	t.step("regcred explain " + n.image)
-	t.indented(out.String())
+	t.printStep("regcred explain " + n.image)
+	t.printIndented(out.String())
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -167,21 +167,21 @@ func (a *app) demoExplain(ctx context.Context, n *demoNode, r *demoReport, t *de
 	return nil
 }
 
-// demoAnonymous shows that the image cannot be pulled without a credential.
-func (a *app) demoAnonymous(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+// demoAnonymousStep shows that the image cannot be pulled without a credential.
+func (a *app) demoAnonymousStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	_, err := new(pull.Puller).Pull(ctx, n.image, nil, filepath.Join(n.dir, "anonymous"))
 	var failed *pull.Error
 	if !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Status != http.StatusUnauthorized {
 		return fmt.Errorf("the anonymous pull was not rejected with HTTP 401: %w", err)
 	}
-	r.Anonymous = tryJSON{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
-	t.step("A pull without credentials is rejected")
-	t.wrapped(r.Anonymous.Error)
+	r.Anonymous = tryReport{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
+	t.printStep("A pull without credentials is rejected")
+	t.printWrapped(r.Anonymous.Error)
 	return t.flush()
 }
 
-// demoPull pulls with the plugin's credential, and then looks it up again.
-func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+// demoPullStep pulls with the plugin's credential, and then looks it up again.
+func (a *app) demoPullStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	cfg, err := config.Load(n.configFile())
 	if err != nil {
 		return err
@@ -197,16 +197,16 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 	defer k.Close()
 	sub := *a
 	sub.Quiet = true
-	p := newPulls(&sub, &pullsFlags{}, &session{Keyring: k, cfg: cfg})
-	p.into = sub.intoLayout(&pull.Puller{}, filepath.Join(n.dir, "image"))
-	pulled := p.pull(ctx, n.image)
+	p := newPullRun(&sub, &commonPullFlags{}, &lookupSession{Keyring: k, cfg: cfg})
+	p.pullInto = sub.newLayoutPuller(&pull.Puller{}, filepath.Join(n.dir, "image"))
+	pulled := p.pullImage(ctx, n.image)
 	if pulled.Outcome != outcomePulled {
 		return errors.New(pulled.Error)
 	}
 	r.Pulled = pulled
-	t.step("A pull with the plugin's credentials succeeds")
-	t.wrapped(pulled.Digest)
-	t.wrapped(fmt.Sprintf("%s, with %s", pulled.content(), loginText(pulled.Credential)))
+	t.printStep("A pull with the plugin's credentials succeeds")
+	t.printWrapped(pulled.Digest)
+	t.printWrapped(fmt.Sprintf("%s, with %s", pulled.contentText(), credentialText(pulled.Credential)))
 	if pulled.Digest != n.digest {
 		return fmt.Errorf("pulled %s, pushed %s", pulled.Digest, n.digest)
 	}
@@ -215,9 +215,9 @@ func (a *app) demoPull(ctx context.Context, n *demoNode, r *demoReport, t *demoT
 		return err
 	}
 	at := res.Attempts[0]
-	r.Second = demoSecondJSON{at.Cache, at.Age.Milliseconds()}
-	t.step("A second lookup uses the cache")
-	t.wrapped(fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, times(r.Execs)))
+	r.Second = demoSecondLookupReport{at.Cache, at.Age.Milliseconds()}
+	t.printStep("A second lookup uses the cache")
+	t.printWrapped(fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, timesText(r.Execs)))
 	return t.flush()
 }
 
@@ -229,7 +229,7 @@ type demoText struct {
 	steps  int
 }
 
-func (t *demoText) step(title string) {
+func (t *demoText) printStep(title string) {
 	t.steps++
 	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
 }
@@ -237,15 +237,15 @@ func (t *demoText) step(title string) {
 // demoIndent indents the output of a step.
 const demoIndent = "   "
 
-func (t *demoText) indented(s string) { t.Quote(demoIndent, s) }
+func (t *demoText) printIndented(s string) { t.Quote(demoIndent, s) }
 
-// wrapped prints running text, indented.
-func (t *demoText) wrapped(s string) { t.Hang(demoIndent, s) }
+// printWrapped prints running text, indented.
+func (t *demoText) printWrapped(s string) { t.Hang(demoIndent, s) }
 
 // flush prints the text so far, so that each step appears as it happens.
 func (t *demoText) flush() error { return t.Print(t.out) }
 
-func times(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}
@@ -292,11 +292,11 @@ func newDemoNode(run runner) (*demoNode, error) {
 	if n.digest, err = n.registry.Push(demoRepo, demoTag, testregistry.Image{LayerSize: 256 << 10}); err != nil {
 		return n, err
 	}
-	return n, n.write(password)
+	return n, n.writeFiles(password)
 }
 
-// write writes the configuration, the password and the plugin into the directory.
-func (n *demoNode) write(password string) error {
+// writeFiles writes the configuration, the password and the plugin into the directory.
+func (n *demoNode) writeFiles(password string) error {
 	passwordFile := filepath.Join(n.dir, "password")
 	n.config = fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig

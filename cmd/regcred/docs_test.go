@@ -83,7 +83,7 @@ func compareUsage(t *testing.T, cmd *cobra.Command, page string) {
 	var out strings.Builder
 	cmd.SetOut(&out)
 	cmd.InitDefaultHelpFlag()
-	if err := usage(cmd); err != nil {
+	if err := printUsage(cmd); err != nil {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(out.String(), "\nGlobal flags (see ")

@@ -26,13 +26,13 @@ import (
 
 // doctorFlags holds the flags of "regcred doctor".
 type doctorFlags struct {
-	output *choice
-	only   []string
-	kube   bool
-	pod    objectName
-	rules  report.Filter
+	output     *enumFlag
+	onlyChecks []string
+	kube       bool
+	pod        objectNameFlag
+	rules      report.Filter
 	kubeFlags
-	imageFlags
+	imageCheckFlags
 }
 
 func (a *app) doctorCmd() *cobra.Command {
@@ -64,56 +64,56 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
   sudo regcred doctor --as-kubelet --kube --pod team/app-1
   sudo regcred doctor --as-kubelet --image registry.example/team/app:1.2 --pod team/app-1
   regcred doctor --config providers.yaml --bin-dir /opt/plugins -o json`,
-		Args: atMost(),
+		Args: optionalArgs(),
 	}
 	d.output = addOutputFlag(cmd, "text", "json", "sarif")
 	f := cmd.Flags()
-	f.StringSliceVar(&d.only, "only", nil, "run only this `check`; may be repeated")
-	completeFlag(cmd, "only", doctor.Checks())
+	f.StringSliceVar(&d.onlyChecks, "only", nil, "run only this `check`; may be repeated")
+	registerFlagCompletion(cmd, "only", doctor.Checks())
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	addRuleFlags(cmd, &d.rules)
 	d.kubeFlags.register(cmd)
-	d.imageFlags.register(cmd)
+	d.imageCheckFlags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.doctor(cmd.Context(), d)
+		return a.runDoctor(cmd.Context(), d)
 	}
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, d *doctorFlags) error {
-	if err := d.check(); err != nil {
+func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
+	if err := d.validate(); err != nil {
 		return err
 	}
-	n := a.node().Read()
-	o, err := a.resolveOrNone(ctx, n, true)
-	if e, ok := errors.AsType[*node.Error](err); ok && e.Usage {
+	n := a.localNode().NewReader()
+	o, err := a.resolveOptionalOrigin(ctx, n, true)
+	if e, ok := errors.AsType[*node.HintError](err); ok && e.Usage {
 		return err
 	}
-	w := &doctor.World{Kubelet: a.doctorKubelet(ctx, n, o), OriginErr: err, Environ: a.environ, Rules: d.rules}
-	if d.kube || d.pod.given() || d.kubeFlags != (kubeFlags{}) {
-		w.Cluster = a.doctorCluster(ctx, o, d)
+	w := &doctor.Input{Kubelet: a.kubeletToCheck(ctx, n, o), OriginErr: err, Environ: a.environ, Rules: d.rules}
+	if d.kube || d.pod.isSet() || d.kubeFlags != (kubeFlags{}) {
+		w.Cluster = a.clusterToCheck(ctx, o, d)
 	}
 	if d.image != "" {
-		w.Image = a.doctorImage(w, d)
+		w.Image = a.imageToTrace(w, d)
 	}
-	r, err := doctor.Run(ctx, w, d.only...)
+	r, err := doctor.Run(ctx, w, d.onlyChecks...)
 	if err != nil {
 		return err
 	}
 	if d.output.value == "sarif" {
-		err = a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, doctorResults(r), r.Suppressed, nil))
+		err = a.WriteForeignJSON(report.SARIF(buildVersion(), readFileIfPossible, doctorFindings(r), r.Suppressed, nil))
 	} else {
 		err = a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) })
 	}
 	if err != nil || r.Healthy {
 		return err
 	}
-	return cmp.Or(ctx.Err(), exit(exitFailed))
+	return cmp.Or(ctx.Err(), exitWithCode(exitFailed))
 }
 
-// doctorKubelet returns the kubelet of this node.
-func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin) doctor.Kubelet {
+// kubeletToCheck returns the kubelet of this node.
+func (a *app) kubeletToCheck(ctx context.Context, n *node.Reader, o *node.Origin) doctor.Kubelet {
 	k := doctor.Kubelet{Node: n, Origin: o}
 	if o == nil && a.asKubelet == "" {
 		k.Caller = &node.Origin{Environ: a.environ, Dir: a.dir, RootDir: cmp.Or(a.rootDir, node.DefaultRootDir)}
@@ -129,29 +129,29 @@ func (a *app) doctorKubelet(ctx context.Context, n *node.Reading, o *node.Origin
 	return k
 }
 
-// doctorCluster returns the cluster to check. With --as-kubelet, only a kubelet's
+// clusterToCheck returns the cluster to check. With --as-kubelet, only a kubelet's
 // identity gives useful results.
-func (a *app) doctorCluster(ctx context.Context, o *node.Origin, d *doctorFlags) *doctor.Cluster {
-	c := &doctor.Cluster{Clock: &doctor.Clock{Now: a.Now}, Namespace: d.pod.namespace, PodName: d.pod.name}
+func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags) *doctor.Cluster {
+	c := &doctor.Cluster{Clock: &doctor.ClockSkew{Now: a.Now}, Namespace: d.pod.namespace, PodName: d.pod.name}
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
 		c.Skipped = "the current identity is not that of a kubelet"
 		return c
 	}
-	client, err := a.connect(ctx, cmp.Or(o, a.callerOrigin()), d.kubeFlags, c.Clock.Watch)
+	client, err := a.connect(ctx, cmp.Or(o, a.originFromCaller()), d.kubeFlags, c.Clock.WrapTransport)
 	if err != nil {
 		c.Err = err
 		return c
 	}
-	c.Client, c.From = client.Client, client.from
+	c.Client, c.From = client.Client, client.configSource
 	return c
 }
 
-// callerOrigin returns an origin with the caller's environment, for a node without a
+// originFromCaller returns an origin with the caller's environment, for a node without a
 // configuration.
-func (a *app) callerOrigin() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
+func (a *app) originFromCaller() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
 
-// doctorResults returns what SARIF shows: everything except passed and skipped checks.
-func doctorResults(r *doctor.Report) (list []finding.Finding) {
+// doctorFindings returns what SARIF shows: everything except passed and skipped checks.
+func doctorFindings(r *doctor.Report) (list []finding.Finding) {
 	for _, f := range r.Findings {
 		if f.Severity.Compare(finding.SeverityInfo) < 0 {
 			continue
@@ -185,15 +185,15 @@ func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	}
 }
 
-// imageFlags holds the flags of "regcred doctor" about an image.
-type imageFlags struct {
+// imageCheckFlags holds the flags of "regcred doctor" about an image.
+type imageCheckFlags struct {
 	image       string
 	pullSecrets []string
 	offline     bool
 	hostTimeout time.Duration
 }
 
-func (i *imageFlags) register(cmd *cobra.Command) {
+func (i *imageCheckFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&i.image, "image", "", "`image` to trace from its reference to its manifest in the registry")
 	f.StringArrayVar(&i.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
@@ -201,21 +201,21 @@ func (i *imageFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
 }
 
-// check returns an error for flags that are mutually exclusive or out of range.
-func (d *doctorFlags) check() error {
-	given := whichGiven(given{"pull-secret", strings.Join(d.pullSecrets, ",")})
+// validate returns an error for flags that are mutually exclusive or out of range.
+func (d *doctorFlags) validate() error {
+	given := setFlagNames(flagValue{"pull-secret", strings.Join(d.pullSecrets, ",")})
 	if d.offline {
 		given = append(given, "--offline")
 	}
 	switch {
 	case d.image == "" && given != nil:
 		return usageError("", "%s requires --image", strings.Join(given, " "))
-	case d.offline && (d.kube || d.pod.given()):
+	case d.offline && (d.kube || d.pod.isSet()):
 		return usageError("", "--offline sends no requests: omit --kube and --pod")
 	case d.hostTimeout <= 0:
 		return usageError("", "--timeout is %s; it must be greater than 0", d.hostTimeout)
 	}
-	for _, name := range d.only {
+	for _, name := range d.onlyChecks {
 		if !slices.Contains(doctor.Checks(), name) {
 			return usageError("checks: "+strings.Join(doctor.Checks(), ", "), "--only %q: no such check", name)
 		}
@@ -223,14 +223,14 @@ func (d *doctorFlags) check() error {
 	return nil
 }
 
-// doctorImage returns the image to trace.
-func (a *app) doctorImage(w *doctor.World, d *doctorFlags) *doctor.Image {
+// imageToTrace returns the image to trace.
+func (a *app) imageToTrace(w *doctor.Input, d *doctorFlags) *doctor.Image {
 	i := &doctor.Image{
-		Reference: d.image, ForPod: d.pod.given(), Platform: "linux/" + runtime.GOARCH, Offline: d.offline, Timeout: d.hostTimeout,
+		Reference: d.image, ForPod: d.pod.isSet(), Platform: "linux/" + runtime.GOARCH, Offline: d.offline, Timeout: d.hostTimeout,
 	}
 	if !d.offline {
 		i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
-			return a.lookUpImage(ctx, cmp.Or(w.Origin, a.callerOrigin()), w.Config, d)
+			return a.lookUpImage(ctx, cmp.Or(w.Origin, a.originFromCaller()), w.Config, d)
 		}
 	}
 	return i
@@ -244,5 +244,5 @@ func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Confi
 		return nil, false, fmt.Errorf("not looked up: %w", err)
 	}
 	defer s.Close()
-	return s.lookup(ctx, target{image: d.image})
+	return s.lookupTarget(ctx, lookupTarget{image: d.image})
 }

@@ -68,7 +68,7 @@ run. CMD is not run if a credential cannot be obtained.`,
 	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls; needed if only a wildcard pattern matches its registry; may be repeated")
 	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the images' credentials to the files instead of configuring the helper")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.exec(cmd.Context(), e, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.execCommand(cmd.Context(), e, args) }
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func (e *execFlags) check(a *app) error {
 	return nil
 }
 
-func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
+func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) error {
 	if err := e.check(a); err != nil {
 		return err
 	}
@@ -98,13 +98,13 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 	}
 	session, err := dockerclient.NewSession(a.clientEnv(), o)
 	if err != nil {
-		return helperError(err)
+		return withHelperHint(err)
 	}
 	for _, l := range session.Differ {
 		a.Warn("docker's config.json can hold only one credential for %s; the credential for %s was written only to the file for podman, skopeo and buildah", l.Host(), l.Repository)
 	}
-	code, killedBy, err := a.runIn(ctx, session, args)
-	if err == nil && session.Changed() {
+	code, killedBy, err := a.runWithSession(ctx, session, args)
+	if err == nil && session.IsChanged() {
 		a.Warn("the command changed docker's config.json in the temporary directory; these changes were discarded")
 	}
 	if closing := session.Close(); closing != nil {
@@ -116,14 +116,14 @@ func (a *app) exec(ctx context.Context, e *execFlags, args []string) error {
 	case err != nil:
 		a.Error(err)
 	case killedBy == os.Interrupt, killedBy == syscall.SIGTERM, killedBy == syscall.SIGHUP:
-		code = dieOf(killedBy) // for example, SIGQUIT could make this program dump its memory
+		code = exitBySignal(killedBy) // for example, SIGQUIT could make this program dump its memory
 	}
-	return exit(code)
+	return exitWithCode(code)
 }
 
-// runIn runs a command with the files of a session.
-func (a *app) runIn(ctx context.Context, s *dockerclient.Session, args []string) (code int, killedBy os.Signal, err error) {
-	environ, err := a.helperEnviron(s.Environ(a.environ))
+// runWithSession runs a command with the files of a session.
+func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args []string) (code int, killedBy os.Signal, err error) {
+	environ, err := a.helperEnv(s.Environ(a.environ))
 	if err != nil {
 		return exitFailed, nil, err
 	}
@@ -132,10 +132,10 @@ func (a *app) runIn(ctx context.Context, s *dockerclient.Session, args []string)
 	return runChild(ctx, cmd)
 }
 
-// helperEnviron adds the location of the configuration to an environment, unless the
+// helperEnv adds the location of the configuration to an environment, unless the
 // helper finds it by itself.
-func (a *app) helperEnviron(environ []string) ([]string, error) {
-	for _, s := range []*setting{&a.config, &a.binDir} {
+func (a *app) helperEnv(environ []string) ([]string, error) {
+	for _, s := range []*aliasedFlag{&a.config, &a.binDir} {
 		if s.value == "" {
 			continue
 		}
@@ -151,7 +151,7 @@ func (a *app) helperEnviron(environ []string) ([]string, error) {
 // sessionOptions returns the content of the session's files.
 func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
 	if e.materialize {
-		o.Logins, err = a.materialize(ctx, e.images)
+		o.Logins, err = a.firstCredentials(ctx, e.images)
 		return o, err
 	}
 	cfg, origin, err := a.loadForHelper(ctx, true)
@@ -162,12 +162,12 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	if err != nil {
 		return o, err
 	}
-	o.AllHosts, o.Hosts = e.allHosts, unique(append(dockerhelper.Hosts(cfg), hosts...))
+	o.AllHosts, o.Hosts = e.allHosts, deduplicate(append(dockerhelper.ExactHosts(cfg), hosts...))
 	if len(o.Hosts) == 0 && !o.AllHosts && len(e.images) == 0 {
-		a.noteNoHost(origin)
-		return o, &exitError{code: exitEmpty, hint: "use --image for the images that the command pulls, or --all-hosts"}
+		a.printNoHostsNote(origin)
+		return o, &exitError{code: exitNoMatch, hint: "use --image for the images that the command pulls, or --all-hosts"}
 	}
-	if onPath(a.Getenv("PATH"), helperProgram) == "" {
+	if findOnPath(a.Getenv("PATH"), helperProgram) == "" {
 		if o.Program = nextToProgram(helperProgram); o.Program == "" {
 			return o, withHint(fmt.Errorf("%s is neither on the PATH nor next to this program, so clients would not find it", helperProgram),
 				"install it, or use --materialize")
@@ -182,7 +182,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 // because clients pass only the registry.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
-		x, err := a.explainTarget(cfg, target{image: image})
+		x, err := a.explainTarget(cfg, lookupTarget{image: image})
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 	return hosts, nil
 }
 
-func unique(list []string) (once []string) {
+func deduplicate(list []string) (once []string) {
 	for _, s := range list {
 		if !slices.Contains(once, s) {
 			once = append(once, s)
@@ -213,45 +213,45 @@ func unique(list []string) (once []string) {
 	return once
 }
 
-// materialize looks up the first credential for each image. A failed lookup is an
+// firstCredentials looks up the first credential for each image. A failed lookup is an
 // error, because the command would otherwise pull anonymously.
-func (a *app) materialize(ctx context.Context, images []string) (logins []dockerclient.Login, err error) {
+func (a *app) firstCredentials(ctx context.Context, images []string) (logins []dockerclient.Credential, err error) {
 	s, err := a.openKeyring(ctx, &lookupFlags{})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	for _, image := range images {
-		x, err := a.explainTarget(s.cfg, target{image: image})
+		x, err := a.explainTarget(s.cfg, lookupTarget{image: image})
 		if err != nil {
 			return nil, err
 		}
-		res, failed, err := s.lookup(ctx, target{image: image})
+		res, failed, err := s.lookupTarget(ctx, lookupTarget{image: image})
 		if err != nil {
 			return nil, err
 		}
 		if failed || len(res.Credentials) == 0 {
-			hint := fmt.Sprintf("run \"%s\" to see every step", a.again("explain", terminal.ShellWord(image)))
-			err := a.getVerdict(x.Repository, res, failed, hint)
+			hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", terminal.ShellWord(image)))
+			err := a.lookupResultError(x.Repository, res, failed, hint)
 			if failed {
 				return nil, err
 			}
 			continue // already printed
 		}
-		a.warnFailed(res.Attempts)
+		a.warnFailedAttempts(res.Attempts)
 		c := res.Credentials[0]
 		if c.Username == "" && c.Password.Reveal() == "" {
 			a.Note("the first credential for %s is empty, so a pull would be anonymous", x.Repository)
 			continue
 		}
-		a.warnEnds(x.Repository, c)
-		logins = append(logins, dockerclient.Login{Repository: x.Repository, Username: c.Username, Password: c.Password})
+		a.warnExpiry(x.Repository, c)
+		logins = append(logins, dockerclient.Credential{Repository: x.Repository, Username: c.Username, Password: c.Password})
 	}
 	return logins, nil
 }
 
-// warnEnds warns when a credential that is written to a file expires, if this is known.
-func (a *app) warnEnds(repository string, c regcred.Credential) {
+// warnExpiry warns when a credential that is written to a file expires, if this is known.
+func (a *app) warnExpiry(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {
 	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
@@ -267,8 +267,8 @@ func (a *app) warnEnds(repository string, c regcred.Credential) {
 
 // Exit codes for a command that could not be run, the same as for env and nice.
 const (
-	exitNotRun   = 126
-	exitNotFound = 127
+	exitCannotRun = 126
+	exitNotFound  = 127
 )
 
 // runChild runs a command in this program's process group, so that it can use the
@@ -278,19 +278,19 @@ const (
 // did not start.
 func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal, err error) {
 	got := make(chan os.Signal, 16)
-	signal.Notify(got, passedSignals(signal.Ignored)...) // never stopped, so that a signal does not prevent the cleanup after the command
-	if err := handOver(ctx); err != nil {
+	signal.Notify(got, forwardedSignals(signal.Ignored)...) // never stopped, so that a signal does not prevent the cleanup after the command
+	if err := takeOverSignals(ctx); err != nil {
 		return exitFailed, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return notRun(err), nil, err
+		return startExitCode(err), nil, err
 	}
 	done := make(chan struct{})
 	go func() {
 		for {
 			select {
 			case sig := <-got:
-				passOn(cmd.Process, sig)
+				forwardSignal(cmd.Process, sig)
 			case <-done:
 				return
 			}
@@ -302,16 +302,16 @@ func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal,
 		if err == nil {
 			return exitOK, nil, nil
 		}
-		code, killedBy = endOf(ended.ProcessState)
+		code, killedBy = exitStatus(ended.ProcessState)
 		return code, killedBy, nil
 	}
 	return exitFailed, nil, err
 }
 
-// notRun returns the exit code for a command that did not start.
-func notRun(err error) int {
+// startExitCode returns the exit code for a command that did not start.
+func startExitCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitNotFound
 	}
-	return exitNotRun
+	return exitCannotRun
 }

@@ -24,7 +24,7 @@ import (
 // explainFlags holds the flags of "regcred explain".
 type explainFlags struct {
 	*lookupFlags
-	output *choice
+	output *enumFlag
 	dryRun bool
 }
 
@@ -50,39 +50,39 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
 	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "only match patterns: do not run plugins or read docker config files")
 	e.lookupFlags = addLookupFlags(cmd)
-	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.explain(ctx, e, tgt) })
+	addTargetArgs(cmd, func(ctx context.Context, tgt lookupTarget) error { return a.explain(ctx, e, tgt) })
 	return cmd
 }
 
 // check rejects incompatible flags.
 func (e *explainFlags) check() error {
-	if e.dryRun && e.asksCluster() {
+	if e.dryRun && e.queriesCluster() {
 		return usageError("", "--dry-run sends no requests: omit --pod and --service-account")
 	}
 	return e.lookupFlags.check()
 }
 
-func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
+func (a *app) explain(ctx context.Context, e *explainFlags, tgt lookupTarget) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	n := a.node().Read()
-	o, err := a.resolveOrNone(ctx, n, !e.dryRun)
+	n := a.localNode().NewReader()
+	o, err := a.resolveOptionalOrigin(ctx, n, !e.dryRun)
 	if err != nil {
 		return err
 	}
-	r := newExplanation(o, tgt.request())
+	r := newExplanation(o, tgt.newRequest())
 	r.DryRun = e.dryRun
-	cfg, err := a.loadOrNone(ctx, o)
+	cfg, err := a.loadOptionalConfig(ctx, o)
 	if err != nil {
-		return a.explainInvalid(e, r, err)
+		return a.reportInvalidConfig(e, r, err)
 	}
-	a.noteDispatcher(cfg)
-	if err := a.explainMatch(cfg, tgt, r); err != nil {
+	a.printDispatcherNote(cfg)
+	if err := a.addMatchExplanation(cfg, tgt, r); err != nil {
 		return err
 	}
 	if !e.dryRun {
-		if err := a.explainLookup(ctx, cfg, o, e, tgt, r); err != nil {
+		if err := a.addLookupExplanation(ctx, cfg, o, e, tgt, r); err != nil {
 			return err
 		}
 	}
@@ -96,20 +96,20 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt target) error {
 	if err := a.print(e.output, r, func(t *terminal.Text) { renderExplanation(t, r) }); err != nil {
 		return err
 	}
-	return exit(verdictCode(&r.Verdict))
+	return exitWithCode(verdictExitCode(&r.Verdict))
 }
 
-// noteDispatcher prints where the dispatcher's providers are configured.
-func (a *app) noteDispatcher(cfg *config.Config) {
-	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.Dispatcher) }
+// printDispatcherNote prints where the dispatcher's providers are configured.
+func (a *app) printDispatcherNote(cfg *config.Config) {
+	isDispatcher := func(p config.Provider) bool { return strings.HasPrefix(p.Name, generation.DispatcherName) }
 	if current := generation.DefaultDir + "/current"; slices.ContainsFunc(cfg.Providers, isDispatcher) {
 		a.Note("%s runs the providers of this node's current generation; to see them, run: regcred explain --config %s/config --bin-dir %s/bin IMAGE",
-			generation.Dispatcher, current, current)
+			generation.DispatcherName, current, current)
 	}
 }
 
-// explainMatch fills in the parts that need no lookup.
-func (a *app) explainMatch(cfg *config.Config, tgt target, r *report.Explanation) error {
+// addMatchExplanation fills in the parts that need no lookup.
+func (a *app) addMatchExplanation(cfg *config.Config, tgt lookupTarget, r *report.Explanation) error {
 	ex, err := a.explainTarget(cfg, tgt)
 	if err != nil {
 		return err
@@ -118,27 +118,27 @@ func (a *app) explainMatch(cfg *config.Config, tgt target, r *report.Explanation
 	return nil
 }
 
-func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt target, r *report.Explanation) error {
+func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt lookupTarget, r *report.Explanation) error {
 	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	if s.subject != nil {
-		r.Subject = s.subject.report()
-		a.noteImage(cfg, s.subject, r.Repository)
+		r.Subject = s.subject.newSubjectReport()
+		a.printUnusedImageNote(cfg, s.subject, r.Repository)
 	}
-	res, _, err := s.lookup(ctx, tgt)
+	res, _, err := s.lookupTarget(ctx, tgt)
 	if err != nil {
 		return err
 	}
 	r.Credentials = report.NewCredentials(res.Credentials)
-	addPassedOver(r, s.req.PullSecrets)
+	addSkippedSecrets(r, s.req.PullSecrets)
 	for _, at := range res.Attempts {
 		j := report.NewAttempt(at)
-		j.Fix = doctor.AttemptRemedy(at, s.subject != nil, o.Config)
-		if unread, ok := errors.AsType[*unreadSecret](at.Err); ok {
-			j.Fix = doctor.SecretRemedy(unread, s.subject.whoNames(), s.subject.pod.Namespace, o.Config)
+		j.Fix = doctor.AttemptFix(at, s.subject != nil, o.Config)
+		if unread, ok := errors.AsType[*unreadableSecret](at.Err); ok {
+			j.Fix = doctor.SecretFix(unread, s.subject.pullSecretOwner(), s.subject.pod.Namespace, o.Config)
 		}
 		if at.Kind != regcred.FromProvider {
 			r.Sources = append(r.Sources, newSourceReport(at, j))
@@ -154,8 +154,8 @@ func (a *app) explainLookup(ctx context.Context, cfg *config.Config, o *node.Ori
 	return nil
 }
 
-// explainInvalid prints the error of an invalid configuration as JSON too.
-func (a *app) explainInvalid(e *explainFlags, r *report.Explanation, invalid error) error {
+// reportInvalidConfig prints the error of an invalid configuration as JSON too.
+func (a *app) reportInvalidConfig(e *explainFlags, r *report.Explanation, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}

@@ -28,14 +28,14 @@ func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
 	return r
 }
 
-// report returns s as printed by -o json.
-func (s *kubeSubject) report() *report.Subject {
+// newSubjectReport returns s as printed by -o json.
+func (s *kubeSubject) newSubjectReport() *report.Subject {
 	j := &report.Subject{
 		Node:        s.pod.Node,
 		PullSecrets: append([]string{}, s.pod.PullSecrets...),
 		APIServer:   s.URL(),
-		From:        s.from,
-		Differences: s.differences(),
+		From:        s.configSource,
+		Differences: s.podDifferences(),
 	}
 	if s.isPod() {
 		j.Pod = &report.Object{Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID}
@@ -46,21 +46,21 @@ func (s *kubeSubject) report() *report.Subject {
 	return j
 }
 
-// addPassedOver adds the pull secrets without credentials, for which there is no
+// addSkippedSecrets adds the pull secrets without credentials, for which there is no
 // attempt.
-func addPassedOver(r *report.Explanation, secrets []regcred.PullSecret) {
+func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
-		if why := doctor.PassedOver(&s); why != "" {
+		if why := doctor.IgnoredReason(&s); why != "" {
 			skipped := report.Attempt{Outcome: report.Skipped, Skipped: "it is a Secret " + why}
-			r.Sources = append(r.Sources, report.Source{Kind: regcred.FromPullSecret, Name: secretTitle(&s), Attempt: skipped})
+			r.Sources = append(r.Sources, report.Source{Kind: regcred.FromPullSecret, Name: secretDisplayName(&s), Attempt: skipped})
 		}
 	}
 }
 
 func newSourceReport(at regcred.Attempt, j *report.Attempt) report.Source {
 	s := report.Source{Kind: at.Kind, Name: at.Provider, Attempt: *j}
-	if _, s.Unread = errors.AsType[*unreadSecret](at.Err); s.Unread {
-		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadPrefix)
+	if _, s.Unread = errors.AsType[*unreadableSecret](at.Err); s.Unread {
+		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadableSecretPrefix)
 		s.DurationSeconds = 0 // unknown: the kubelet reads the token before the lookup
 	}
 	return s
@@ -85,7 +85,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	if r.BinDir != "" {
 		t.Pair("bin dir", r.BinDir)
 	}
-	t.Pair("environment", describeEnvironment(r.Environment))
+	t.Pair("environment", environmentText(r.Environment))
 	if r.Subject != nil {
 		renderSubject(t, r.Subject)
 	}
@@ -154,7 +154,7 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 	}
 	for _, f := range s.Findings {
 		switch {
-		case f.Severity == finding.SeverityInfo || !aboutImage(f, matched):
+		case f.Severity == finding.SeverityInfo || !isRelevantToImage(f, matched):
 		case f.Severity == finding.SeverityError:
 			return terminal.Error
 		default:
@@ -220,7 +220,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 	switch {
 	case !p.Matched:
 		t.Item(terminal.No, p.Name)
-		renderNearest(t, p)
+		renderClosestPattern(t, p)
 	case p.Attempt == nil:
 		t.Item(terminal.OK, p.Name)
 		t.Detail("%q matches", p.Pattern)
@@ -237,8 +237,8 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 	}
 }
 
-// renderNearest prints the pattern that matches most, and where it fails.
-func renderNearest(t *terminal.Text, p *report.Provider) {
+// renderClosestPattern prints the pattern that matches most, and where it fails.
+func renderClosestPattern(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
 		t.Detail("none of the %d patterns match; the closest is %q", n, p.Pattern)
 	} else {

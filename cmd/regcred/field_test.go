@@ -40,7 +40,7 @@ func TestField(t *testing.T) {
 			named := c.named(out)
 			count.add(c, named)
 			switch {
-			case strings.Contains(out, canary.Password):
+			case strings.Contains(out, canary.PasswordSecret):
 				t.Errorf("a password is shown:\n%s", out)
 			case named && c.open != "":
 				t.Errorf("it is named now: remove the line \"open: %s\"", c.open)

@@ -95,7 +95,7 @@ var base64Of = regexp.MustCompile(`@(base64|base64url|file)\{([^}]*)\}@`)
 
 // expand replaces variables and base64 expressions.
 func (c *fieldCase) expand(s, dir string) string {
-	s = strings.NewReplacer("$WORK", dir, "@CANARY_PASSWORD@", canary.Password).Replace(s)
+	s = strings.NewReplacer("$WORK", dir, "@CANARY_PASSWORD@", canary.PasswordSecret).Replace(s)
 	return base64Of.ReplaceAllStringFunc(s, func(m string) string {
 		parts := base64Of.FindStringSubmatch(m)
 		text := strings.ReplaceAll(parts[2], `\n`, "\n")

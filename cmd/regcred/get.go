@@ -27,7 +27,7 @@ import (
 // getFlags holds the flags of "regcred get".
 type getFlags struct {
 	*lookupFlags
-	output          *choice
+	output          *enumFlag
 	name, namespace string
 }
 
@@ -63,11 +63,11 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	f.StringVar(&g.name, "name", "regcred", "`name` of the Secret for -o secret")
 	f.StringVar(&g.namespace, "namespace", "", "`namespace` of the Secret for -o secret")
 	g.lookupFlags = addLookupFlags(cmd)
-	withTarget(cmd, func(ctx context.Context, tgt target) error { return a.get(ctx, g, tgt) })
+	addTargetArgs(cmd, func(ctx context.Context, tgt lookupTarget) error { return a.get(ctx, g, tgt) })
 	return cmd
 }
 
-func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
+func (a *app) get(ctx context.Context, g *getFlags, tgt lookupTarget) error {
 	s, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
@@ -77,30 +77,30 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt target) error {
 	if err != nil {
 		return err
 	}
-	a.noteImage(s.cfg, s.subject, ex.Repository)
-	res, failed, err := s.lookup(ctx, tgt)
+	a.printUnusedImageNote(s.cfg, s.subject, ex.Repository)
+	res, failed, err := s.lookupTarget(ctx, tgt)
 	if err != nil {
 		return err
 	}
 	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository, Credentials: report.NewCredentials(res.Credentials)}
 	if failed {
-		r.Error = (&regcred.LookupError{Image: r.Repository, Failed: failedOf(res.Attempts)}).Error()
+		r.Error = (&regcred.LookupError{Image: r.Repository, Failed: failedAttempts(res.Attempts)}).Error()
 	}
-	if err := a.writeGet(g, &r, res.Credentials); err != nil {
+	if err := a.writeGetResult(g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := fmt.Sprintf("run \"%s\" to see every step", a.again("explain", append(g.arguments(), tgt.words()...)...))
+	hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", append(g.subjectArgs(), tgt.args()...)...))
 	for _, at := range slices.Backward(res.Attempts) { // the first with a known fix
-		hint = cmp.Or(doctor.AttemptRemedy(at, s.subject != nil, s.origin.Config), hint)
+		hint = cmp.Or(doctor.AttemptFix(at, s.subject != nil, s.origin.Config), hint)
 	}
-	s.noteNode(ctx, a, res)
-	if s.exits != nil && !failed {
-		a.Warn("%v", s.exits)
+	s.printNodeFindings(ctx, a, res)
+	if s.kubeletExitError != nil && !failed {
+		a.Warn("%v", s.kubeletExitError)
 	}
-	return a.getVerdict(r.Repository, res, failed, hint)
+	return a.lookupResultError(r.Repository, res, failed, hint)
 }
 
-func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) error {
+func (a *app) writeGetResult(g *getFlags, r *getResult, creds []regcred.Credential) error {
 	format := g.output.value
 	switch {
 	case len(creds) == 0 && format != "json":
@@ -113,10 +113,10 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 		for i, c := range creds {
 			r.Credentials[i].Username, r.Credentials[i].Password = c.Username, new(c.Password.Reveal())
 		}
-		a.passwordNote(len(creds))
+		a.printPasswordNote(len(creds))
 		return a.WriteJSON(r)
 	}
-	data, err := single(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
+	data, err := formatSingle(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
 	if err != nil {
 		return err
 	}
@@ -126,29 +126,29 @@ func (a *app) writeGet(g *getFlags, r *getResult, creds []regcred.Credential) er
 	if format == "crictl" {
 		a.Warn("crictl accepts passwords only on the command line, where every user on this machine can see them; \"regcred prepull\" does not expose them")
 	}
-	a.passwordNote(1)
+	a.printPasswordNote(1)
 	return a.WriteRaw(data)
 }
 
-func (a *app) passwordNote(n int) {
+func (a *app) printPasswordNote(n int) {
 	if a.OnScreen() && n > 0 {
 		a.Note("the output contains a password")
 	}
 }
 
-// getVerdict returns an error if a lookup failed or there are no credentials.
-func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hint string) error {
+// lookupResultError returns an error if a lookup failed or there are no credentials.
+func (a *app) lookupResultError(repository string, res *regcred.Result, failed bool, hint string) error {
 	if failed {
-		if pullSecretFailed(res.Attempts) {
+		if hasFailedPullSecret(res.Attempts) {
 			a.Note("without the pull secret, the kubelet would not pull the image at all")
 		}
 		var errs []error
-		for _, at := range failedOf(res.Attempts) {
+		for _, at := range failedAttempts(res.Attempts) {
 			errs = append(errs, fmt.Errorf("no credentials for %s: %w", repository, at.Err))
 		}
 		return withHint(errors.Join(errs...), hint)
 	}
-	a.warnFailed(res.Attempts)
+	a.warnFailedAttempts(res.Attempts)
 	if len(res.Credentials) > 0 {
 		return nil
 	}
@@ -158,12 +158,12 @@ func (a *app) getVerdict(repository string, res *regcred.Result, failed bool, hi
 		}
 	}
 	a.Note("no credentials were found for %s and nothing failed, so a pull would be anonymous", repository)
-	return &exitError{code: exitEmpty, hint: hint}
+	return &exitError{code: exitNoMatch, hint: hint}
 }
 
-// single formats a credential for formats that hold only one. meta is the metadata of a
+// formatSingle formats a credential for formats that hold only one. meta is the metadata of a
 // Secret; its namespace may be empty.
-func single(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
+func formatSingle(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q contains a colon, which is not allowed in this format", format, c.Username), "use -o json")
 	}
@@ -177,7 +177,7 @@ func single(format string, meta metav1.ObjectMeta, repository string, c regcred.
 		return []byte(login + "\n"), nil
 	}
 	host, _, _ := strings.Cut(repository, "/")
-	config, err := dockerConfig(host, login)
+	config, err := encodeDockerConfig(host, login)
 	if err != nil || format == "docker-config" {
 		return config, err
 	}
@@ -189,8 +189,8 @@ func single(format string, meta metav1.ObjectMeta, repository string, c regcred.
 	})
 }
 
-// dockerConfig returns a docker config.json with one credential.
-func dockerConfig(host, login string) ([]byte, error) {
+// encodeDockerConfig returns a docker config.json with one credential.
+func encodeDockerConfig(host, login string) ([]byte, error) {
 	if host == "docker.io" || host == "index.docker.io" {
 		host = "https://index.docker.io/v1/" // docker's own key for Docker Hub
 	}

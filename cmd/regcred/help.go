@@ -36,9 +36,9 @@ func helpHint(cmd *cobra.Command) string {
 // helpWidth is the width of help texts, in columns.
 const helpWidth = 80
 
-// usage prints the part of a command's help after the description. Unlike cobra's
+// printUsage prints the part of a command's help after the description. Unlike cobra's
 // version, it fits in 80 columns despite long flag names.
-func usage(cmd *cobra.Command) error {
+func printUsage(cmd *cobra.Command) error {
 	t := &terminal.Text{Width: helpWidth}
 	line := cmd.UseLine()
 	if cmd.HasAvailableSubCommands() {
@@ -50,23 +50,23 @@ func usage(cmd *cobra.Command) error {
 		t.Quote("", cmd.Example)
 	}
 	if cmd.HasAvailableSubCommands() {
-		commandsHelp(t, cmd)
+		printCommandsHelp(t, cmd)
 	}
 	local := cmd.LocalNonPersistentFlags()
-	flagsHelp(t, "Flags", local, "")
-	for _, group := range []string{groupSubject, groupCluster} {
-		flagsHelp(t, group, local, group)
+	printFlagsHelp(t, "Flags", local, "")
+	for _, group := range []string{flagGroupSubject, flagGroupCluster} {
+		printFlagsHelp(t, group, local, group)
 	}
 	if cmd.HasParent() {
-		flagNames(t, fmt.Sprintf("Global flags (see %s --help):", cmd.Root().CommandPath()), cmd.Root().PersistentFlags())
+		printFlagNames(t, fmt.Sprintf("Global flags (see %s --help):", cmd.Root().CommandPath()), cmd.Root().PersistentFlags())
 	} else {
-		flagsHelp(t, "Global flags", cmd.PersistentFlags(), "")
+		printFlagsHelp(t, "Global flags", cmd.PersistentFlags(), "")
 	}
 	return t.Print(cmd.OutOrStderr())
 }
 
-// commandsHelp lists the subcommands of cmd by group, and those without a group last.
-func commandsHelp(t *terminal.Text, cmd *cobra.Command) {
+// printCommandsHelp lists the subcommands of cmd by group, and those without a group last.
+func printCommandsHelp(t *terminal.Text, cmd *cobra.Command) {
 	rest := &cobra.Group{Title: "Commands"}
 	if len(cmd.Groups()) > 0 {
 		rest.Title = "Other commands"
@@ -88,28 +88,28 @@ func commandsHelp(t *terminal.Text, cmd *cobra.Command) {
 
 // Groups of flags that several commands share.
 const (
-	groupSubject = "Pod and service account"
-	groupCluster = "Kubernetes API server"
+	flagGroupSubject = "Pod and service account"
+	flagGroupCluster = "Kubernetes API server"
 )
 
-// groupKey is the annotation with a flag's group. Flags without it belong to their
+// groupAnnotation is the annotation with a flag's group. Flags without it belong to their
 // command only.
-const groupKey = "regcred_group"
+const groupAnnotation = "regcred_group"
 
-func inGroup(cmd *cobra.Command, group string, names ...string) {
+func assignFlagGroup(cmd *cobra.Command, group string, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
 		if f.Annotations == nil {
 			f.Annotations = map[string][]string{}
 		}
-		f.Annotations[groupKey] = []string{group}
+		f.Annotations[groupAnnotation] = []string{group}
 	}
 }
 
-func groupOf(f *pflag.Flag) string { return strings.Join(f.Annotations[groupKey], "") }
+func flagGroup(f *pflag.Flag) string { return strings.Join(f.Annotations[groupAnnotation], "") }
 
-// flagNames lists only the names of flags that another help text describes.
-func flagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
+// printFlagNames lists only the names of flags that another help text describes.
+func printFlagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -120,11 +120,11 @@ func flagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	t.Hang("  ", strings.Join(names, " "))
 }
 
-// flagsHelp prints each flag of a group on a line, with its description below.
-func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string) {
+// printFlagsHelp prints each flag of a group on a line, with its description below.
+func printFlagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string) {
 	first := true
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || groupOf(f) != group {
+		if f.Hidden || flagGroup(f) != group {
 			return
 		}
 		if first {
@@ -132,12 +132,12 @@ func flagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string)
 			first = false
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
-		t.Quote("  ", flagName(f, arg))
-		t.Hang("        ", meaning+flagDefault(f))
+		t.Quote("  ", flagUsageName(f, arg))
+		t.Hang("        ", meaning+flagDefaultText(f))
 	})
 }
 
-func flagName(f *pflag.Flag, arg string) string {
+func flagUsageName(f *pflag.Flag, arg string) string {
 	name := "--" + f.Name
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand + ", " + name
@@ -151,7 +151,7 @@ func flagName(f *pflag.Flag, arg string) string {
 	return name + " " + arg
 }
 
-func flagDefault(f *pflag.Flag) string {
+func flagDefaultText(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "false", "[]":
 		return ""
@@ -159,9 +159,9 @@ func flagDefault(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// group makes cmd the parent of the subcommands. It prints its help if it is called
+// makeParentCommand makes cmd the parent of the subcommands. It prints its help if it is called
 // without one, as git and kubectl do.
-func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+func makeParentCommand(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

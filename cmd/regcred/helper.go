@@ -22,7 +22,7 @@ import (
 )
 
 func (a *app) helperCmd() *cobra.Command {
-	return group(&cobra.Command{
+	return makeParentCommand(&cobra.Command{
 		Use:   "helper",
 		Short: "Configure docker, podman and other clients to use regcred",
 		Long: `Configure docker, podman and other clients to pull with the credentials from a
@@ -33,11 +33,11 @@ clients' config files or remove it.`,
 
 // helperFlags holds the flags of the helper commands.
 type helperFlags struct {
-	output             *choice
+	output             *enumFlag
 	docker, containers bool
 	dryRun             bool
 	allHosts           bool
-	others             *choice
+	others             *enumFlag
 }
 
 func addHelperFlags(cmd *cobra.Command) *helperFlags {
@@ -46,17 +46,17 @@ func addHelperFlags(cmd *cobra.Command) *helperFlags {
 	f.BoolVar(&h.docker, "docker", false, "only docker's file, which some other clients also read: DOCKER_CONFIG/config.json or ~/.docker/config.json")
 	f.BoolVar(&h.containers, "containers", false, "only the file that podman, skopeo and buildah read: REGISTRY_AUTH_FILE or ~/.config/containers/auth.json")
 	f.BoolVar(&h.dryRun, "dry-run", false, "show what would change without changing anything")
-	cmd.Args = atMost()
+	cmd.Args = optionalArgs()
 	return h
 }
 
-// clients returns the clients that the flags select, or otherwise by default.
-func (h *helperFlags) clients(otherwise ...dockerclient.Client) (list []dockerclient.Client) {
+// selectedClients returns the clients that the flags select, or otherwise by default.
+func (h *helperFlags) selectedClients(otherwise ...dockerclient.Client) (list []dockerclient.Client) {
 	if h.docker {
-		list = append(list, dockerclient.Docker)
+		list = append(list, dockerclient.ClientDocker)
 	}
 	if h.containers {
-		list = append(list, dockerclient.Containers)
+		list = append(list, dockerclient.ClientContainers)
 	}
 	if len(list) == 0 {
 		return otherwise
@@ -88,7 +88,7 @@ or credentials in the file.`,
 	h := addHelperFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&h.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
-	h.others = &choice{values: []string{string(dockerclient.Refuse), string(dockerclient.Keep), string(dockerclient.Replace)}}
+	h.others = &enumFlag{values: []string{string(dockerclient.ConflictFail), string(dockerclient.ConflictKeep), string(dockerclient.ConflictReplace)}}
 	h.others.value = h.others.values[0]
 	h.others.register(cmd, "others", "", "`action` if a host has another helper: refuse | keep | replace")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperInstall(cmd.Context(), h) }
@@ -96,29 +96,29 @@ or credentials in the file.`,
 }
 
 func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
-	clients := h.clients(dockerclient.Docker)
-	if h.allHosts && !slices.Contains(clients, dockerclient.Docker) {
+	clients := h.selectedClients(dockerclient.ClientDocker)
+	if h.allHosts && !slices.Contains(clients, dockerclient.ClientDocker) {
 		return usageError("configure the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts applies only to docker's file, because podman, skopeo and buildah do not read credsStore")
 	}
-	cfg, o, err := a.loadForHelper(ctx, !a.config.byFlag()) // with --config, the helper gets both from its environment
+	cfg, o, err := a.loadForHelper(ctx, !a.config.isSetByFlag()) // with --config, the helper gets both from its environment
 	if err != nil {
 		return err
 	}
-	hosts := dockerhelper.Hosts(cfg)
+	hosts := dockerhelper.ExactHosts(cfg)
 	edit := func(c dockerclient.Client) func([]byte) ([]byte, error) {
-		want := dockerclient.Desired{Hosts: a.keys(c, hosts), Others: dockerclient.Others(h.others.value),
-			AllHosts: h.allHosts && slices.Contains(c.Readers(a.clientEnv()), dockerclient.Docker)}
-		return func(data []byte) ([]byte, error) { return dockerclient.Put(data, want) }
+		want := dockerclient.Desired{Hosts: a.clientKeys(c, hosts), Others: dockerclient.ConflictPolicy(h.others.value),
+			AllHosts: h.allHosts && slices.Contains(c.ClientsOfFile(a.clientEnv()), dockerclient.ClientDocker)}
+		return func(data []byte) ([]byte, error) { return dockerclient.PutEntries(data, want) }
 	}
 	r := &helperReport{Config: o.Config, Hosts: hosts, install: true}
 	if err := a.editHelpers(ctx, h, clients, edit, r); err != nil {
 		return err
 	}
-	a.noteHelperEnvironment(o)
+	a.printHelperEnvNote(o)
 	if len(hosts) == 0 && !h.allHosts {
-		a.noteNoHost(o)
-		return &exitError{code: exitEmpty, hint: "add the hosts to matchImages, or use --all-hosts"}
+		a.printNoHostsNote(o)
+		return &exitError{code: exitNoMatch, hint: "add the hosts to matchImages, or use --all-hosts"}
 	}
 	return nil
 }
@@ -136,8 +136,8 @@ byte. A file that was created for the helper's entries is deleted.`,
 	}
 	h := addHelperFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		edit := func(dockerclient.Client) func([]byte) ([]byte, error) { return dockerclient.Remove }
-		clients := h.clients(dockerclient.Docker, dockerclient.Containers)
+		edit := func(dockerclient.Client) func([]byte) ([]byte, error) { return dockerclient.RemoveEntries }
+		clients := h.selectedClients(dockerclient.ClientDocker, dockerclient.ClientContainers)
 		return a.editHelpers(cmd.Context(), h, clients, edit, &helperReport{})
 	}
 	return cmd
@@ -147,34 +147,34 @@ byte. A file that was created for the helper's entries is deleted.`,
 func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerclient.Client,
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
-	clients = a.onePerFile(clients)
-	do := func(c dockerclient.Client, path string) (dockerclient.Change, error) {
-		return dockerclient.Plan(path, edit(c))
+	clients = a.dedupeByFile(clients)
+	do := func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+		return dockerclient.PlanChange(path, edit(c))
 	}
-	changes, err := a.eachFile(clients, do)
+	changes, err := a.forEachClientFile(clients, do)
 	if err == nil && !h.dryRun {
-		changes, err = a.eachFile(clients, func(c dockerclient.Client, path string) (dockerclient.Change, error) {
-			return dockerclient.Apply(ctx, path, edit(c))
+		changes, err = a.forEachClientFile(clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+			return dockerclient.ApplyChange(ctx, path, edit(c))
 		})
 	}
 	if err != nil {
-		return helperError(err)
+		return withHelperHint(err)
 	}
 	for i, c := range changes {
-		f := describeFile(clients[i], c, a.keys(clients[i], r.Hosts))
-		f.Diff = diffOf(c)
+		f := newHelperFileReport(clients[i], c, a.clientKeys(clients[i], r.Hosts))
+		f.Diff = diffText(c)
 		r.Files = append(r.Files, f)
 	}
 	r.dryRun = h.dryRun
-	if err := a.print(h.output, r, r.changes); err != nil {
+	if err := a.print(h.output, r, r.renderChanges); err != nil {
 		return err
 	}
-	a.noteFiles(r)
+	a.printFileNotes(r)
 	return nil
 }
 
-// eachFile calls do for the file of each client.
-func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.Change, error)) (list []dockerclient.Change, err error) {
+// forEachClientFile calls do for the file of each client.
+func (a *app) forEachClientFile(clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.FileChange, error)) (list []dockerclient.FileChange, err error) {
 	for _, c := range clients {
 		path, err := c.Path(a.clientEnv())
 		if err != nil {
@@ -189,19 +189,19 @@ func (a *app) eachFile(clients []dockerclient.Client, do func(dockerclient.Clien
 	return list, nil
 }
 
-// keys returns the keys for hosts in a client's file, as used by every client that
+// clientKeys returns the keys for hosts in a client's file, as used by every client that
 // reads it.
-func (a *app) keys(c dockerclient.Client, hosts []string) (keys []string) {
-	for _, reader := range c.Readers(a.clientEnv()) {
-		keys = append(keys, reader.Keys(hosts)...)
+func (a *app) clientKeys(c dockerclient.Client, hosts []string) (keys []string) {
+	for _, reader := range c.ClientsOfFile(a.clientEnv()) {
+		keys = append(keys, reader.HelperKeys(hosts)...)
 	}
-	return unique(keys)
+	return deduplicate(keys)
 }
 
-// onePerFile removes clients that read the same file as an earlier one.
-func (a *app) onePerFile(clients []dockerclient.Client) (list []dockerclient.Client) {
+// dedupeByFile removes clients that read the same file as an earlier one.
+func (a *app) dedupeByFile(clients []dockerclient.Client) (list []dockerclient.Client) {
 	for _, c := range clients {
-		if !slices.ContainsFunc(c.Readers(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
+		if !slices.ContainsFunc(c.ClientsOfFile(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
 			list = append(list, c)
 		}
 	}
@@ -210,12 +210,12 @@ func (a *app) onePerFile(clients []dockerclient.Client) (list []dockerclient.Cli
 
 func (a *app) clientEnv() dockerclient.Env { return dockerclient.Env{Getenv: a.Getenv, Dir: a.dir} }
 
-// helperError adds a hint on how to fix err.
-func helperError(err error) error {
-	if _, ok := errors.AsType[*dockerclient.TakenError](err); ok {
+// withHelperHint adds a hint on how to fix err.
+func withHelperHint(err error) error {
+	if _, ok := errors.AsType[*dockerclient.ConflictError](err); ok {
 		return withHint(err, "use --others keep to leave these hosts unchanged, or --others replace to replace their helpers; \"regcred helper uninstall\" does not restore a replaced helper")
 	}
-	if e, ok := errors.AsType[*dockerclient.StoreError](err); ok {
+	if e, ok := errors.AsType[*dockerclient.CredsStoreError](err); ok {
 		hint := "remove credsStore from the file, or omit --all-hosts"
 		if len(e.Logins) > 0 {
 			hint = "log out of these registries (docker logout), or omit --all-hosts to use only the configuration's exact hosts"
@@ -243,72 +243,72 @@ configuration, 3 if no file has the helper, and 1 if an entry is missing,
 obsolete or blocked by another entry.`,
 		Example: `  regcred helper status
   regcred helper status -o json`,
-		Args: atMost(),
+		Args: optionalArgs(),
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperStatus(cmd.Context(), output) }
 	return cmd
 }
 
-func (a *app) helperStatus(ctx context.Context, output *choice) error {
+func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 	r := &helperReport{}
-	cfg, o, failed := a.loadForHelper(ctx, !a.config.byFlag())
+	cfg, o, failed := a.loadForHelper(ctx, !a.config.isSetByFlag())
 	if failed == nil {
-		r.Config, r.Hosts = o.Config, dockerhelper.Hosts(cfg)
+		r.Config, r.Hosts = o.Config, dockerhelper.ExactHosts(cfg)
 	}
 	a.findHelper(r)
-	clients := []dockerclient.Client{dockerclient.Docker, dockerclient.Containers}
+	clients := []dockerclient.Client{dockerclient.ClientDocker, dockerclient.ClientContainers}
 	same := func(data []byte) ([]byte, error) {
-		_, err := dockerclient.Read(data)
+		_, err := dockerclient.ReadEntries(data)
 		return data, err
 	}
-	changes, err := a.eachFile(clients, func(_ dockerclient.Client, path string) (dockerclient.Change, error) {
-		return dockerclient.Plan(path, same)
+	changes, err := a.forEachClientFile(clients, func(_ dockerclient.Client, path string) (dockerclient.FileChange, error) {
+		return dockerclient.PlanChange(path, same)
 	})
 	if err != nil {
-		return errors.Join(failed, helperError(err))
+		return errors.Join(failed, withHelperHint(err))
 	}
 	for i, c := range changes {
-		f := describeFile(clients[i], c, a.keys(clients[i], r.Hosts))
+		f := newHelperFileReport(clients[i], c, a.clientKeys(clients[i], r.Hosts))
 		if failed != nil {
 			f.LeftOver = nil // unknown
 		}
 		r.Files = append(r.Files, f)
 	}
-	if err := a.print(output, r, r.text); err != nil {
+	if err := a.print(output, r, r.renderStatus); err != nil {
 		return err
 	}
-	a.noteFiles(r)
-	return errors.Join(failed, exit(r.code()))
+	a.printFileNotes(r)
+	return errors.Join(failed, exitWithCode(r.exitCode()))
 }
 
 // loadForHelper loads the configuration that the helper will find. The helper has no
 // flags, so errors name the variables.
 func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Config, *node.Origin, error) {
 	a.forHelper = true
-	return a.load(ctx, "", needBinDir)
+	return a.resolveAndLoad(ctx, "", needBinDir)
 }
 
-// noteNoHost prints that there are no hosts to list in a client's file.
-func (a *app) noteNoHost(o *node.Origin) {
+// printNoHostsNote prints that there are no hosts to list in a client's file.
+func (a *app) printNoHostsNote(o *node.Origin) {
 	a.Note("%s does not list any exact hosts (except for providers that serve only pods), and clients do not support patterns", o.Config)
 }
 
-// noteHelperEnvironment prints that clients run the helper without this command's
+// printHelperEnvNote prints that clients run the helper without this command's
 // flags, and maybe in a different environment.
-func (a *app) noteHelperEnvironment(o *node.Origin) {
+func (a *app) printHelperEnvNote(o *node.Origin) {
 	switch {
-	case a.config.byFlag() || a.binDir.byFlag() || a.asKubelet != "":
+	case a.config.isSetByFlag() || a.binDir.isSetByFlag() || a.asKubelet != "":
 		config := o.Config
 		if !filepath.IsAbs(config) {
 			config = filepath.Join(a.dir, config)
 		}
 		a.Warn("clients run the helper without this command's flags: set REGCRED_CONFIG=%s and REGCRED_BIN_DIR in their environment", terminal.ShellWord(config))
-	case a.config.relative() || a.binDir.relative():
+	case a.config.isRelativePath() || a.binDir.isRelativePath():
 		a.Warn("REGCRED_CONFIG or REGCRED_BIN_DIR is a relative path: set absolute paths in the clients' environment")
 	case !o.Discovered:
 		a.Note("the helper finds this configuration if clients run with the same REGCRED_CONFIG and REGCRED_BIN_DIR")
 	}
 }
 
-func commas(list []string) string { return strings.Join(list, ", ") }
+func joinWithCommas(list []string) string { return strings.Join(list, ", ") }

@@ -18,21 +18,21 @@ import (
 )
 
 // helperProgram is the name under which clients look up the helper on the PATH.
-const helperProgram = "docker-credential-" + dockerclient.Helper
+const helperProgram = "docker-credential-" + dockerclient.HelperName
 
 // helperReport is the result of the helper commands.
 type helperReport struct {
-	Helper string       `json:"helper,omitempty"` // path of the helper; "" if it is not on the PATH
-	Config string       `json:"config,omitempty"` // empty if not needed
-	Hosts  []string     `json:"hosts"`            // exact hosts in the configuration
-	Files  []helperFile `json:"files"`
+	Helper string             `json:"helper,omitempty"` // path of the helper; "" if it is not on the PATH
+	Config string             `json:"config,omitempty"` // empty if not needed
+	Hosts  []string           `json:"hosts"`            // exact hosts in the configuration
+	Files  []helperFileReport `json:"files"`
 
 	install, dryRun bool
-	beside          string // path of the helper if it is not on the PATH but in the directory of this program
+	siblingPath     string // path of the helper if it is not on the PATH but in the directory of this program
 }
 
-// helperFile describes a client's file, with --dry-run after the change.
-type helperFile struct {
+// helperFileReport describes a client's file, with --dry-run after the change.
+type helperFileReport struct {
 	Client   dockerclient.Client `json:"client"`
 	Path     string              `json:"path"`
 	Hosts    []string            `json:"hosts"`              // hosts that use regcred's helper, in the client's spelling
@@ -45,16 +45,16 @@ type helperFile struct {
 	Diff     string              `json:"diff,omitempty"`
 }
 
-// describeFile compares a client's file, after the change, with the keys for the
+// newHelperFileReport compares a client's file, after the change, with the keys for the
 // configuration's hosts.
-func describeFile(c dockerclient.Client, change dockerclient.Change, keys []string) helperFile {
-	f := helperFile{Client: c, Path: change.Path, Changed: change.Changed(), Hosts: []string{}, Others: map[string]string{}}
-	e, err := dockerclient.Read(change.New)
+func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, keys []string) helperFileReport {
+	f := helperFileReport{Client: c, Path: change.Path, Changed: change.IsChanged(), Hosts: []string{}, Others: map[string]string{}}
+	e, err := dockerclient.ReadEntries(change.New)
 	if err != nil {
 		return f // cannot fail: the edit has parsed the same content
 	}
 	f.Hosts = append(f.Hosts, e.Hosts...)
-	f.AllHosts = e.Store == dockerclient.Helper
+	f.AllHosts = e.Store == dockerclient.HelperName
 	for _, key := range keys {
 		if name, ok := e.Others[key]; ok {
 			f.Others[key] = name
@@ -67,15 +67,15 @@ func describeFile(c dockerclient.Client, change dockerclient.Change, keys []stri
 			f.LeftOver = append(f.LeftOver, key)
 		}
 	}
-	f.Hidden = dockerclient.Hidden(change.New, e.Hosts)
+	f.Hidden = dockerclient.HiddenCredentials(change.New, e.Hosts)
 	return f
 }
 
-// diffOf returns the changes in a file as input for patch. If the changed lines contain
+// diffText returns the changes in a file as input for patch. If the changed lines contain
 // other values, which may be secret, the result is only for reading.
-func diffOf(c dockerclient.Change) string {
+func diffText(c dockerclient.FileChange) string {
 	raw := textedit.Diff(c.Path, c.Old, c.New)
-	masked := textedit.Diff(c.Path, dockerclient.Masked(c.Old), dockerclient.Masked(c.New))
+	masked := textedit.Diff(c.Path, dockerclient.MaskValues(c.Old), dockerclient.MaskValues(c.New))
 	if changedLines(raw) == changedLines(masked) {
 		return raw
 	}
@@ -96,14 +96,14 @@ func changedLines(diff string) string {
 // findHelper looks for the helper on the PATH, as clients do, and then in the directory
 // of this program.
 func (a *app) findHelper(r *helperReport) {
-	r.Hosts, r.Files = append([]string{}, r.Hosts...), []helperFile{}
-	if r.Helper = onPath(a.Getenv("PATH"), helperProgram); r.Helper == "" {
-		r.beside = nextToProgram(helperProgram)
+	r.Hosts, r.Files = append([]string{}, r.Hosts...), []helperFileReport{}
+	if r.Helper = findOnPath(a.Getenv("PATH"), helperProgram); r.Helper == "" {
+		r.siblingPath = nextToProgram(helperProgram)
 	}
 }
 
-// onPath looks for a program in the absolute directories of a PATH.
-func onPath(list, name string) string {
+// findOnPath looks for a program in the absolute directories of a PATH.
+func findOnPath(list, name string) string {
 	for _, dir := range filepath.SplitList(list) {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
 			return path
@@ -123,11 +123,11 @@ func nextToProgram(name string) string {
 	if target, err := filepath.EvalSymlinks(self); err == nil {
 		dirs = append(dirs, filepath.Dir(target))
 	}
-	return onPath(strings.Join(dirs, string(filepath.ListSeparator)), name)
+	return findOnPath(strings.Join(dirs, string(filepath.ListSeparator)), name)
 }
 
-// changes prints how the files changed.
-func (r *helperReport) changes(t *terminal.Text) {
+// renderChanges prints how the files changed.
+func (r *helperReport) renderChanges(t *terminal.Text) {
 	for _, f := range r.Files {
 		switch {
 		case f.Changed && r.dryRun:
@@ -143,10 +143,10 @@ func (r *helperReport) changes(t *terminal.Text) {
 }
 
 // hostsText describes the hosts for which clients call regcred's helper.
-func (f *helperFile) hostsText() string {
+func (f *helperFileReport) hostsText() string {
 	text := terminal.Count(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
-		text += ": " + commas(f.Hosts)
+		text += ": " + joinWithCommas(f.Hosts)
 	}
 	if f.AllHosts {
 		text += "; and all other hosts without a helper (credsStore)"
@@ -154,8 +154,8 @@ func (f *helperFile) hostsText() string {
 	return text
 }
 
-// text prints the status.
-func (r *helperReport) text(t *terminal.Text) {
+// renderStatus prints the status.
+func (r *helperReport) renderStatus(t *terminal.Text) {
 	if r.Helper != "" {
 		t.Line(terminal.OK, helperProgram+": "+r.Helper)
 	} else {
@@ -163,68 +163,68 @@ func (r *helperReport) text(t *terminal.Text) {
 	}
 	for _, f := range r.Files {
 		switch {
-		case !f.named():
+		case !f.namesHelper():
 			t.Line(terminal.None, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
 			continue
-		case f.complete():
+		case f.isComplete():
 			t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		default:
 			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		}
 		if len(f.Missing) > 0 {
-			t.Detail("without the helper: %s", commas(f.Missing))
+			t.Detail("without the helper: %s", joinWithCommas(f.Missing))
 		}
 		if len(f.LeftOver) > 0 {
-			t.Detail("entries for hosts that are not in the configuration: %s", commas(f.LeftOver))
+			t.Detail("entries for hosts that are not in the configuration: %s", joinWithCommas(f.LeftOver))
 		}
 	}
 }
 
-// named reports whether the file names regcred's helper.
-func (f *helperFile) named() bool { return len(f.Hosts) > 0 || f.AllHosts }
+// namesHelper reports whether the file names regcred's helper.
+func (f *helperFileReport) namesHelper() bool { return len(f.Hosts) > 0 || f.AllHosts }
 
-// complete reports whether the file names regcred's helper for exactly the
+// isComplete reports whether the file names regcred's helper for exactly the
 // configuration's hosts.
-func (f *helperFile) complete() bool {
-	return f.named() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
+func (f *helperFileReport) isComplete() bool {
+	return f.namesHelper() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
 }
 
-// code returns the exit code for a status.
-func (r *helperReport) code() int {
+// exitCode returns the exit code for a status.
+func (r *helperReport) exitCode() int {
 	named := 0
 	for _, f := range r.Files {
-		if f.named() {
+		if f.namesHelper() {
 			named++
-			if !f.complete() {
+			if !f.isComplete() {
 				return exitFailed
 			}
 		}
 	}
 	switch {
 	case named == 0:
-		return exitEmpty
+		return exitNoMatch
 	case r.Helper == "":
 		return exitFailed
 	}
 	return exitOK
 }
 
-// noteFiles prints notes about unexpected content of the files.
-func (a *app) noteFiles(r *helperReport) {
+// printFileNotes prints notes about unexpected content of the files.
+func (a *app) printFileNotes(r *helperReport) {
 	named := false
 	for _, f := range r.Files {
-		named = named || f.named()
+		named = named || f.namesHelper()
 		for _, host := range slices.Sorted(maps.Keys(f.Others)) {
 			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
 		}
 		if len(f.Hidden) > 0 {
-			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, commas(f.Hidden))
+			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, joinWithCommas(f.Hidden))
 		}
 	}
 	if named && r.Helper == "" {
 		what := "install it there"
-		if r.beside != "" {
-			what = fmt.Sprintf("create a symlink to %s in a directory on the PATH", r.beside)
+		if r.siblingPath != "" {
+			what = fmt.Sprintf("create a symlink to %s in a directory on the PATH", r.siblingPath)
 		}
 		a.Warn("%s is not on the PATH: %s", helperProgram, what)
 	}

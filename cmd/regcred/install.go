@@ -21,7 +21,7 @@ import (
 
 // installFlags holds the flags of "regcred install".
 type installFlags struct {
-	*changeFlags
+	*nodeChangeFlags
 	plugins    []string
 	dispatcher string
 	reserve    []string
@@ -60,14 +60,14 @@ plugins in /etc/regcred/bin.`,
   sudo regcred install providers.yaml --plugin ./ecr-credential-provider --restart
   sudo regcred install --plugin ./ecr-credential-provider
   sudo regcred install providers.yaml --root /mnt/image`,
-		Args: atMost("CONFIG"),
+		Args: optionalArgs("CONFIG"),
 	}
-	i.changeFlags = addChangeFlags(cmd, "text", "json")
+	i.nodeChangeFlags = addChangeFlags(cmd, "text", "json")
 	f := cmd.Flags()
 	f.StringArrayVar(&i.plugins, "plugin", nil, "executable `file` for the provider of the same name; may be repeated. Other executables are taken from --bin-dir and the current generation")
 	f.StringVar(&i.dispatcher, "dispatcher", "", "executable `file` of regcred-credential-provider (default: the one next to regcred)")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change without changing anything")
-	addRestartFlags(cmd, i.changeFlags, true)
+	addRestartFlags(cmd, i.nodeChangeFlags, true)
 	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a provider for this pattern can be added later without a kubelet restart; may be repeated; \"\" clears the list")
 	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's provider entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
 	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
@@ -77,7 +77,7 @@ plugins in /etc/regcred/bin.`,
 	f.BoolVar(&i.hideValues, "hide-values", false, "do not print the values of args and env when the command shows a change to make manually")
 	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		w, err := a.desired(cmd, i, args)
+		w, err := a.desiredState(cmd, i, args)
 		if err != nil {
 			return err
 		}
@@ -86,25 +86,25 @@ plugins in /etc/regcred/bin.`,
 	return cmd
 }
 
-// desired returns the state that the flags request.
-func (a *app) desired(cmd *cobra.Command, i *installFlags, args []string) (install.Desired, error) {
+// desiredState returns the state that the flags request.
+func (a *app) desiredState(cmd *cobra.Command, i *installFlags, args []string) (install.Desired, error) {
 	w := install.Desired{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, SkipExec: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
 	if err := checkOwner(i.owner); err != nil {
 		return w, err
 	}
 	switch {
-	case len(args) == 1 && a.config.byFlag():
-		return w, usageError("omit one of them", "CONFIG and %s are mutually exclusive", a.config.by)
+	case len(args) == 1 && a.config.isSetByFlag():
+		return w, usageError("omit one of them", "CONFIG and %s are mutually exclusive", a.config.source)
 	case len(args) == 1:
 		w.Config = args[0]
 	default:
 		w.Config = a.config.value
 	}
 	if w.Dispatcher == "" {
-		w.Dispatcher = nextToProgram(generation.Dispatcher)
+		w.Dispatcher = nextToProgram(generation.DispatcherName)
 	}
 	if w.Dispatcher == "" {
-		return w, usageError("use --dispatcher to set the path of "+generation.Dispatcher+", which ships with regcred", "there is no %s next to regcred", generation.Dispatcher)
+		return w, usageError("use --dispatcher to set the path of "+generation.DispatcherName+", which ships with regcred", "there is no %s next to regcred", generation.DispatcherName)
 	}
 	if i.keep < 1 {
 		return w, usageError("", "--keep is %d; it must be 1 or more", i.keep)
@@ -125,12 +125,12 @@ func (a *app) desired(cmd *cobra.Command, i *installFlags, args []string) (insta
 }
 
 func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) error {
-	in, err := a.installer(ctx, i.changeFlags)
+	in, err := a.newInstaller(ctx, i.nodeChangeFlags)
 	if err != nil {
 		return err
 	}
 	in.Keep = i.keep
-	in.OwnConfig(&w)
+	in.UseOwnConfig(&w)
 	if w.Config != "" {
 		if w.Config, err = filepath.Abs(w.Config); err != nil {
 			return err
@@ -146,40 +146,40 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) e
 		for _, text := range plan.Warnings {
 			a.Warn("%s", text)
 		}
-		r := newChange(plan, i.dryRun, err)
+		r := newChangeReport(plan, i.dryRun, err)
 		if printErr := a.print(i.output, r, func(t *terminal.Text) { renderInstall(t, r, plan) }); printErr != nil {
 			return errors.Join(err, printErr)
 		}
 	}
-	if refused, ok := errors.AsType[*install.RefusedError](err); ok {
-		return a.refusedNode(i, in.Setup, w, refused)
+	if refused, ok := errors.AsType[*install.UnsupportedNodeError](err); ok {
+		return a.explainRefusal(i, in.Setup, w, refused)
 	}
 	if err != nil {
-		a.showLog(err)
+		a.printKubeletLog(err)
 		if plan == nil && i.output.value == "json" {
-			r := emptyChange(report.ChangeFailed)
-			failChange(r, err)
+			r := emptyChangeReport(report.ChangeFailed)
+			markFailed(r, err)
 			err = errors.Join(err, a.WriteJSON(r))
 		}
 	}
-	return changeError(err)
+	return withChangeHint(err)
 }
 
-// refusedNode prints what to change in the node's own configuration instead.
-func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Desired, refused *install.RefusedError) error {
-	manual, err := install.ManualChange(w.Config, i.hideValues)
+// explainRefusal prints what to change in the node's own configuration instead.
+func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.Desired, refused *install.UnsupportedNodeError) error {
+	manual, err := install.NewManualChange(w.Config, i.hideValues)
 	if err != nil {
 		return refused
 	}
-	instead, err := s.Instructions(manual)
+	instead, err := s.ManualInstructions(manual)
 	if err != nil {
 		return err
 	}
 	if i.output.value == "json" {
-		r := emptyChange(report.ChangeRefused)
+		r := emptyChangeReport(report.ChangeRefused)
 		r.Error, r.Instead = refused.Error(), instead
 		if s.Refusal.Reapplied {
-			r.Hint = reappliedHint
+			r.Hint = reapplyHint
 		}
 		err = a.WriteJSON(r)
 	} else {
@@ -193,9 +193,9 @@ func (a *app) refusedNode(i *installFlags, s *node.Setup, w install.Desired, ref
 		hint = "the manual change is printed above, without the values of args and env (--hide-values)"
 	}
 	if s.Refusal.Reapplied {
-		hint += "; or " + reappliedHint
+		hint += "; or " + reapplyHint
 	}
 	return withHint(refused, hint)
 }
 
-const reappliedHint = "--reapplied, if something runs regcred install at each boot"
+const reapplyHint = "--reapplied, if something runs regcred install at each boot"

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// dieOf ends the program by a signal. It returns only if the signal is blocked, with
+// exitBySignal ends the program by a signal. It returns only if the signal is blocked, with
 // the exit code that shells use for it.
-func dieOf(sig os.Signal) int {
+func exitBySignal(sig os.Signal) int {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return exitFailed

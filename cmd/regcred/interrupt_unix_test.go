@@ -156,7 +156,7 @@ func TestSignalKeepsPulls(t *testing.T) {
 
 // TestIgnoredSignal checks that signals ignored by nohup stay ignored.
 func TestIgnoredSignal(t *testing.T) {
-	got := endingSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
+	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	want := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -195,15 +195,15 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestHandOver checks that a signal that arrives before handOver is not lost, in either
+// TestHandOver checks that a signal that arrives before takeOverSignals is not lost, in either
 // order.
 func TestHandOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := handOver(ctx); err != nil {
+	if err := takeOverSignals(ctx); err != nil {
 		t.Error(err)
 	}
 	cancel()
-	if err := handOver(ctx); err == nil {
+	if err := takeOverSignals(ctx); err == nil {
 		t.Error("the signal that has ended the context is passed over")
 	}
 	left := make(chan struct{})
@@ -211,11 +211,11 @@ func TestHandOver(t *testing.T) {
 	for range 100 { // select chooses randomly among ready cases
 		got := make(chan os.Signal, 1)
 		got <- syscall.SIGTERM
-		if sig := nextSignal(got, left); sig != syscall.SIGTERM {
+		if sig := waitForSignal(got, left); sig != syscall.SIGTERM {
 			t.Fatalf("got %v", sig)
 		}
 	}
-	if sig := nextSignal(make(chan os.Signal), left); sig != nil {
+	if sig := waitForSignal(make(chan os.Signal), left); sig != nil {
 		t.Errorf("got %v, want none", sig)
 	}
 }

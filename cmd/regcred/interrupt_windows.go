@@ -5,6 +5,6 @@ package main
 
 import "os"
 
-// dieOf returns STATUS_CONTROL_C_EXIT (0xC000013A), which tells a batch file that the
+// exitBySignal returns STATUS_CONTROL_C_EXIT (0xC000013A), which tells a batch file that the
 // user pressed Ctrl-C.
-func dieOf(os.Signal) int { return -0x3ffffec6 }
+func exitBySignal(os.Signal) int { return -0x3ffffec6 }

@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// session is an open keyring with its configuration and origin.
-type session struct {
+// lookupSession is an open keyring with its configuration and origin.
+type lookupSession struct {
 	*regcred.Keyring
-	cfg     *config.Config
-	origin  *node.Origin
-	subject *kubeSubject    // nil without --pod and --service-account
-	req     regcred.Request // pod or service account; the target is not set
-	exits   error           // why the kubelet would not start on this node; nil if it would
+	cfg              *config.Config
+	origin           *node.Origin
+	subject          *kubeSubject    // nil without --pod and --service-account
+	req              regcred.Request // pod or service account; the target is not set
+	kubeletExitError error           // why the kubelet would not start on this node; nil if it would
 
 	nodeConfig regcred.Source // nil if disabled
 
@@ -37,15 +37,15 @@ type session struct {
 // openKeyring finds, loads and validates the configuration and opens a keyring with the
 // sources and the environment of a pull on this node, for the pod that l selects. The
 // caller must close it.
-func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error) {
+func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	o, err := a.resolveOrNone(ctx, a.node().Read(), true)
+	o, err := a.resolveOptionalOrigin(ctx, a.localNode().NewReader(), true)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.loadOrNone(ctx, o)
+	cfg, err := a.loadOptionalConfig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,21 +53,21 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	if s.exits = kubeletExits(cfg, o); s.exits != nil {
-		s.exits = withHint(s.exits, fmt.Sprintf("fix the configuration; \"%s\" lists all problems", a.again("doctor")))
+	if s.kubeletExitError = kubeletExitError(cfg, o); s.kubeletExitError != nil {
+		s.kubeletExitError = withHint(s.kubeletExitError, fmt.Sprintf("fix the configuration; \"%s\" lists all problems", a.repeatCommandLine("doctor")))
 	}
-	a.noteSecrets(s.req.PullSecrets)
+	a.printSecretFindings(s.req.PullSecrets)
 	if s.subject != nil {
-		for _, d := range s.subject.differences() {
+		for _, d := range s.subject.podDifferences() {
 			a.Note("without a pod: %s", d)
 		}
 	}
 	return s, nil
 }
 
-// kubeletExits returns an error if the kubelet would not start because executables are
+// kubeletExitError returns an error if the kubelet would not start because executables are
 // missing.
-func kubeletExits(cfg *config.Config, o *node.Origin) error {
+func kubeletExitError(cfg *config.Config, o *node.Origin) error {
 	if o.NoProviders != nil {
 		return nil
 	}
@@ -75,68 +75,68 @@ func kubeletExits(cfg *config.Config, o *node.Origin) error {
 }
 
 // newSession opens a keyring for a configuration.
-func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*session, error) {
-	s := &session{cfg: cfg, origin: o}
+func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*lookupSession, error) {
+	s := &lookupSession{cfg: cfg, origin: o}
 	opts := regcred.Options{
 		BinDir:  o.BinDir,
 		Logger:  a.logger(),
 		Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout,
 	}
 	var err error
-	if l.asksCluster() {
+	if l.queriesCluster() {
 		if s.subject, err = a.findSubject(ctx, o, l); err != nil {
 			return nil, err
 		}
 		opts.ServiceAccounts = s.subject.Client
-		opts.Sources = append(opts.Sources, s.subject.unread...)
+		opts.Sources = append(opts.Sources, s.subject.unreadableSecrets...)
 	}
 	if !l.noNodeConfig {
 		s.nodeConfig = regcred.NodeDockerConfig(doctor.DockerPaths(o))
 		opts.Sources = append(opts.Sources, s.nodeConfig)
 	}
-	if s.req, err = l.request(ctx, s.subject); err != nil {
+	if s.req, err = l.newRequest(ctx, s.subject); err != nil {
 		return nil, err
 	}
 	if s.subject != nil {
-		a.noteNamespaces(s.req.PullSecrets, s.subject.pod.Namespace)
+		a.printForeignNamespaces(s.req.PullSecrets, s.subject.pod.Namespace)
 	}
 	s.Keyring, err = regcred.New(cfg, opts)
 	return s, err
 }
 
-// lookup looks up a target. failed reports that all providers or a pull secret failed;
+// lookupTarget looks up a target. failed reports that all providers or a pull secret failed;
 // the reasons are in the attempts, not in err. It is an error if there are no
 // credentials on a node whose kubelet does not start, because that node pulls nothing,
 // not even anonymously.
-func (s *session) lookup(ctx context.Context, tgt target) (res *regcred.Result, failed bool, err error) {
+func (s *lookupSession) lookupTarget(ctx context.Context, tgt lookupTarget) (res *regcred.Result, failed bool, err error) {
 	req := s.req
 	req.Image, req.Registry = tgt.image, tgt.registry
 	res, err = s.Lookup(ctx, req)
 	if _, ok := errors.AsType[*regcred.LookupError](err); ok {
 		return res, true, nil
 	}
-	if err == nil && pullSecretFailed(res.Attempts) {
+	if err == nil && hasFailedPullSecret(res.Attempts) {
 		// kubelet: MakeDockerKeyring fails as a whole, and so does the pull.
 		res.Credentials, failed = nil, true
 	}
-	if err == nil && !failed && len(res.Credentials) == 0 && s.exits != nil {
-		return nil, false, s.exits
+	if err == nil && !failed && len(res.Credentials) == 0 && s.kubeletExitError != nil {
+		return nil, false, s.kubeletExitError
 	}
 	return res, failed, err
 }
 
-func failedOf(attempts []regcred.Attempt) []regcred.Attempt {
+func failedAttempts(attempts []regcred.Attempt) []regcred.Attempt {
 	return slices.DeleteFunc(slices.Clone(attempts), func(at regcred.Attempt) bool { return at.Err == nil })
 }
 
-func pullSecretFailed(attempts []regcred.Attempt) bool {
-	return slices.ContainsFunc(failedOf(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
+func hasFailedPullSecret(attempts []regcred.Attempt) bool {
+	return slices.ContainsFunc(failedAttempts(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
-// warnFailed warns about failed attempts if others succeeded, and prints why a plugin
+// warnFailedAttempts warns about failed attempts if others succeeded, and prints why a plugin
 // has no credentials, which the kubelet drops.
-func (a *app) warnFailed(attempts []regcred.Attempt) {
-	for _, at := range failedOf(attempts) {
+func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
+	for _, at := range failedAttempts(attempts) {
 		a.Warn("%v", at.Err)
 	}
 	for _, at := range attempts {

@@ -27,7 +27,7 @@ type lookupFlags struct {
 	pullSecrets  []string
 	identityFlags
 
-	pod, serviceAccount objectName
+	pod, serviceAccount objectNameFlag
 	kubeFlags
 	registries bool // the command contacts registries, so --ca-file applies to them too
 }
@@ -42,41 +42,41 @@ func addLookupFlags(cmd *cobra.Command) *lookupFlags {
 	f.Var(&l.serviceAccount, "service-account", "look up credentials for this service account without a pod, using the service account's pull secrets and a token that is not bound to a pod")
 	l.kubeFlags.register(cmd)
 	l.identityFlags.register(cmd)
-	inGroup(cmd, groupSubject, "pull-secret", "no-node-config", "pod", "service-account", "service-account-token-file", "annotation")
+	assignFlagGroup(cmd, flagGroupSubject, "pull-secret", "no-node-config", "pod", "service-account", "service-account-token-file", "annotation")
 	return l
 }
 
 // check rejects incompatible flags.
 func (l *lookupFlags) check() error {
-	if err := l.identityFlags.check(); err != nil {
+	if err := l.identityFlags.validate(); err != nil {
 		return err
 	}
-	if given := l.kubeFlags.given(); len(given) > 0 && !l.asksCluster() && !(l.registries && given[0] == "--ca-file") {
+	if given := l.kubeFlags.setFlags(); len(given) > 0 && !l.queriesCluster() && !(l.registries && given[0] == "--ca-file") {
 		return usageError("", "%s requires --pod or --service-account", strings.Join(given, " "))
 	}
-	return oneAtMost(
-		given{"pod", l.pod.String()},
-		given{"service-account", l.serviceAccount.String()},
-		given{"service-account-token-file", l.tokenFile})
+	return checkMutuallyExclusive(
+		flagValue{"pod", l.pod.String()},
+		flagValue{"service-account", l.serviceAccount.String()},
+		flagValue{"service-account-token-file", l.tokenFile})
 }
 
-// asksCluster reports whether the lookup queries an API server for a pod or service
+// queriesCluster reports whether the lookup queries an API server for a pod or service
 // account.
-func (l *lookupFlags) asksCluster() bool { return l.pod.given() || l.serviceAccount.given() }
+func (l *lookupFlags) queriesCluster() bool { return l.pod.isSet() || l.serviceAccount.isSet() }
 
-// podFlags returns the flags that are set and add credentials of a pod. Without any,
+// setPodFlags returns the flags that are set and add credentials of a pod. Without any,
 // only the node's credentials are used.
-func (l *lookupFlags) podFlags() []string {
-	return whichGiven(
-		given{"pod", l.pod.String()},
-		given{"service-account", l.serviceAccount.String()},
-		given{"pull-secret", strings.Join(l.pullSecrets, ",")},
-		given{"service-account-token-file", l.tokenFile})
+func (l *lookupFlags) setPodFlags() []string {
+	return setFlagNames(
+		flagValue{"pod", l.pod.String()},
+		flagValue{"service-account", l.serviceAccount.String()},
+		flagValue{"pull-secret", strings.Join(l.pullSecrets, ",")},
+		flagValue{"service-account-token-file", l.tokenFile})
 }
 
-// arguments returns the flags that select the pod or service account, to repeat the
+// subjectArgs returns the flags that select the pod or service account, to repeat the
 // lookup with another command.
-func (l *lookupFlags) arguments() []string {
+func (l *lookupFlags) subjectArgs() []string {
 	var words []string
 	add := func(flag string, values ...string) {
 		for _, value := range values {
@@ -87,7 +87,7 @@ func (l *lookupFlags) arguments() []string {
 	}
 	add("pod", l.pod.String())
 	add("service-account", l.serviceAccount.String())
-	if l.asksCluster() { // otherwise explain rejects them
+	if l.queriesCluster() { // otherwise explain rejects them
 		add("kubeconfig", l.kubeconfig)
 		add("context", l.context)
 		add("ca-file", string(l.caFile))
@@ -97,14 +97,14 @@ func (l *lookupFlags) arguments() []string {
 	}
 	add("service-account-token-file", l.tokenFile)
 	add("pull-secret", l.pullSecrets...)
-	add("annotation", l.pairs...)
+	add("annotation", l.annotationPairs...)
 	return words
 }
 
-// request returns a lookup request from the flags and the subject, which may be nil.
+// newRequest returns a lookup request from the flags and the subject, which may be nil.
 // The caller sets the image or registry. kubelet: the pod's own pull secrets come
 // before secrets from files, in one keyring.
-func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
+func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
 	if s != nil {
 		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
 	}
@@ -115,27 +115,27 @@ func (l *lookupFlags) request(ctx context.Context, s *kubeSubject) (req regcred.
 		}
 		req.PullSecrets = append(req.PullSecrets, *secret)
 	}
-	req.Token, req.Annotations, err = l.identityFlags.read(ctx)
+	req.Token, req.Annotations, err = l.identityFlags.readIdentity(ctx)
 	return req, err
 }
 
-// again returns a command line, quoted for a shell, that uses the same configuration.
-func (a *app) again(command string, words ...string) string {
-	line := []string{calledAs(os.Args[0]), command}
+// repeatCommandLine returns a command line, quoted for a shell, that uses the same configuration.
+func (a *app) repeatCommandLine(command string, words ...string) string {
+	line := []string{commandName(os.Args[0]), command}
 	for _, s := range []struct {
-		*setting
+		*aliasedFlag
 		flag string
 	}{{&a.config, "--config"}, {&a.binDir, "--bin-dir"}} {
-		if s.by != "" {
-			if s.byFlag() {
-				s.flag = s.by
+		if s.source != "" {
+			if s.isSetByFlag() {
+				s.flag = s.source
 			}
 			line = append(line, s.flag, terminal.ShellWord(s.value))
 		}
 	}
 	switch a.asKubelet {
 	case "":
-	case kubeletOfNode:
+	case autoKubelet:
 		line = append(line, "--as-kubelet")
 	default:
 		line = append(line, "--as-kubelet="+terminal.ShellWord(a.asKubelet))
@@ -149,24 +149,24 @@ func (a *app) again(command string, words ...string) string {
 	return strings.Join(append(line, words...), " ")
 }
 
-// target is the image or registry to look up.
-type target struct {
+// lookupTarget is the image or registry to look up.
+type lookupTarget struct {
 	image, registry string
 }
 
-// withTarget adds the argument IMAGE and the flag --registry to cmd.
-func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
+// addTargetArgs adds the argument IMAGE and the flag --registry to cmd.
+func addTargetArgs(cmd *cobra.Command, run func(context.Context, lookupTarget) error) {
 	var registry string
 	cmd.Flags().StringVar(&registry, "registry", "",
 		"registry `host`, instead of IMAGE; patterns with a path never match a bare host")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if registry != "" {
-			return atMost()(cmd, args)
+			return optionalArgs()(cmd, args)
 		}
-		return exactly("IMAGE")(cmd, args)
+		return requireArgs("IMAGE")(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		tgt := target{registry: registry}
+		tgt := lookupTarget{registry: registry}
 		if registry == "" {
 			tgt.image = args[0]
 		}
@@ -174,31 +174,31 @@ func withTarget(cmd *cobra.Command, run func(context.Context, target) error) {
 	}
 }
 
-// request returns a request for the target, without a pod or service account.
-func (tgt target) request() regcred.Request {
+// newRequest returns a request for the target, without a pod or service account.
+func (tgt lookupTarget) newRequest() regcred.Request {
 	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
 }
 
-// words returns the target as command-line arguments.
-func (tgt target) words() []string {
+// args returns the target as command-line arguments.
+func (tgt lookupTarget) args() []string {
 	if tgt.registry != "" {
 		return []string{"--registry", terminal.ShellWord(tgt.registry)}
 	}
 	return []string{terminal.ShellWord(tgt.image)}
 }
 
-// imageHint explains the syntax of an image.
-const imageHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
+// imageSyntaxHint explains the syntax of an image.
+const imageSyntaxHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
 
 // explainTarget matches the target against the providers, and rejects an invalid
 // target.
-func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation, error) {
-	e := regcred.Explain(cfg, tgt.request())
+func (a *app) explainTarget(cfg *config.Config, tgt lookupTarget) (regcred.Explanation, error) {
+	e := regcred.Explain(cfg, tgt.newRequest())
 	switch {
 	case e.Error != "" && tgt.registry != "":
 		return e, withHint(errors.New("--"+e.Error), "a registry is host[:port]")
 	case e.Error != "":
-		return e, withHint(errors.New(e.Error), imageHint)
+		return e, withHint(errors.New(e.Error), imageSyntaxHint)
 	}
 	// The user probably meant a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
@@ -210,31 +210,31 @@ func (a *app) explainTarget(cfg *config.Config, tgt target) (regcred.Explanation
 
 // identityFlags set the service account's token and annotations for a plugin.
 type identityFlags struct {
-	tokenFile string
-	pairs     []string // annotations as key=value
+	tokenFile       string
+	annotationPairs []string // annotations as key=value
 }
 
 func (i *identityFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&i.tokenFile, "service-account-token-file", "",
 		"`file` with a service account token, for providers with tokenAttributes")
-	f.StringArrayVar(&i.pairs, "annotation", nil,
+	f.StringArrayVar(&i.annotationPairs, "annotation", nil,
 		"service account annotation `key=value`; may be repeated")
 }
 
-// check rejects annotations without a service account.
-func (i *identityFlags) check() error {
-	annotations, err := i.annotations()
+// validate rejects annotations without a service account.
+func (i *identityFlags) validate() error {
+	annotations, err := i.parseAnnotations()
 	if err == nil && annotations != nil && i.tokenFile == "" {
 		err = usageError("", "--annotation requires --service-account-token-file")
 	}
 	return err
 }
 
-// annotations parses --annotation. It returns nil if the flag is not set.
-func (i *identityFlags) annotations() (map[string]string, error) {
+// parseAnnotations parses --annotation. It returns nil if the flag is not set.
+func (i *identityFlags) parseAnnotations() (map[string]string, error) {
 	var annotations map[string]string
-	for _, pair := range i.pairs {
+	for _, pair := range i.annotationPairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, usageError("", "--annotation %q: want key=value", pair)
@@ -247,16 +247,16 @@ func (i *identityFlags) annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// maxTokenFile limits the size of a token file, in bytes.
-const maxTokenFile = 1 << 20
+// maxTokenFileSize limits the size of a token file, in bytes.
+const maxTokenFileSize = 1 << 20
 
-// read returns the token and the annotations from the flags. Both are empty if no flag
+// readIdentity returns the token and the annotations from the flags. Both are empty if no flag
 // is set.
-func (i *identityFlags) read(ctx context.Context) (token plugin.Secret, annotations map[string]string, err error) {
-	if annotations, err = i.annotations(); err != nil || i.tokenFile == "" {
+func (i *identityFlags) readIdentity(ctx context.Context) (token plugin.Secret, annotations map[string]string, err error) {
+	if annotations, err = i.parseAnnotations(); err != nil || i.tokenFile == "" {
 		return token, annotations, err
 	}
-	data, err := regularfile.Read(ctx, i.tokenFile, maxTokenFile)
+	data, err := regularfile.Read(ctx, i.tokenFile, maxTokenFileSize)
 	if err != nil {
 		return token, nil, fmt.Errorf("--service-account-token-file: %w", err)
 	}

@@ -13,9 +13,9 @@ func TestObjectName(t *testing.T) {
 		in string
 		ok bool
 	}{{"team/app", true}, {"", false}, {"app", false}, {"/app", false}, {"team/", false}, {"a/b/c", false}} {
-		var n objectName
+		var n objectNameFlag
 		err := n.Set(tt.in)
-		if (err == nil) != tt.ok || tt.ok && n.String() != tt.in || !tt.ok && n.given() {
+		if (err == nil) != tt.ok || tt.ok && n.String() != tt.in || !tt.ok && n.isSet() {
 			t.Errorf("%q: got %q, %v", tt.in, n.String(), err)
 		}
 	}
@@ -25,13 +25,13 @@ func TestObjectName(t *testing.T) {
 func TestPodFlags(t *testing.T) {
 	l := &lookupFlags{
 		pullSecrets: []string{"a", "b"}, identityFlags: identityFlags{tokenFile: "t"}, noNodeConfig: true,
-		pod: objectName{"a", "b"}, serviceAccount: objectName{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
+		pod: objectNameFlag{"a", "b"}, serviceAccount: objectNameFlag{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
 	}
 	want := "--pod --service-account --pull-secret --service-account-token-file"
-	if got := strings.Join(l.podFlags(), " "); got != want {
+	if got := strings.Join(l.setPodFlags(), " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := (&lookupFlags{noNodeConfig: true}).podFlags(); got != nil {
+	if got := (&lookupFlags{noNodeConfig: true}).setPodFlags(); got != nil {
 		t.Errorf("without flags of a pod: got %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestPodFlags(t *testing.T) {
 // TestGivenKubeFlags checks that an error names the flag that is set.
 func TestGivenKubeFlags(t *testing.T) {
 	k := &kubeFlags{kubeconfig: "k", context: "c", caFile: "f"}
-	if got := strings.Join(k.given(), " "); got != "--kubeconfig --context --ca-file" {
+	if got := strings.Join(k.setFlags(), " "); got != "--kubeconfig --context --ca-file" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -49,16 +49,16 @@ func TestLookupArguments(t *testing.T) {
 	l := &lookupFlags{
 		noNodeConfig:  true,
 		pullSecrets:   []string{"a.yaml", "b c.yaml"},
-		identityFlags: identityFlags{tokenFile: "my token", pairs: []string{"example.com/role=$(id)"}},
-		pod:           objectName{"team", "app"},
+		identityFlags: identityFlags{tokenFile: "my token", annotationPairs: []string{"example.com/role=$(id)"}},
+		pod:           objectNameFlag{"team", "app"},
 		kubeFlags:     kubeFlags{kubeconfig: "k conf", context: "c", caFile: "ca.pem"},
 	}
 	const want = `--pod team/app --kubeconfig 'k conf' --context c --ca-file ca.pem --no-node-config --service-account-token-file 'my token' --pull-secret a.yaml --pull-secret 'b c.yaml' --annotation 'example.com/role=$(id)'`
-	if got := strings.Join(l.arguments(), " "); got != want {
+	if got := strings.Join(l.subjectArgs(), " "); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	l = &lookupFlags{serviceAccount: objectName{"team", "app"}, kubeFlags: kubeFlags{context: "c"}}
-	if got := strings.Join(l.arguments(), " "); got != "--service-account team/app --context c" {
+	l = &lookupFlags{serviceAccount: objectNameFlag{"team", "app"}, kubeFlags: kubeFlags{context: "c"}}
+	if got := strings.Join(l.subjectArgs(), " "); got != "--service-account team/app --context c" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -36,7 +36,7 @@ func renderAttempt(t *terminal.Text, j *report.Attempt) {
 		}
 		t.Detail("failed (%s)%s: %s", j.Stage, after, j.Error)
 	default:
-		renderAnswer(t, j)
+		renderResponse(t, j)
 	}
 	renderStderr(t, j)
 	if j.Fix != "" {
@@ -44,7 +44,7 @@ func renderAttempt(t *terminal.Text, j *report.Attempt) {
 	}
 }
 
-func renderAnswer(t *terminal.Text, j *report.Attempt) {
+func renderResponse(t *terminal.Text, j *report.Attempt) {
 	answer := "no credentials for this image"
 	if j.Credentials > 0 {
 		answer = terminal.Count(j.Credentials, "credential")
@@ -66,7 +66,7 @@ func renderAnswer(t *terminal.Text, j *report.Attempt) {
 		if j.CachedUntil != nil {
 			kept = "cached until " + kept
 		}
-		t.Detail("valid for %s%s; %s", scope(j.CacheKey), scopeOf(j.Identity), kept)
+		t.Detail("valid for %s%s; %s", scopeText(j.CacheKey), identitySuffix(j.Identity), kept)
 	}
 }
 
@@ -113,8 +113,8 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 	}
 }
 
-// scopeOf describes who may share a cached response, as a suffix for the scope.
-func scopeOf(id *report.Identity) string {
+// identitySuffix describes who may share a cached response, as a suffix for the scope.
+func identitySuffix(id *report.Identity) string {
 	switch {
 	case id == nil:
 		return ""
@@ -124,7 +124,7 @@ func scopeOf(id *report.Identity) string {
 	return fmt.Sprintf(", for all pods of service account %s/%s", id.ServiceAccount.Namespace, id.ServiceAccount.Name)
 }
 
-func scope(t plugin.CacheKeyType) string {
+func scopeText(t plugin.CacheKeyType) string {
 	switch t {
 	case plugin.CacheImage:
 		return "this image"
@@ -150,33 +150,33 @@ func credentialTable(t *terminal.Text, creds []report.Credential) {
 	}
 }
 
-// loginText describes a credential, or "anonymous" for nil.
-func loginText(c *report.Credential) string {
+// credentialText describes a credential, or "anonymous" for nil.
+func credentialText(c *report.Credential) string {
 	if c == nil {
 		return "none (anonymous)"
 	}
 	return fmt.Sprintf("%s, user %q", c.Source.String(), c.Username)
 }
 
-// verdictCode returns the exit code of explain.
-func verdictCode(v *report.Verdict) int {
+// verdictExitCode returns the exit code of explain.
+func verdictExitCode(v *report.Verdict) int {
 	switch {
 	case v.Good():
 		return exitOK
 	case v.Outcome == report.Anonymous || v.Outcome == report.Unmatched:
-		return exitEmpty
+		return exitNoMatch
 	}
 	return exitFailed
 }
 
 func verdictMark(v *report.Verdict) terminal.Mark {
-	switch verdictCode(v) {
+	switch verdictExitCode(v) {
 	case exitOK:
 		if len(v.Failed) > 0 {
 			return terminal.Warning
 		}
 		return terminal.OK
-	case exitEmpty:
+	case exitNoMatch:
 		return terminal.Warning
 	}
 	return terminal.Error

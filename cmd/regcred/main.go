@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	os.Exit(withSignals(func(ctx context.Context) int {
+	os.Exit(runWithSignals(func(ctx context.Context) int {
 		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	}))
 }
@@ -34,9 +34,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return a.run(ctx, args)
 }
 
-// kubeletOfNode is the value of --as-kubelet without a process ID: the node's only
+// autoKubelet is the value of --as-kubelet without a process ID: the node's only
 // kubelet.
-const kubeletOfNode = "auto"
+const autoKubelet = "auto"
 
 // app is one run of the program: its environment, and the settings shared by every
 // command.
@@ -47,10 +47,10 @@ type app struct {
 	dir     string // working directory
 	root    string // root of the node's paths: "/", except in tests
 
-	config, binDir setting
+	config, binDir aliasedFlag
 	forHelper      bool // find the configuration for the credential helper too
 	timeout        time.Duration
-	asKubelet      string // "" = no, kubeletOfNode, or a process ID
+	asKubelet      string // "" = no, autoKubelet, or a process ID
 	rootDir        string
 	verbose        bool
 
@@ -75,7 +75,7 @@ func (a *app) logger() *slog.Logger {
 }
 
 // print prints a result as JSON or, with render, as text.
-func (a *app) print(output *choice, result any, render func(*terminal.Text)) error {
+func (a *app) print(output *enumFlag, result any, render func(*terminal.Text)) error {
 	if output.value == "json" {
 		return a.WriteJSON(result)
 	}
@@ -84,9 +84,9 @@ func (a *app) print(output *choice, result any, render func(*terminal.Text)) err
 	return t.Print(a.Stdout)
 }
 
-// calledAs returns the command that runs the program at path: "kubectl regcred" for the
+// commandName returns the command that runs the program at path: "kubectl regcred" for the
 // kubectl plugin kubectl-regcred.
-func calledAs(path string) string {
+func commandName(path string) string {
 	if name := strings.TrimSuffix(filepath.Base(path), ".exe"); name == "kubectl-regcred" {
 		return "kubectl regcred"
 	}
@@ -95,10 +95,10 @@ func calledAs(path string) string {
 
 // Exit codes, the same for every command.
 const (
-	exitOK     = report.ExitOK     // yes: found, valid, passed
-	exitFailed = report.ExitFailed // no: something failed or is invalid
-	exitUsage  = report.ExitUsage  // called wrongly
-	exitEmpty  = report.ExitEmpty  // nothing matched, or the response has no credentials
+	exitOK      = report.ExitOK     // yes: found, valid, passed
+	exitFailed  = report.ExitFailed // no: something failed or is invalid
+	exitUsage   = report.ExitUsage  // called wrongly
+	exitNoMatch = report.ExitEmpty  // nothing matched, or the response has no credentials
 )
 
 // exitError ends the program with an exit code after everything except the hint has
@@ -110,8 +110,8 @@ type exitError struct {
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// exit ends the program with code.
-func exit(code int) error {
+// exitWithCode ends the program with code.
+func exitWithCode(code int) error {
 	if code == exitOK {
 		return nil
 	}
@@ -119,9 +119,9 @@ func exit(code int) error {
 }
 
 // withHint adds a hint on how to fix err.
-func withHint(err error, hint string) error { return &node.Error{Err: err, Hint: hint} }
+func withHint(err error, hint string) error { return &node.HintError{Err: err, Hint: hint} }
 
 // usageError returns an error about wrong arguments or flags.
 func usageError(hint, format string, args ...any) error {
-	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
+	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }

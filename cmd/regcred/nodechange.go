@@ -31,10 +31,10 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// changeFlags holds the flags shared by "install", "status", "rollback" and
+// nodeChangeFlags holds the flags shared by "install", "status", "rollback" and
 // "uninstall".
-type changeFlags struct {
-	output   *choice
+type nodeChangeFlags struct {
+	output   *enumFlag
 	root     string
 	stateDir string
 	version  string // kubelet version, if the kubelet cannot be called
@@ -45,8 +45,8 @@ type changeFlags struct {
 	probe   string // image to pull
 }
 
-func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
-	c := &changeFlags{output: addOutputFlag(cmd, formats...)}
+func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
+	c := &nodeChangeFlags{output: addOutputFlag(cmd, formats...)}
 	f := cmd.Flags()
 	f.StringVar(&c.root, "root", "", "root `directory` of another node: an image being built, or a mounted disk")
 	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
@@ -55,7 +55,7 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *changeFlags {
 
 // addRestartFlags adds the flags about restarts of the kubelet, and with probe the test
 // pull after a change.
-func addRestartFlags(cmd *cobra.Command, c *changeFlags, probe bool) {
+func addRestartFlags(cmd *cobra.Command, c *nodeChangeFlags, probe bool) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
 	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
@@ -65,17 +65,17 @@ func addRestartFlags(cmd *cobra.Command, c *changeFlags, probe bool) {
 	}
 }
 
-// ownerForm matches NAMESPACE/RELEASE.
-var ownerForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+// ownerPattern matches NAMESPACE/RELEASE.
+var ownerPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 
 func checkOwner(owner string) error {
-	if owner != "" && !ownerForm.MatchString(owner) {
+	if owner != "" && !ownerPattern.MatchString(owner) {
 		return usageError("", "--owner %q must have the form NAMESPACE/RELEASE", owner)
 	}
 	return nil
 }
 
-func (c *changeFlags) check() error {
+func (c *nodeChangeFlags) check() error {
 	switch {
 	case !path.IsAbs(c.stateDir):
 		return usageError("", "--state-dir is %q; it must be an absolute path on the node", c.stateDir)
@@ -86,11 +86,11 @@ func (c *changeFlags) check() error {
 	case c.probe != "" && c.root != "":
 		return usageError("omit --probe: the other node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
 	}
-	return checkVersion(c.version)
+	return checkKubeletVersion(c.version)
 }
 
-// installer returns an installer for the node that the flags select.
-func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer, error) {
+// newInstaller returns an installer for the node that the flags select.
+func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.Installer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		}
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
-		setup, err := node.Node{Root: c.root}.Read().Setup(ctx)
+		setup, err := node.Node{Root: c.root}.NewReader().Setup(ctx)
 		if err == nil && c.version != "" {
 			setup.Version.Kubelet = c.version
 		}
@@ -131,7 +131,7 @@ func (a *app) installer(ctx context.Context, c *changeFlags) (*install.Installer
 		in.Service = kubeletService(setup)
 	}
 	if c.probe != "" {
-		in.Probe = func(ctx context.Context) error { return a.probe(ctx, in, c.probe) }
+		in.Probe = func(ctx context.Context) error { return a.probePull(ctx, in, c.probe) }
 	}
 	return in, nil
 }
@@ -145,9 +145,9 @@ func kubeletService(s *node.Setup) service.Service {
 	return k
 }
 
-// probe pulls an image into the node's runtime, with the credentials of the installed
+// probePull pulls an image into the node's runtime, with the credentials of the installed
 // entries and in the kubelet's environment.
-func (a *app) probe(ctx context.Context, in *install.Installer, image string) error {
+func (a *app) probePull(ctx context.Context, in *install.Installer, image string) error {
 	status, err := in.Status(ctx)
 	if err != nil {
 		return err
@@ -163,13 +163,13 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 	if err != nil {
 		return err
 	}
-	entries.SinceCacheType(cfg.Providers) // already in use by the node's kubelet
+	entries.SetDefaultCacheType(cfg.Providers) // already in use by the node's kubelet
 	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Environ: o.Environ, Dir: o.Dir})
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	endpoint, err := a.node().RuntimeEndpoint(node.AutoEndpoint, o)
+	endpoint, err := a.localNode().RuntimeEndpoint(node.AutoEndpoint, o)
 	if err != nil {
 		return err
 	}
@@ -191,19 +191,19 @@ func (a *app) probe(ctx context.Context, in *install.Installer, image string) er
 // kubeletOrigin returns the environment of the running kubelet or, if another program
 // embeds the kubelet, the caller's.
 func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
-	n := a.node().Read()
+	n := a.localNode().NewReader()
 	setup, err := n.Setup(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r := setup.Running; r != nil && r.Flags != nil {
-		return n.Environment(ctx, node.FindOptions{AsKubelet: strconv.Itoa(r.PID)})
+		return n.FindEnvironment(ctx, node.FindOptions{AsKubelet: strconv.Itoa(r.PID)})
 	}
 	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
 }
 
-// changeError adds a hint to an error of a change.
-func changeError(err error) error {
+// withChangeHint adds a hint to an error of a change.
+func withChangeHint(err error) error {
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		return withHint(err, e.Hint())
 	}
@@ -216,8 +216,8 @@ func changeError(err error) error {
 	return err
 }
 
-// showLog prints the last log lines of an unhealthy kubelet.
-func (a *app) showLog(err error) {
+// printKubeletLog prints the last log lines of an unhealthy kubelet.
+func (a *app) printKubeletLog(err error) {
 	if e, ok := errors.AsType[*service.UnhealthyError](err); ok {
 		for _, line := range e.Lines {
 			a.Note("%s: %s", e.Unit, line)
@@ -225,13 +225,13 @@ func (a *app) showLog(err error) {
 	}
 }
 
-// newChange returns the report of an install.
-func newChange(p *install.Plan, dryRun bool, err error) *report.Change {
-	r := emptyChange(report.ChangeInstalled)
-	r.Generation, r.Previous, r.Restart, r.Warnings = p.To.Number, p.To.Previous, orEmpty(p.Restart), orEmpty(p.Warnings)
+// newChangeReport returns the report of an install.
+func newChangeReport(p *install.Plan, dryRun bool, err error) *report.Change {
+	r := emptyChangeReport(report.ChangeInstalled)
+	r.Generation, r.Previous, r.Restart, r.Warnings = p.To.Number, p.To.Previous, nonNilSlice(p.Restart), nonNilSlice(p.Warnings)
 	switch {
 	case err != nil:
-		failChange(r, err)
+		markFailed(r, err)
 	case dryRun:
 		r.Outcome, r.Generation = report.ChangePlanned, 0
 	case p.Nothing && len(p.Restart) == 0:
@@ -252,16 +252,16 @@ func newChange(p *install.Plan, dryRun bool, err error) *report.Change {
 	return r
 }
 
-// emptyChange returns a report with empty lists, which install prints and rollback omits.
-func emptyChange(outcome report.ChangeOutcome) *report.Change {
+// emptyChangeReport returns a report with empty lists, which install prints and rollback omits.
+func emptyChangeReport(outcome report.ChangeOutcome) *report.Change {
 	return &report.Change{Outcome: outcome, Restart: []string{}, Warnings: []string{}, Changes: []report.FileChange{}}
 }
 
-// failChange marks r as failed.
-func failChange(r *report.Change, err error) {
+// markFailed marks r as failed.
+func markFailed(r *report.Change, err error) {
 	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.Line(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)
-	if e, ok := errors.AsType[*node.Error](changeError(err)); ok {
+	if e, ok := errors.AsType[*node.HintError](withChangeHint(err)); ok {
 		r.Hint = shown.Line(e.Hint)
 	}
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
@@ -269,7 +269,7 @@ func failChange(r *report.Change, err error) {
 	}
 }
 
-func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
+func nonNilSlice[T any](list []T) []T { return append([]T{}, list...) }
 
 func renderInstall(t *terminal.Text, r *report.Change, p *install.Plan) {
 	for _, c := range r.Changes {

@@ -26,7 +26,7 @@ type nodesFlags struct {
 	namespace string
 	all       bool
 	selector  string
-	output    *choice
+	output    *enumFlag
 }
 
 func (a *app) nodesCmd() *cobra.Command {
@@ -53,22 +53,22 @@ node has an agent.`,
 			if n.all && n.namespace != "" {
 				return usageError("", "--all-namespaces and --namespace are mutually exclusive")
 			}
-			return atMost()(cmd, args)
+			return optionalArgs()(cmd, args)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&n.namespace, "namespace", "n", "", "`namespace` of the chart's pods")
 	f.BoolVarP(&n.all, "all-namespaces", "A", false, "list pods in all namespaces, and fail if that is not allowed")
-	f.StringVarP(&n.selector, "selector", "l", fleet.Selector, "`labels` of the chart's pods and DaemonSets")
+	f.StringVarP(&n.selector, "selector", "l", fleet.DefaultSelector, "`labels` of the chart's pods and DaemonSets")
 	n.output = addOutputFlag(cmd, "text", "json")
 	n.kube.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.nodes(cmd.Context(), n) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.listNodes(cmd.Context(), n) }
 	return cmd
 }
 
-// nodes prints the state of the cluster's nodes.
-func (a *app) nodes(ctx context.Context, n *nodesFlags) error {
-	client, namespace, err := a.fleet(ctx, n.kube)
+// listNodes prints the state of the cluster's nodes.
+func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
+	client, namespace, err := a.newFleetClient(ctx, n.kube)
 	if err != nil {
 		return err
 	}
@@ -87,15 +87,15 @@ func (a *app) nodes(ctx context.Context, n *nodesFlags) error {
 		a.Note("%s", note)
 	}
 	r := newNodesReport(client.URL(), seen)
-	r.onScreen, r.now = a.OnScreen(), a.Now()
+	r.isTerminal, r.now = a.OnScreen(), a.Now()
 	if err := a.print(n.output, r, r.render); err != nil {
 		return err
 	}
 	switch {
 	case len(r.Nodes) == 0:
-		return &exitError{code: exitEmpty, hint: r.noneHint()}
-	case !r.well():
-		return exit(exitFailed)
+		return &exitError{code: exitNoMatch, hint: r.noNodesHint()}
+	case !r.allHealthy():
+		return exitWithCode(exitFailed)
 	}
 	return nil
 }
@@ -109,14 +109,14 @@ type nodesReport struct {
 	Counts    map[string]int  `json:"counts"` // number of nodes by state
 	Notes     []string        `json:"notes"`  // what could not be read, and why
 
-	onScreen bool
-	now      time.Time
+	isTerminal bool
+	now        time.Time
 }
 
 func newNodesReport(server string, f *fleet.Fleet) *nodesReport {
 	r := &nodesReport{
 		APIServer: server, Namespace: f.Namespace,
-		Nodes: orEmpty(f.Nodes), Rollouts: orEmpty(f.Rollouts), Notes: orEmpty(f.Notes), Counts: map[string]int{},
+		Nodes: nonNilSlice(f.Nodes), Rollouts: nonNilSlice(f.Rollouts), Notes: nonNilSlice(f.Notes), Counts: map[string]int{},
 	}
 	for _, n := range f.Nodes {
 		r.Counts[string(n.State)]++
@@ -124,13 +124,13 @@ func newNodesReport(server string, f *fleet.Fleet) *nodesReport {
 	return r
 }
 
-// well reports whether no node needs further work.
-func (r *nodesReport) well() bool {
+// allHealthy reports whether no node needs further work.
+func (r *nodesReport) allHealthy() bool {
 	return !slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }) &&
-		!slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.Done })
+		!slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.ProgressDone })
 }
 
-func (r *nodesReport) noneHint() string {
+func (r *nodesReport) noNodesHint() string {
 	where := "in all namespaces"
 	if r.Namespace != "" {
 		where = "in namespace " + r.Namespace
@@ -143,17 +143,17 @@ func (r *nodesReport) render(t *terminal.Text) {
 		t.Line(terminal.None, "no node has an agent")
 		return
 	}
-	if cut := r.table(t); cut {
-		r.details(t)
+	if cut := r.renderTable(t); cut {
+		r.renderDetails(t)
 	}
-	if r.onScreen {
+	if r.isTerminal {
 		t.Blank()
 	}
-	t.Hang("", r.summary())
+	t.Hang("", r.summaryText())
 }
 
-// table prints a row for each node. cut reports whether a row was shortened.
-func (r *nodesReport) table(t *terminal.Text) (cut bool) {
+// renderTable prints a row for each node. cut reports whether a row was shortened.
+func (r *nodesReport) renderTable(t *terminal.Text) (cut bool) {
 	header := []string{"NODE", "STATE", "SINCE", "GENERATION", "KUBELET", "DRIFT", "LAST ERROR"}
 	owners := map[string]bool{}
 	for _, n := range r.Nodes {
@@ -165,45 +165,45 @@ func (r *nodesReport) table(t *terminal.Text) (cut bool) {
 	var rows [][]string
 	var marks []terminal.Mark
 	for _, n := range r.Nodes {
-		row := []string{n.Name, stateOf(n), r.since(n), generationOf(n), cmp.Or(n.Kubelet, "-"), driftOf(n), cmp.Or(lastErrorOf(n), "-")}
+		row := []string{n.Name, nodeStateText(n), r.stateAge(n), nodeGenerationText(n), cmp.Or(n.Kubelet, "-"), nodeDriftText(n), cmp.Or(nodeErrorText(n), "-")}
 		if len(owners) > 1 {
 			row = slices.Insert(row, 1, cmp.Or(n.Owner, "-"))
 		}
-		rows, marks = append(rows, row), append(marks, markOf(n))
+		rows, marks = append(rows, row), append(marks, nodeMark(n))
 	}
 	return t.CutTable(header, rows, slices.Index(header, "STATE"), marks)
 }
 
-// markOf returns the mark for a node's state.
-func markOf(n fleet.Node) terminal.Mark {
+// nodeMark returns the mark for a node's state.
+func nodeMark(n fleet.Node) terminal.Mark {
 	switch {
 	case n.Well:
 		return terminal.OK
-	case n.Behind, n.State == fleet.State(agent.Starting), n.State == fleet.State(agent.Applying), n.State == fleet.Deleted:
+	case n.Behind, n.State == fleet.State(agent.PhaseStarting), n.State == fleet.State(agent.PhaseApplying), n.State == fleet.StateDeleted:
 		return terminal.Warning
 	}
 	return terminal.Error
 }
 
-// stateOf returns a node's state, and for a healthy node also that its pod is outdated.
-func stateOf(n fleet.Node) string {
+// nodeStateText returns a node's state, and for a healthy node also that its pod is outdated.
+func nodeStateText(n fleet.Node) string {
 	if n.Behind {
 		return string(n.State) + ", old"
 	}
 	return string(n.State)
 }
 
-// since returns how long a node has been in its state.
-func (r *nodesReport) since(n fleet.Node) string {
+// stateAge returns how long a node has been in its state.
+func (r *nodesReport) stateAge(n fleet.Node) string {
 	if n.Since.IsZero() {
 		return "-"
 	}
 	return duration.HumanDuration(max(0, r.now.Sub(n.Since)))
 }
 
-// generationOf returns a node's generation and, if different, the generation that the
+// nodeGenerationText returns a node's generation and, if different, the generation that the
 // kubelet uses.
-func generationOf(n fleet.Node) string {
+func nodeGenerationText(n fleet.Node) string {
 	s := n.Status
 	switch {
 	case s == nil || s.Generation == 0:
@@ -214,9 +214,9 @@ func generationOf(n fleet.Node) string {
 	return fmt.Sprint(s.Generation)
 }
 
-// driftOf returns how many files on a node were changed or repaired since the
+// nodeDriftText returns how many files on a node were changed or repaired since the
 // installation.
-func driftOf(n fleet.Node) string {
+func nodeDriftText(n fleet.Node) string {
 	switch s := n.Status; {
 	case s == nil:
 		return "-"
@@ -228,16 +228,16 @@ func driftOf(n fleet.Node) string {
 	return "0"
 }
 
-// lastErrorOf returns why a node is unhealthy, or its last error since the last apply.
-func lastErrorOf(n fleet.Node) string {
+// nodeErrorText returns why a node is unhealthy, or its last error since the last apply.
+func nodeErrorText(n fleet.Node) string {
 	if n.Reason != "" || n.Status == nil || n.Status.LastError == nil || n.Status.LastError.Time.Before(n.Status.LastApply) {
 		return n.Reason
 	}
 	return n.Status.LastError.Message
 }
 
-// details prints the full reasons for unhealthy nodes, grouped by reason.
-func (r *nodesReport) details(t *terminal.Text) {
+// renderDetails prints the full reasons for unhealthy nodes, grouped by reason.
+func (r *nodesReport) renderDetails(t *terminal.Text) {
 	of := map[string][]string{}
 	var order []string
 	marks := map[string]terminal.Mark{}
@@ -249,7 +249,7 @@ func (r *nodesReport) details(t *terminal.Text) {
 		if of[text] == nil {
 			order = append(order, text)
 		}
-		of[text], marks[text] = append(of[text], n.Name), markOf(n)
+		of[text], marks[text] = append(of[text], n.Name), nodeMark(n)
 	}
 	if len(order) > 0 {
 		t.Blank()
@@ -259,20 +259,20 @@ func (r *nodesReport) details(t *terminal.Text) {
 			t.Line(terminal.None, fmt.Sprintf("and %d more: use -o json to see all", len(order)-i))
 			break
 		}
-		t.Line(marks[text], someOf(of[text])+": "+text)
+		t.Line(marks[text], abbreviateNames(of[text])+": "+text)
 	}
 }
 
-// someOf lists at most three names.
-func someOf(names []string) string {
+// abbreviateNames lists at most three names.
+func abbreviateNames(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 	}
 	return strings.Join(names, ", ")
 }
 
-// summary prints the number of nodes by state, and the progress of rollouts.
-func (r *nodesReport) summary() string {
+// summaryText prints the number of nodes by state, and the progress of rollouts.
+func (r *nodesReport) summaryText() string {
 	states := slices.SortedFunc(maps.Keys(r.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Counts[b], r.Counts[a]), cmp.Compare(a, b))
 	})
@@ -286,9 +286,9 @@ func (r *nodesReport) summary() string {
 			name = " of " + o.Namespace + "/" + o.Name
 		}
 		switch o.Progress {
-		case fleet.Stopped:
-			text += fmt.Sprintf("; rollout%s stopped at %s", name, someOf(o.StoppedBy))
-		case fleet.Running:
+		case fleet.ProgressStopped:
+			text += fmt.Sprintf("; rollout%s stopped at %s", name, abbreviateNames(o.StoppedBy))
+		case fleet.ProgressRunning:
 			text += fmt.Sprintf("; rollout%s under way", name)
 		}
 		if o.Behind > 0 {

@@ -20,43 +20,43 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// node returns this machine. Its errors name variables instead of flags if the
+// localNode returns this machine. Its errors name variables instead of flags if the
 // variables are set, or if there are no flags.
-func (a *app) node() node.Node {
+func (a *app) localNode() node.Node {
 	n := node.Node{Root: a.root}
-	if !a.config.byFlag() && !a.binDir.byFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
+	if !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
 		n.ConfigBy, n.BinDirBy = a.config.variable, a.binDir.variable
 	}
 	return n
 }
 
-// resolve finds the configuration from the flags, a running kubelet (--as-kubelet) or
+// resolveOrigin finds the configuration from the flags, a running kubelet (--as-kubelet) or
 // the well-known paths of a node. path, if not empty, is a configuration given as an
 // argument. Without needBinDir, a missing plugin directory is not searched for.
-func (a *app) resolve(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
-	w, err := a.want()
+func (a *app) resolveOrigin(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
+	w, err := a.findOptions()
 	if err != nil {
 		return nil, err
 	}
-	return a.find(ctx, a.node().Read(), w, path, needBinDir)
+	return a.findOrigin(ctx, a.localNode().NewReader(), w, path, needBinDir)
 }
 
-// resolveOrNone is like resolve, but also succeeds without a configuration, like a
+// resolveOptionalOrigin is like resolve, but also succeeds without a configuration, like a
 // kubelet without credential providers. Then it sets Origin.NoProviders, and only pull
 // secrets and docker config files apply.
-func (a *app) resolveOrNone(ctx context.Context, n *node.Reading, needBinDir bool) (*node.Origin, error) {
-	w, err := a.want()
+func (a *app) resolveOptionalOrigin(ctx context.Context, n *node.Reader, needBinDir bool) (*node.Origin, error) {
+	w, err := a.findOptions()
 	if err != nil {
 		return nil, err
 	}
 	w.AllowNone = true
-	return a.find(ctx, n, w, "", needBinDir)
+	return a.findOrigin(ctx, n, w, "", needBinDir)
 }
 
-func (a *app) find(ctx context.Context, n *node.Reading, w node.FindOptions, path string, needBinDir bool) (_ *node.Origin, err error) {
+func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions, path string, needBinDir bool) (_ *node.Origin, err error) {
 	if w.Config = a.config.value; path != "" {
-		if a.config.byFlag() && w.Config != path {
-			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.Address(path), a.config.by, w.Config)
+		if a.config.isSetByFlag() && w.Config != path {
+			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.RedactAddress(path), a.config.source, w.Config)
 		}
 		w.Config = path
 	}
@@ -81,88 +81,88 @@ func (a *app) find(ctx context.Context, n *node.Reading, w node.FindOptions, pat
 			a.Note("this user cannot read %s: root might find a different configuration", strings.Join(o.Unread, ", "))
 		}
 	}
-	o.From = a.nameVariables(o.From, path)
+	o.From = a.appendVariableNames(o.From, path)
 	return o, nil
 }
 
-// nameVariables appends to from the names of the environment variables that set a
+// appendVariableNames appends to from the names of the environment variables that set a
 // value, because users may not be aware of them.
-func (a *app) nameVariables(from, path string) string {
+func (a *app) appendVariableNames(from, path string) string {
 	const flags = "flags"
 	var names []string
-	if a.config.value != "" && !a.config.byFlag() && path == "" {
+	if a.config.value != "" && !a.config.isSetByFlag() && path == "" {
 		names = append(names, a.config.variable)
 	}
-	if a.binDir.value != "" && !a.binDir.byFlag() {
+	if a.binDir.value != "" && !a.binDir.isSetByFlag() {
 		names = append(names, a.binDir.variable)
 	}
 	switch all := strings.Join(names, " and "); {
 	case len(names) == 0:
 		return from
-	case from == flags && !a.config.byFlag() && !a.binDir.byFlag() && path == "":
+	case from == flags && !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && path == "":
 		return all
 	default:
 		return from + " and " + all
 	}
 }
 
-// environment returns the environment for a plugin that is run without a configuration.
-func (a *app) environment(ctx context.Context) (*node.Origin, error) {
-	w, err := a.want()
+// pluginEnvironment returns the environment for a plugin that is run without a configuration.
+func (a *app) pluginEnvironment(ctx context.Context) (*node.Origin, error) {
+	w, err := a.findOptions()
 	if err != nil {
 		return nil, err
 	}
-	return a.node().Read().Environment(ctx, w)
+	return a.localNode().NewReader().FindEnvironment(ctx, w)
 }
 
-func (a *app) want() (node.FindOptions, error) {
+func (a *app) findOptions() (node.FindOptions, error) {
 	if a.timeout <= 0 {
 		return node.FindOptions{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
 	}
 	return node.FindOptions{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
 }
 
-// loadValid loads and validates the configuration, like [node.Origin.Load].
-func (a *app) loadValid(ctx context.Context, o *node.Origin) (*config.Config, error) {
+// loadValidConfig loads and validates the configuration, like [node.Origin.Load].
+func (a *app) loadValidConfig(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	cfg, err := o.Load(ctx)
-	if errors.Is(err, fs.ErrNotExist) && a.config.by == a.config.variable && o.Config == a.config.value {
-		err = fmt.Errorf("%s: %w", a.config.by, err) // the user may not be aware of the variable
+	if errors.Is(err, fs.ErrNotExist) && a.config.source == a.config.variable && o.Config == a.config.value {
+		err = fmt.Errorf("%s: %w", a.config.source, err) // the user may not be aware of the variable
 	}
 	return cfg, err
 }
 
-// loadOrNone loads the configuration found by [app.resolveOrNone]. If NoProviders is set, it
+// loadOptionalConfig loads the configuration found by [app.resolveOptionalOrigin]. If NoProviders is set, it
 // prints a note and returns a configuration without providers.
-func (a *app) loadOrNone(ctx context.Context, o *node.Origin) (*config.Config, error) {
+func (a *app) loadOptionalConfig(ctx context.Context, o *node.Origin) (*config.Config, error) {
 	if o.NoProviders == nil {
-		return a.loadValid(ctx, o)
+		return a.loadValidConfig(ctx, o)
 	}
 	a.Note("%s; %s", o.NoProviders.Message, o.NoProviders.Fix)
 	return &config.Config{}, nil
 }
 
-// load finds, loads and validates the configuration.
-func (a *app) load(ctx context.Context, path string, needBinDir bool) (*config.Config, *node.Origin, error) {
-	o, err := a.resolve(ctx, path, needBinDir)
+// resolveAndLoad finds, loads and validates the configuration.
+func (a *app) resolveAndLoad(ctx context.Context, path string, needBinDir bool) (*config.Config, *node.Origin, error) {
+	o, err := a.resolveOrigin(ctx, path, needBinDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := a.loadValid(ctx, o)
+	cfg, err := a.loadValidConfig(ctx, o)
 	return cfg, o, err
 }
 
 // loadProvider is like load, and finds a provider by name.
 func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config, o *node.Origin, index int, err error) {
-	if cfg, o, err = a.load(ctx, "", true); err != nil {
+	if cfg, o, err = a.resolveAndLoad(ctx, "", true); err != nil {
 		return nil, nil, 0, err
 	}
-	if index = slices.Index(doctor.Names(cfg), name); index < 0 {
-		err = withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.Names(cfg), ", "))
+	if index = slices.Index(doctor.ProviderNames(cfg), name); index < 0 {
+		err = withHint(fmt.Errorf("no provider %q in %s", name, o.Config), "it has: "+strings.Join(doctor.ProviderNames(cfg), ", "))
 	}
 	return cfg, o, index, err
 }
 
-func describeEnvironment(env string) string {
+func environmentText(env string) string {
 	if env == "caller" {
 		return "from this shell; --as-kubelet uses the kubelet's environment"
 	}
@@ -172,8 +172,8 @@ func describeEnvironment(env string) string {
 	return "that of " + strings.Replace(env, "pid", "process", 1)
 }
 
-// command returns the command for a provider's plugin. All subcommands use it.
-func (a *app) command(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
+// pluginCommand returns the command for a provider's plugin. All subcommands use it.
+func (a *app) pluginCommand(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
 	c := cfg.Command(provider, o.BinDir)
 	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
 	return c
@@ -198,15 +198,15 @@ func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, 
 	return selected
 }
 
-// hostOf returns the name of the program that runs a provider's plugin.
-func hostOf(p *config.Provider) string {
+// hostProgram returns the name of the program that runs a provider's plugin.
+func hostProgram(p *config.Provider) string {
 	if p.APIVersion == plugin.OutOfTree {
 		return "regcred"
 	}
 	return "the kubelet"
 }
 
-func hidden(n int) string {
+func hiddenText(n int) string {
 	if n == 0 {
 		return "none"
 	}

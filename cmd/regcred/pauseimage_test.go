@@ -64,7 +64,7 @@ func TestPauseImageStays(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &got); code != exitOK || err != nil || len(got.Images) != 1 {
 				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
 			}
-			if diff := cmp.Diff(&pauseImageJSON{image, "the runtime's status"}, got.PauseImage); diff != "" {
+			if diff := cmp.Diff(&pauseImageReport{image, "the runtime's status"}, got.PauseImage); diff != "" {
 				t.Errorf("the pause image (-want +got):\n%s", diff)
 			}
 			if r := got.Images[0]; r.Image != image || r.Outcome != outcome || r.Pinned != (pinned != "") {

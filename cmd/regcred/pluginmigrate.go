@@ -42,7 +42,7 @@ change the configuration.`,
 		Example: `  regcred plugin migrate /etc/eks/image-credential-provider/config.json
   regcred plugin migrate -q /etc/kubernetes/providers.yaml | sudo patch -d / -p1
   sudo regcred plugin migrate --as-kubelet --write`,
-		Args: atMost("PATH"),
+		Args: optionalArgs("PATH"),
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	write := cmd.Flags().BoolP("write", "w", false, "change every file in place and keep the original in FILE.bak")
@@ -52,28 +52,28 @@ change the configuration.`,
 	return cmd
 }
 
-// migration is the JSON output of "regcred plugin migrate".
-type migration struct {
+// migrationReport is the JSON output of "regcred plugin migrate".
+type migrationReport struct {
 	*migrate.Plan
 	Diff string `json:"diff"`
 }
 
-func (a *app) pluginMigrate(ctx context.Context, output *choice, write bool, path string) error {
-	o, err := a.resolve(ctx, path, false)
+func (a *app) pluginMigrate(ctx context.Context, output *enumFlag, write bool, path string) error {
+	o, err := a.resolveOrigin(ctx, path, false)
 	if err != nil {
 		return err
 	}
-	cfg, err := a.loadValid(ctx, o)
+	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return err
 	}
-	plan := migrate.New(cfg, a.readCloudConfig)
+	plan := migrate.NewPlan(cfg, a.readCloudConfig)
 	files, err := convert.AddArgs(cfg, plan.Args())
 	if err != nil {
 		return err
 	}
-	a.notePlan(plan, o, cfg)
-	m := migration{plan, ""}
+	a.printPlanNotes(plan, o, cfg)
+	m := migrationReport{plan, ""}
 	for _, f := range files {
 		m.Diff += f.Diff()
 	}
@@ -85,7 +85,7 @@ func (a *app) pluginMigrate(ctx context.Context, output *choice, write bool, pat
 	if err != nil || !write {
 		return err
 	}
-	return a.replace(files, "changed")
+	return a.replaceFiles(files, "changed")
 }
 
 // readCloudConfig reads a cloud config file on the node.
@@ -100,7 +100,7 @@ func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 	return files[0], nil
 }
 
-func (a *app) notePlan(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
+func (a *app) printPlanNotes(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
 	switch {
 	case plan.Providers == 0:
 		a.Note("%s: checked %s; none has the name of a cloud provider's plugin", o.Config, terminal.Count(len(cfg.Providers), "provider"))

@@ -30,7 +30,7 @@ import (
 
 // pluginRunFlags holds the flags of "regcred plugin run".
 type pluginRunFlags struct {
-	output *choice
+	output *enumFlag
 	identityFlags
 }
 
@@ -51,12 +51,12 @@ none, and 1 if the run failed or the kubelet would reject the response.`,
 		Example: `  regcred plugin run ecr-credential-provider 123456789012.dkr.ecr.eu-west-1.amazonaws.com/app
   sudo regcred plugin run --as-kubelet ecr-credential-provider IMAGE
   regcred plugin run --service-account-token-file token --annotation example.com/role=ci NAME IMAGE`,
-		Args: exactly("NAME", "IMAGE"),
+		Args: requireArgs("NAME", "IMAGE"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return a.providerNames(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+			return a.completeProviderNames(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	f := &pluginRunFlags{output: addOutputFlag(cmd, "text", "json")}
@@ -67,21 +67,21 @@ none, and 1 if the run failed or the kubelet would reject the response.`,
 	return cmd
 }
 
-// providerNames completes provider names. Errors cannot be printed during completion.
-func (a *app) providerNames(ctx context.Context) []string {
+// completeProviderNames completes provider names. Errors cannot be printed during completion.
+func (a *app) completeProviderNames(ctx context.Context) []string {
 	a.Stderr = io.Discard
-	cfg, _, err := a.load(ctx, "", false)
+	cfg, _, err := a.resolveAndLoad(ctx, "", false)
 	if err != nil {
 		return nil
 	}
-	return doctor.Names(cfg)
+	return doctor.ProviderNames(cfg)
 }
 
 func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image string) error {
-	if err := f.identityFlags.check(); err != nil {
+	if err := f.identityFlags.validate(); err != nil {
 		return err
 	}
-	token, annotations, err := f.read(ctx)
+	token, annotations, err := f.readIdentity(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,35 +89,35 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 	if err != nil {
 		return err
 	}
-	req, err := a.pluginRequest(cfg, i, image, token, annotations)
+	req, err := a.newPluginRequest(cfg, i, image, token, annotations)
 	if err != nil {
 		return err
 	}
 	p := &cfg.Providers[i]
-	x, err := a.command(cfg, i, o).Run(ctx, req)
+	x, err := a.pluginCommand(cfg, i, o).Run(ctx, req)
 	r := newPluginRunReport(p, o, req, x, err)
 	if err := a.print(f.output, r, r.render); err != nil {
 		return err
 	}
-	return r.failure()
+	return r.exitError()
 }
 
-// pluginRequest returns the request that the kubelet would send, or an error if it
+// newPluginRequest returns the request that the kubelet would send, or an error if it
 // would not call the plugin.
-func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
-	ex, err := a.explainTarget(cfg, target{image: image})
+func (a *app) newPluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
+	ex, err := a.explainTarget(cfg, lookupTarget{image: image})
 	if err != nil {
 		return nil, err
 	}
 	p := &cfg.Providers[i]
 	if e := ex.Providers[i]; !e.Matched {
-		a.Note("%s would not run %s for %s: %q: %s", hostOf(p), p.Name, ex.Repository, e.Pattern, e.Reason)
+		a.Note("%s would not run %s for %s: %q: %s", hostProgram(p), p.Name, ex.Repository, e.Pattern, e.Reason)
 	}
 	req := &plugin.Request{Image: ex.Repository}
 	t := p.TokenAttributes
 	if t == nil {
 		if !token.IsZero() {
-			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes, so %s does not pass it a token", p.Name, hostOf(p))
+			return nil, usageError("omit --service-account-token-file", "provider %q has no tokenAttributes, so %s does not pass it a token", p.Name, hostProgram(p))
 		}
 		return req, nil
 	}
@@ -129,34 +129,34 @@ func (a *app) pluginRequest(cfg *config.Config, i int, image string, token plugi
 	return req, nil
 }
 
-// redacted replaces secrets in the printed request and response.
-const redacted = "[redacted]"
+// redactedText replaces secrets in the printed request and response.
+const redactedText = "[redacted]"
 
 // pluginRunReport is the result of "regcred plugin run -o json". Secrets in
 // it are replaced by "[redacted]".
 type pluginRunReport struct {
-	Provider        string        `json:"provider"`
-	Path            string        `json:"path"`
-	Environment     string        `json:"environment"` // "caller" or "kubelet pid N"
-	Args            int           `json:"args"`        // number only; values may be secret
-	Env             []string      `json:"env"`         // names set by the configuration
-	Request         requestJSON   `json:"request"`
-	Response        *responseJSON `json:"response,omitempty"` // set if the kubelet accepts the response
-	ExitCode        int           `json:"exitCode"`           // -1 if a signal killed the plugin
-	DurationSeconds float64       `json:"durationSeconds"`
-	StdoutBytes     *int          `json:"stdoutBytes,omitempty"` // size of a rejected response
-	Stderr          string        `json:"stderr,omitempty"`      // redacted
-	Accepted        bool          `json:"accepted"`              // whether the kubelet accepts the response
-	Credentials     int           `json:"credentials"`           // number of credentials for the image in an accepted response
-	Stage           plugin.Stage  `json:"stage,omitempty"`       // where the run failed
-	Error           string        `json:"error,omitempty"`       // why the run failed
+	Provider        string          `json:"provider"`
+	Path            string          `json:"path"`
+	Environment     string          `json:"environment"` // "caller" or "kubelet pid N"
+	Args            int             `json:"args"`        // number only; values may be secret
+	Env             []string        `json:"env"`         // names set by the configuration
+	Request         requestReport   `json:"request"`
+	Response        *responseReport `json:"response,omitempty"` // set if the kubelet accepts the response
+	ExitCode        int             `json:"exitCode"`           // -1 if a signal killed the plugin
+	DurationSeconds float64         `json:"durationSeconds"`
+	StdoutBytes     *int            `json:"stdoutBytes,omitempty"` // size of a rejected response
+	Stderr          string          `json:"stderr,omitempty"`      // redacted
+	Accepted        bool            `json:"accepted"`              // whether the kubelet accepts the response
+	Credentials     int             `json:"credentials"`           // number of credentials for the image in an accepted response
+	Stage           plugin.Stage    `json:"stage,omitempty"`       // where the run failed
+	Error           string          `json:"error,omitempty"`       // why the run failed
 
-	outOfTree bool   // uses the out-of-tree proposal's protocol
-	host      string // program that would run the plugin
+	outOfTree   bool   // uses the out-of-tree proposal's protocol
+	hostProgram string // program that would run the plugin
 }
 
-// requestJSON has no kind and version in the out-of-tree proposal's protocol.
-type requestJSON struct {
+// requestReport has no kind and version in the out-of-tree proposal's protocol.
+type requestReport struct {
 	Kind                      string            `json:"kind,omitempty"`
 	APIVersion                string            `json:"apiVersion,omitempty"`
 	Image                     string            `json:"image"`
@@ -164,19 +164,19 @@ type requestJSON struct {
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
-// responseJSON is a response in current terms. A response in the out-of-tree proposal's
+// responseReport is a response in current terms. A response in the out-of-tree proposal's
 // protocol keeps its kind and version.
-type responseJSON struct {
-	Kind          string              `json:"kind"`
-	APIVersion    string              `json:"apiVersion"`
-	CacheKeyType  plugin.CacheKeyType `json:"cacheKeyType"`
-	CacheDuration string              `json:"cacheDuration,omitempty"`
-	Auth          map[string]authJSON `json:"auth"`
+type responseReport struct {
+	Kind          string                `json:"kind"`
+	APIVersion    string                `json:"apiVersion"`
+	CacheKeyType  plugin.CacheKeyType   `json:"cacheKeyType"`
+	CacheDuration string                `json:"cacheDuration,omitempty"`
+	Auth          map[string]authReport `json:"auth"`
 
 	duration *time.Duration
 }
 
-type authJSON struct {
+type authReport struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
@@ -188,7 +188,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		Environment:     o.Environment(),
 		Args:            len(p.Args),
 		outOfTree:       p.APIVersion == plugin.OutOfTree,
-		host:            hostOf(p),
+		hostProgram:     hostProgram(p),
 		Env:             []string{},
 		Request:         toRequestJSON(p.APIVersion, req),
 		ExitCode:        x.ExitCode,
@@ -208,7 +208,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	}
 	if x.Response != nil {
 		r.Response = toResponseJSON(x.Response)
-		r.refuseEcho(p, req, x.Response)
+		r.rejectEchoedToken(p, req, x.Response)
 	}
 	if r.Accepted {
 		r.Credentials = len(match.Select(slices.Collect(maps.Keys(x.Response.Auth)), req.Image))
@@ -216,8 +216,8 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	return r
 }
 
-// refuseEcho rejects a response whose password is the token, as the kubelet does.
-func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
+// rejectEchoedToken rejects a response whose password is the token, as the kubelet does.
+func (r *pluginRunReport) rejectEchoedToken(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
 	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
 	}
@@ -229,8 +229,8 @@ func (r *pluginRunReport) refuseEcho(p *config.Provider, req *plugin.Request, re
 	}
 }
 
-func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
-	j := requestJSON{
+func toRequestJSON(apiVersion string, req *plugin.Request) requestReport {
+	j := requestReport{
 		Kind:                      protocol.KindRequest,
 		APIVersion:                apiVersion,
 		Image:                     req.Image,
@@ -240,17 +240,17 @@ func toRequestJSON(apiVersion string, req *plugin.Request) requestJSON {
 		j.Kind, j.APIVersion = "", ""
 	}
 	if !req.ServiceAccountToken.IsZero() {
-		j.ServiceAccountToken = redacted
+		j.ServiceAccountToken = redactedText
 	}
 	return j
 }
 
-func toResponseJSON(resp *plugin.Response) *responseJSON {
-	j := &responseJSON{
+func toResponseJSON(resp *plugin.Response) *responseReport {
+	j := &responseReport{
 		Kind:         protocol.KindResponse,
 		APIVersion:   resp.APIVersion,
 		CacheKeyType: resp.CacheKeyType,
-		Auth:         map[string]authJSON{},
+		Auth:         map[string]authReport{},
 		duration:     resp.CacheDuration,
 	}
 	if resp.APIVersion == plugin.OutOfTree {
@@ -260,26 +260,26 @@ func toResponseJSON(resp *plugin.Response) *responseJSON {
 		j.CacheDuration = resp.CacheDuration.String()
 	}
 	for key, auth := range resp.Auth {
-		j.Auth[withoutUserinfo(key)] = authJSON{auth.Username, auth.Password.String()}
+		j.Auth[redactUserinfo(key)] = authReport{auth.Username, auth.Password.String()}
 	}
 	return j
 }
 
-// withoutUserinfo hides the part of an auth key before "@", which may be a password.
-func withoutUserinfo(key string) string {
+// redactUserinfo hides the part of an auth key before "@", which may be a password.
+func redactUserinfo(key string) string {
 	at := strings.LastIndexByte(key, '@')
 	if at < 0 {
 		return key
 	}
-	return redacted + key[at:]
+	return redactedText + key[at:]
 }
 
-func (r *pluginRunReport) failure() error {
+func (r *pluginRunReport) exitError() error {
 	switch {
 	case !r.Accepted:
-		return exit(exitFailed)
+		return exitWithCode(exitFailed)
 	case r.Credentials == 0:
-		return exit(exitEmpty)
+		return exitWithCode(exitNoMatch)
 	}
 	return nil
 }
@@ -287,8 +287,8 @@ func (r *pluginRunReport) failure() error {
 // render prints the request and the response.
 func (r *pluginRunReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
-	t.Pair("arguments", r.arguments())
-	t.Pair("environment", describeEnvironment(r.Environment))
+	t.Pair("arguments", r.argsText())
+	t.Pair("environment", environmentText(r.Environment))
 	if len(r.Env) > 0 {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
 	}
@@ -310,15 +310,15 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 	r.renderResult(t)
 }
 
-// arguments describes the arguments, and names only the one that cannot be secret.
-func (r *pluginRunReport) arguments() string {
+// argsText describes the arguments, and names only the one that cannot be secret.
+func (r *pluginRunReport) argsText() string {
 	switch {
 	case !r.outOfTree:
-		return hidden(r.Args)
+		return hiddenText(r.Args)
 	case r.Args == 1:
 		return "get-credentials"
 	}
-	return "get-credentials, " + hidden(r.Args-1)
+	return "get-credentials, " + hiddenText(r.Args-1)
 }
 
 // renderDocument prints a value as indented JSON.
@@ -340,7 +340,7 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 	}
 	if !r.Accepted {
 		t.Item(terminal.Error, took)
-		t.Detail("%s rejects this: %s: %s", r.host, r.Stage, r.Error)
+		t.Detail("%s rejects this: %s: %s", r.hostProgram, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
 			t.Detail("stdout contained %s; the output is not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
 		}
@@ -351,13 +351,13 @@ func (r *pluginRunReport) renderResult(t *terminal.Text) {
 		m = terminal.None
 	}
 	t.Item(m, took)
-	t.Detail("%s accepts this: %s, valid for %s%s", r.host, terminal.Count(len(r.Response.Auth), "credential"), scope(r.Response.CacheKeyType), kept(r.Response.duration))
+	t.Detail("%s accepts this: %s, valid for %s%s", r.hostProgram, terminal.Count(len(r.Response.Auth), "credential"), scopeText(r.Response.CacheKeyType), cacheDurationText(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
 		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(keys, ", "))
 	}
 }
 
-func kept(d *time.Duration) string {
+func cacheDurationText(d *time.Duration) string {
 	switch {
 	case d == nil:
 		return ", cached for the provider's defaultCacheDuration"

@@ -15,31 +15,31 @@ import (
 )
 
 func TestToResponseJSON(t *testing.T) {
-	login := plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.Password)}
-	masked := authJSON{Username: "u", Password: "[redacted]"}
+	login := plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}
+	masked := authReport{Username: "u", Password: "[redacted]"}
 	got := toResponseJSON(&plugin.Response{
 		APIVersion:    plugin.V1,
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: new(-time.Second),
 		Auth: map[string]plugin.AuthConfig{
 			"a.example": login,
-			"https://me:" + canary.Password + "@b.example/x": login,
+			"https://me:" + canary.PasswordSecret + "@b.example/x": login,
 			"c.example": {},
 		},
 	})
-	want := &responseJSON{
+	want := &responseReport{
 		Kind:          "CredentialProviderResponse",
 		APIVersion:    plugin.V1,
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: "-1s",
-		Auth: map[string]authJSON{
+		Auth: map[string]authReport{
 			"a.example":              masked,
 			"[redacted]@b.example/x": masked,
 			"c.example":              {},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(responseJSON{})); diff != "" {
-		canary.Check(t, "the difference", diff)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(responseReport{})); diff != "" {
+		canary.AssertAbsent(t, "the difference", diff)
 		t.Error("the answer is not as wanted")
 	}
 }
@@ -57,7 +57,7 @@ func TestKept(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := kept(tt.in); got != tt.want {
+			if got := cacheDurationText(tt.in); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -28,12 +28,12 @@ func testPlugins() map[string]func() int {
 	return map[string]func() int{
 		"good": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
+			return answer(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		// tokens requires a token and does not return it.
 		"tokens": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.Password))
+			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
 		},
 		// open returns a password for the streams that must contain one.
 		"open": func() int {
@@ -42,7 +42,7 @@ func testPlugins() map[string]func() int {
 		},
 		"nameless": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.Password))
+			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.PasswordSecret))
 		},
 		"hollow": func() int {
 			req := readRequest()
@@ -50,7 +50,7 @@ func testPlugins() map[string]func() int {
 		},
 		"colon": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.Password))
+			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.PasswordSecret))
 		},
 		// forger returns a user name that imitates another row and contains terminal escapes.
 		"forger": func() int {
@@ -63,7 +63,7 @@ func testPlugins() map[string]func() int {
 			return answer(readRequest().APIVersion, "Registry")
 		},
 		"stranger": func() int {
-			return answer(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.Password))
+			return answer(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.PasswordSecret))
 		},
 		"slow": func() int {
 			if fifo := os.Getenv("RUNNING"); fifo != "" {
@@ -79,19 +79,19 @@ func testPlugins() map[string]func() int {
 			return 3
 		},
 		"garbage": func() int {
-			fmt.Println("user " + canary.Password)
+			fmt.Println("user " + canary.PasswordSecret)
 			return 0
 		},
 		"silent":        func() int { return 0 },
 		"wrong-version": func() int { return answer("credentialprovider.kubelet.k8s.io/v1alpha1", "Registry") },
 		"wrong-key-type": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.Password))
+			return answer(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		"leaky": func() int {
 			req := readRequest()
-			fmt.Fprintln(os.Stderr, "got password "+canary.Password+"\x1b[2J")
-			return answer(req.APIVersion, "Image", login(registryOf(req), "ci", canary.Password))
+			fmt.Fprintln(os.Stderr, "got password "+canary.PasswordSecret+"\x1b[2J")
+			return answer(req.APIVersion, "Image", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		"echo-token": func() int {
 			req := readRequest()
@@ -100,7 +100,7 @@ func testPlugins() map[string]func() int {
 		// slip returns a number of seconds as nanoseconds.
 		"slip": func() int {
 			req := readRequest()
-			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.Password))
+			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		// refusing prints its environment and fails.
 		"refusing": func() int {
@@ -113,7 +113,7 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			dir, _ := os.Getwd()
 			user := fmt.Sprintf("WHO=%s dir=%s args=%d role=%s", os.Getenv("WHO"), dir[strings.LastIndexByte(dir, '/')+1:], len(os.Args)-1, req.Annotations["example.com/role"])
-			return answer(req.APIVersion, "Image", login(registryOf(req), user, canary.Password))
+			return answer(req.APIVersion, "Image", login(registryOf(req), user, canary.PasswordSecret))
 		},
 	}
 }

@@ -22,13 +22,13 @@ import (
 
 // pluginTestFlags holds the flags of "regcred plugin test".
 type pluginTestFlags struct {
-	output     *choice
+	output     *enumFlag
 	args       []string
 	env        []string
-	apiVersion *choice
+	apiVersion *enumFlag
 	images     []string
 	identityFlags
-	cacheType *choice
+	cacheType *enumFlag
 	required  bool
 	checks    []string
 	list      bool
@@ -63,15 +63,15 @@ otherwise.`,
   regcred plugin test --list`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.list {
-				return atMost()(cmd, args)
+				return optionalArgs()(cmd, args)
 			}
-			return exactly("PATH")(cmd, args)
+			return requireArgs("PATH")(cmd, args)
 		},
 	}
 	f.output = addOutputFlag(cmd, "text", "json")
 	f.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := knownChecks(f.checks); err != nil {
+		if err := validateCheckIDs(f.checks); err != nil {
 			return err
 		}
 		if f.list {
@@ -91,21 +91,21 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 		func(v string) error { f.args = append(f.args, strings.Fields(v)...); return nil })
 	flags.StringArrayVar(&f.env, "env", nil,
 		"environment variable `NAME=value` to set in every run of the plugin; NAME without a value uses the current environment's value; may be repeated")
-	f.apiVersion = &choice{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
+	f.apiVersion = &enumFlag{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
 	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
 		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)")
 	f.identityFlags.register(cmd)
-	f.cacheType = &choice{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
+	f.cacheType = &enumFlag{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
 	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token")
 	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks without running them")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
-	completeFlag(cmd, "check", checkIDs())
+	registerFlagCompletion(cmd, "check", checkIDs())
 }
 
-// knownChecks returns an error for unknown IDs in --check.
-func knownChecks(ids []string) error {
+// validateCheckIDs returns an error for unknown IDs in --check.
+func validateCheckIDs(ids []string) error {
 	for _, id := range ids {
 		if !slices.Contains(checkIDs(), id) {
 			return usageError("\"regcred plugin test --list\" lists the checks", "--check %q: no such check", id)
@@ -114,8 +114,8 @@ func knownChecks(ids []string) error {
 	return nil
 }
 
-// checkList is the result of "regcred plugin test --list -o json".
-type checkList struct {
+// checkListReport is the result of "regcred plugin test --list -o json".
+type checkListReport struct {
 	Checks []plugintest.Check `json:"checks"`
 }
 
@@ -123,15 +123,15 @@ func (a *app) listChecks(f *pluginTestFlags) error {
 	checks := slices.DeleteFunc(plugintest.Checks(), func(c plugintest.Check) bool {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
-	return a.print(f.output, checkList{checks}, func(t *terminal.Text) { renderChecks(t, checks) })
+	return a.print(f.output, checkListReport{checks}, func(t *terminal.Text) { renderChecks(t, checks) })
 }
 
 func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) error {
-	s, err := a.subject(ctx, f, path)
+	s, err := a.newTestSubject(ctx, f, path)
 	if err != nil {
 		return err
 	}
-	bars := a.Checks(idWidth())
+	bars := a.Checks(idColumnWidth())
 	running := ""
 	s.options.Only, s.options.Progress = f.checks, func(done, total int, check string) {
 		if bars.At(done, total, check); ctx.Err() == nil {
@@ -152,7 +152,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	if err := a.print(f.output, r, r.render); err != nil || r.Passed {
 		return err
 	}
-	return cmp.Or(ctx.Err(), exit(exitFailed))
+	return cmp.Or(ctx.Err(), exitWithCode(exitFailed))
 }
 
 // pluginTestReport is the result of "regcred plugin test -o json". Findings contain no
@@ -172,7 +172,7 @@ type pluginTestReport struct {
 	DurationSeconds float64                  `json:"durationSeconds"`
 }
 
-func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool) *pluginTestReport {
+func newPluginTestReport(s *testSubject, findings []plugintest.Finding, strict bool) *pluginTestReport {
 	r := &pluginTestReport{
 		Path:        s.command.Path,
 		Provider:    s.provider,
@@ -192,7 +192,7 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 	} {
 		r.Counts[severity] = 0
 	}
-	for _, severity := range worstByCheck(findings) {
+	for _, severity := range highestSeverities(findings) {
 		r.Counts[severity]++
 		r.Checks++
 	}
@@ -200,8 +200,8 @@ func newPluginTestReport(s *subject, findings []plugintest.Finding, strict bool)
 	return r
 }
 
-// worstByCheck returns the highest severity of each check, by its ID.
-func worstByCheck(findings []plugintest.Finding) map[string]finding.Severity {
+// highestSeverities returns the highest severity of each check, by its ID.
+func highestSeverities(findings []plugintest.Finding) map[string]finding.Severity {
 	worst := map[string]finding.Severity{}
 	for _, f := range findings {
 		if f.Severity.Compare(worst[f.Rule]) > 0 {
@@ -223,18 +223,18 @@ func checkIDs() []string {
 // and the counts.
 func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
-	t.Pair("arguments", hidden(r.Args))
-	t.Pair("environment", describeEnvironment(r.Environment))
+	t.Pair("arguments", hiddenText(r.Args))
+	t.Pair("environment", environmentText(r.Environment))
 	if len(r.Env) > 0 {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")
 	}
 	t.Pair("images", strings.Join(r.Images, ", "))
 	t.Blank()
 	for _, f := range r.Findings {
-		t.Row(terminal.Mark(f.Severity), idWidth()+2, f.Rule, f.Message)
+		t.Row(terminal.Mark(f.Severity), idColumnWidth()+2, f.Rule, f.Message)
 	}
 	for _, f := range r.Findings {
-		checkDetails(t, f)
+		renderCheckDetails(t, f)
 	}
 	t.Blank()
 	m := terminal.OK
@@ -254,8 +254,8 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Row(m, 0, "", sum)
 }
 
-// idWidth returns the width of the ID column.
-func idWidth() int {
+// idColumnWidth returns the width of the ID column.
+func idColumnWidth() int {
 	width := 0
 	for _, id := range checkIDs() {
 		width = max(width, len(id))
@@ -263,9 +263,9 @@ func idWidth() int {
 	return width
 }
 
-// checkDetails prints the observed behavior, its effect in the kubelet and how to fix
+// renderCheckDetails prints the observed behavior, its effect in the kubelet and how to fix
 // it. Passed and skipped checks have no details.
-func checkDetails(t *terminal.Text, f plugintest.Finding) {
+func renderCheckDetails(t *terminal.Text, f plugintest.Finding) {
 	if f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped {
 		return
 	}
@@ -286,6 +286,6 @@ func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
 	t.Blank()
 	for _, c := range checks {
-		t.Row(terminal.Mark(c.Severity), idWidth()+2, c.ID, c.Title)
+		t.Row(terminal.Mark(c.Severity), idColumnWidth()+2, c.ID, c.Title)
 	}
 }

@@ -47,7 +47,7 @@ func TestPluginTestReport(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newPluginTestReport(&subject{}, tt.findings, tt.strict)
+			r := newPluginTestReport(&testSubject{}, tt.findings, tt.strict)
 			if r.Passed != tt.passed {
 				t.Errorf("passed: got %v, want %v", r.Passed, tt.passed)
 			}
@@ -147,9 +147,9 @@ func TestSubjectConfigured(t *testing.T) {
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
-		identityFlags: identityFlags{pairs: []string{"example.com/role=ci"}}, cacheType: &choice{}, apiVersion: &choice{},
+		identityFlags: identityFlags{annotationPairs: []string{"example.com/role=ci"}}, cacheType: &enumFlag{}, apiVersion: &enumFlag{},
 	}
-	s, err := a.subject(t.Context(), f, "good")
+	s, err := a.newTestSubject(t.Context(), f, "good")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,34 +21,34 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// subject is a plugin under test and the options for its tests.
-type subject struct {
+// testSubject is a plugin under test and the options for its tests.
+type testSubject struct {
 	command     plugin.Command
 	options     plugintest.Options
 	provider    string // name in the configuration; "" without one
 	environment string // "caller" or "kubelet pid N"
 }
 
-// subject finds the plugin and its settings. Flags override the configuration.
-func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*subject, error) {
+// newTestSubject finds the plugin and its settings. Flags override the configuration.
+func (a *app) newTestSubject(ctx context.Context, f *pluginTestFlags, path string) (*testSubject, error) {
 	identity, err := f.serviceAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
-	env, err := a.testEnv(f.env)
+	env, err := a.expandTestEnv(f.env)
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{options: plugintest.Options{ServiceAccount: identity}}
+	s := &testSubject{options: plugintest.Options{ServiceAccount: identity}}
 	cfg := &config.Config{}
 	switch {
-	case !isName(path) && (a.config.byFlag() || a.binDir.byFlag()):
+	case !isBareName(path) && (a.config.isSetByFlag() || a.binDir.isSetByFlag()):
 		return nil, usageError("use the provider's name to test it as configured, or omit --config and --bin-dir",
 			"PATH %q is a file: --config and --bin-dir do not apply", path)
-	case isName(path) && (a.config.value != "" || a.asKubelet != ""):
-		cfg, err = a.takeProvider(ctx, s, path)
+	case isBareName(path) && (a.config.value != "" || a.asKubelet != ""):
+		cfg, err = a.configureFromProvider(ctx, s, path)
 	default:
-		err = a.takeExecutable(ctx, s, path)
+		err = a.configureFromExecutable(ctx, s, path)
 	}
 	if err != nil {
 		return nil, err
@@ -61,34 +61,34 @@ func (a *app) subject(ctx context.Context, f *pluginTestFlags, path string) (*su
 	}
 	s.command.Args = append(s.command.Args, plugin.NewSecrets(f.args...)...)
 	s.command.Env = append(s.command.Env, plugin.NewSecrets(env...)...)
-	if s.options.Images, err = a.testImages(cfg, s.provider, f.images); err != nil {
+	if s.options.Images, err = a.normalizeTestImages(cfg, s.provider, f.images); err != nil {
 		return nil, err
 	}
-	return s, executable(s.command.Path)
+	return s, checkExecutable(s.command.Path)
 }
 
-// isName reports whether path is a file name without a directory.
-func isName(path string) bool { return filepath.Base(path) == path }
+// isBareName reports whether path is a file name without a directory.
+func isBareName(path string) bool { return filepath.Base(path) == path }
 
-// takeProvider sets the command and options from a provider in the configuration.
-func (a *app) takeProvider(ctx context.Context, s *subject, name string) (*config.Config, error) {
+// configureFromProvider sets the command and options from a provider in the configuration.
+func (a *app) configureFromProvider(ctx context.Context, s *testSubject, name string) (*config.Config, error) {
 	cfg, o, i, err := a.loadProvider(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	p := &cfg.Providers[i]
-	s.provider, s.environment, s.command = name, o.Environment(), a.command(cfg, i, o)
-	return cfg, a.takeTokenAttributes(s, p)
+	s.provider, s.environment, s.command = name, o.Environment(), a.pluginCommand(cfg, i, o)
+	return cfg, a.configureServiceAccount(s, p)
 }
 
-// takeTokenAttributes sets the service account from the configuration's token
+// configureServiceAccount sets the service account from the configuration's token
 // attributes and the flags.
-func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
+func (a *app) configureServiceAccount(s *testSubject, p *config.Provider) error {
 	t, given := p.TokenAttributes, s.options.ServiceAccount
 	switch {
 	case t == nil && given != nil:
 		return usageError("omit --service-account-token-file, --annotation, --cache-type and --require-service-account",
-			"provider %q has no tokenAttributes, so %s does not pass it a service account", p.Name, hostOf(p))
+			"provider %q has no tokenAttributes, so %s does not pass it a service account", p.Name, hostProgram(p))
 	case t == nil:
 		return nil
 	case given == nil:
@@ -106,15 +106,15 @@ func (a *app) takeTokenAttributes(s *subject, p *config.Provider) error {
 	return nil
 }
 
-// takeExecutable sets the command for an executable without a configuration.
-func (a *app) takeExecutable(ctx context.Context, s *subject, path string) error {
-	o, err := a.environment(ctx)
+// configureFromExecutable sets the command for an executable without a configuration.
+func (a *app) configureFromExecutable(ctx context.Context, s *testSubject, path string) error {
+	o, err := a.pluginEnvironment(ctx)
 	if err != nil {
 		return err
 	}
 	if !filepath.IsAbs(path) {
 		binDir := ""
-		if isName(path) {
+		if isBareName(path) {
 			binDir = a.binDir.value
 		}
 		abs, err := filepath.Abs(filepath.Join(binDir, path))
@@ -128,8 +128,8 @@ func (a *app) takeExecutable(ctx context.Context, s *subject, path string) error
 	return nil
 }
 
-// executable returns an error if path cannot be executed, before any check runs.
-func executable(path string) error {
+// checkExecutable returns an error if path cannot be executed, before any check runs.
+func checkExecutable(path string) error {
 	_, err := exec.LookPath(path)
 	if err == nil {
 		return nil
@@ -150,7 +150,7 @@ func executable(path string) error {
 
 // serviceAccount returns the identity from the flags, or nil if none is set.
 func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.ServiceAccount, error) {
-	token, annotations, err := f.read(ctx)
+	token, annotations, err := f.readIdentity(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +165,9 @@ func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.Servi
 	}, nil
 }
 
-// testEnv adds the value from the environment to each NAME, so that a secret need not
+// expandTestEnv adds the value from the environment to each NAME, so that a secret need not
 // be on the command line.
-func (a *app) testEnv(list []string) ([]string, error) {
+func (a *app) expandTestEnv(list []string) ([]string, error) {
 	var env []string
 	for _, entry := range list {
 		name, _, hasValue := strings.Cut(entry, "=")
@@ -186,9 +186,9 @@ func (a *app) testEnv(list []string) ([]string, error) {
 	return env, nil
 }
 
-// testImages normalizes images as the kubelet does, and prints those for which the
+// normalizeTestImages normalizes images as the kubelet does, and prints those for which the
 // kubelet would not call the provider.
-func (a *app) testImages(cfg *config.Config, provider string, images []string) ([]string, error) {
+func (a *app) normalizeTestImages(cfg *config.Config, provider string, images []string) ([]string, error) {
 	if len(images) == 0 {
 		images = []string{plugintest.DefaultImage}
 	}
@@ -196,11 +196,11 @@ func (a *app) testImages(cfg *config.Config, provider string, images []string) (
 	for _, image := range images {
 		e := regcred.Explain(cfg, regcred.Request{Image: image})
 		if e.Error != "" {
-			return nil, withHint(fmt.Errorf("--image: %s", e.Error), imageHint)
+			return nil, withHint(fmt.Errorf("--image: %s", e.Error), imageSyntaxHint)
 		}
 		for i, p := range e.Providers {
 			if p.Name == provider && !p.Matched {
-				a.Note("%s would not run %s for %s: set --image to an image that the provider serves", hostOf(&cfg.Providers[i]), provider, e.Repository)
+				a.Note("%s would not run %s for %s: set --image to an image that the provider serves", hostProgram(&cfg.Providers[i]), provider, e.Repository)
 			}
 		}
 		list = append(list, e.Repository)

@@ -23,11 +23,11 @@ import (
 
 // prepullFlags holds the flags of "regcred prepull".
 type prepullFlags struct {
-	*pullsFlags
+	*commonPullFlags
 	list         string // path of the file with images
 	pauseImage   bool
 	endpoint     string
-	policy       *choice
+	policy       *enumFlag
 	allowAllPods bool
 }
 
@@ -67,14 +67,14 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; with this flag, LIST can be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
 		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's socket with --as-kubelet, and a well-known socket otherwise")
-	p.policy = &choice{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
+	p.policy = &enumFlag{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
 	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow pulls with a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
 			"the kubelet does not record the pull, so every pod on this node can use the image without credentials (KEP-2535)")
-	p.pullsFlags = addPullsFlags(cmd)
+	p.commonPullFlags = addCommonPullFlags(cmd)
 	f.IntVar(&p.parallel, "parallel", 4, "`number` of images to pull at the same time")
-	completeFlag(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})
+	registerFlagCompletion(cmd, "runtime-endpoint", []string{node.AutoEndpoint, "unix:///run/containerd/containerd.sock", "unix:///run/crio/crio.sock"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		images := args
 		if p.list != "" {
@@ -86,7 +86,7 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 				return fmt.Errorf("-f: %s holds no image", p.list)
 			}
 		}
-		return a.prepull(cmd.Context(), p, images)
+		return a.prepullImages(cmd.Context(), p, images)
 	}
 	return cmd
 }
@@ -96,9 +96,9 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 && p.list == "" && !p.pauseImage:
 		return usageError(helpHint(cmd), "%s: IMAGE or -f LIST is missing", cmd.CommandPath())
 	case len(args) > 0 && p.list != "":
-		return usageError("add the image to LIST, or omit -f", "%s: unexpected argument %q with -f", cmd.CommandPath(), excerpt.Address(args[0]))
+		return usageError("add the image to LIST, or omit -f", "%s: unexpected argument %q with -f", cmd.CommandPath(), excerpt.RedactAddress(args[0]))
 	}
-	if err := p.pullsFlags.check(); err != nil {
+	if err := p.commonPullFlags.check(); err != nil {
 		return err
 	}
 	if p.endpoint != node.AutoEndpoint {
@@ -106,15 +106,15 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 			return usageError("", "%w", err)
 		}
 	}
-	if given := p.podFlags(); len(given) > 0 && !p.allowAllPods {
+	if given := p.setPodFlags(); len(given) > 0 && !p.allowAllPods {
 		return usageError("pull with the node's credentials, or use --allow-all-pods if every pod on this node is allowed to use the image",
 			"%s: an image pulled into the runtime with a pod's credentials could be used by every pod on this node", strings.Join(given, " "))
 	}
 	return nil
 }
 
-// prepull pulls each image once into the runtime and prints the results.
-func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) error {
+// prepullImages pulls each image once into the runtime and prints the results.
+func (a *app) prepullImages(ctx context.Context, p *prepullFlags, images []string) error {
 	s, err := a.openKeyring(ctx, p.lookupFlags)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 	if err := a.checkImages(s, images); err != nil {
 		return err
 	}
-	endpoint, err := a.node().RuntimeEndpoint(p.endpoint, s.origin)
+	endpoint, err := a.localNode().RuntimeEndpoint(p.endpoint, s.origin)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 		a.Note("pulling into %s at %s", runtime, endpoint)
 	}
 	report := &pullReport{
-		Runtime: &runtimeJSON{endpoint, runtime.Name, runtime.Version},
+		Runtime: &runtimeReport{endpoint, runtime.Name, runtime.Version},
 		Policy:  p.policy.value,
 	}
 	if p.pauseImage {
@@ -144,10 +144,10 @@ func (a *app) prepull(ctx context.Context, p *prepullFlags, images []string) err
 			return err
 		}
 	}
-	all := newPulls(a, p.pullsFlags, s)
-	all.bars, all.into = a.Images(ctx, len(images)), intoRuntime(runtime, pull.Policy(p.policy.value))
-	err = all.run(ctx, report, images)
-	a.warnNotPinned(report)
+	all := newPullRun(a, p.commonPullFlags, s)
+	all.bars, all.pullInto = a.Images(ctx, len(images)), newRuntimePuller(runtime, pull.Policy(p.policy.value))
+	err = all.pullAll(ctx, report, images)
+	a.warnUnpinnedPauseImage(report)
 	return err
 }
 
@@ -158,16 +158,16 @@ func (a *app) addPauseImage(ctx context.Context, runtime *pull.Runtime, report *
 		return nil, withHint(err, "pass the pause image as IMAGE instead of using --pause-image")
 	}
 	a.Note("the pause image is %s, from %s", image, from)
-	report.PauseImage = &pauseImageJSON{image, from}
+	report.PauseImage = &pauseImageReport{image, from}
 	if slices.Contains(images, image) {
 		return images, nil
 	}
 	return append(slices.Clone(images), image), nil
 }
 
-// warnNotPinned warns if the pause image is not pinned, because the kubelet may remove
+// warnUnpinnedPauseImage warns if the pause image is not pinned, because the kubelet may remove
 // it.
-func (a *app) warnNotPinned(report *pullReport) {
+func (a *app) warnUnpinnedPauseImage(report *pullReport) {
 	for _, r := range report.Images {
 		if there := r.Outcome == outcomePulled || r.Outcome == outcomePresent; there && !r.Pinned && report.PauseImage != nil && r.Image == report.PauseImage.Image {
 			a.Warn("%s does not pin %s: kubelet 1.29 and later removes this image like any other unused image when the disk is full", report.Runtime, r.Image)
@@ -175,20 +175,20 @@ func (a *app) warnNotPinned(report *pullReport) {
 	}
 }
 
-// intoRuntime returns a function that pulls an image into the runtime.
-func intoRuntime(runtime *pull.Runtime, policy pull.Policy) func(context.Context, lookup, *imageReport) error {
-	return func(ctx context.Context, creds lookup, r *imageReport) error {
+// newRuntimePuller returns a function that pulls an image into the runtime.
+func newRuntimePuller(runtime *pull.Runtime, policy pull.Policy) func(context.Context, lookupFunc, *imageReport) error {
+	return func(ctx context.Context, creds lookupFunc, r *imageReport) error {
 		got, err := runtime.Pull(ctx, r.Image, policy, creds)
 		if err != nil {
 			return err
 		}
-		r.inRuntime(got)
+		r.setRuntimeResult(got)
 		return nil
 	}
 }
 
-// maxImageList limits the size of an image list, in bytes.
-const maxImageList = 4 << 20
+// maxImageListSize limits the size of an image list, in bytes.
+const maxImageListSize = 4 << 20
 
 // readImages reads a list of images in order, without duplicates. The list may be
 // empty. The error contains all invalid lines.
@@ -199,7 +199,7 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 		name = "standard input"
 		data, err = readStdin(ctx, stdin)
 	} else {
-		data, err = regularfile.Read(ctx, name, maxImageList)
+		data, err = regularfile.Read(ctx, name, maxImageListSize)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
@@ -223,7 +223,7 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 		}
 	}
 	if len(bad) > 0 {
-		return nil, badLines(name, bad)
+		return nil, invalidLinesError(name, bad)
 	}
 	return images, nil
 }
@@ -236,21 +236,21 @@ func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	var err error
 	go func() {
 		defer close(done)
-		data, err = io.ReadAll(io.LimitReader(stdin, maxImageList+1))
+		data, err = io.ReadAll(io.LimitReader(stdin, maxImageListSize+1))
 	}()
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-done:
 	}
-	if len(data) > maxImageList {
-		return nil, fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageList))
+	if len(data) > maxImageListSize {
+		return nil, fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageListSize))
 	}
 	return data, err
 }
 
-// badLines joins the errors of invalid lines, up to a limit.
-func badLines(name string, bad []error) error {
+// invalidLinesError joins the errors of invalid lines, up to a limit.
+func invalidLinesError(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.Count(n, "line")))

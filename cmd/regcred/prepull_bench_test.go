@@ -51,7 +51,7 @@ func BenchmarkPrepull(b *testing.B) {
 				if _, err := client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}); err != nil {
 					return err
 				}
-				auth := &runtimeapi.AuthConfig{Username: "ci", Password: canary.Password}
+				auth := &runtimeapi.AuthConfig{Username: "ci", Password: canary.PasswordSecret}
 				_, err := client.PullImage(ctx, &runtimeapi.PullImageRequest{Image: spec, Auth: auth})
 				return err
 			})
@@ -94,7 +94,7 @@ func BenchmarkPrepull(b *testing.B) {
 // layers.
 func pushImages(b *testing.B, n, round int) (reg *testregistry.Server, first, second []string) {
 	b.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password}})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}})
 	if err != nil {
 		b.Fatal(err)
 	}

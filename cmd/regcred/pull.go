@@ -15,7 +15,7 @@ import (
 
 // pullFlags holds the flags of "regcred pull".
 type pullFlags struct {
-	*pullsFlags
+	*commonPullFlags
 	layout   string // output directory
 	platform string
 	insecure bool
@@ -46,12 +46,12 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	f.StringVar(&p.layout, "layout", "", "`directory` of the OCI image layout (required)")
 	f.StringVar(&p.platform, "platform", "", "`os/arch[/variant]` to pull from a multi-platform image, or \"all\" (default linux and this machine's architecture)")
 	f.BoolVar(&p.insecure, "insecure-plain-http", false, "use plain HTTP if the registry has no TLS; passwords are sent unencrypted")
-	p.pullsFlags = addPullsFlags(cmd)
+	p.commonPullFlags = addCommonPullFlags(cmd)
 	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust in addition to those of the system (for registries) and of the kubeconfig (for the API server)"
-	inGroup(cmd, "", "ca-file")
+	assignFlagGroup(cmd, "", "ca-file")
 	p.registries = true
 	_ = cmd.MarkFlagDirname("layout")
-	completeFlag(cmd, "platform", []string{"all", "linux/amd64", "linux/arm64"})
+	registerFlagCompletion(cmd, "platform", []string{"all", "linux/amd64", "linux/arm64"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.pull(cmd.Context(), p, args) }
 	return cmd
 }
@@ -82,33 +82,33 @@ func (a *app) pull(ctx context.Context, p *pullFlags, images []string) error {
 	if err := a.checkImages(s, images); err != nil {
 		return err
 	}
-	all := newPulls(a, p.pullsFlags, s)
+	all := newPullRun(a, p.commonPullFlags, s)
 	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: s.Invalidate, Transport: transport}
-	all.into = a.intoLayout(puller, p.layout)
-	return all.run(ctx, &pullReport{Layout: p.layout}, images)
+	all.pullInto = a.newLayoutPuller(puller, p.layout)
+	return all.pullAll(ctx, &pullReport{Layout: p.layout}, images)
 }
 
-// intoLayout returns a function that pulls an image into an OCI image layout.
-func (a *app) intoLayout(puller *pull.Puller, dir string) func(context.Context, lookup, *imageReport) error {
-	return func(ctx context.Context, creds lookup, r *imageReport) error {
+// newLayoutPuller returns a function that pulls an image into an OCI image layout.
+func (a *app) newLayoutPuller(puller *pull.Puller, dir string) func(context.Context, lookupFunc, *imageReport) error {
+	return func(ctx context.Context, creds lookupFunc, r *imageReport) error {
 		list, err := creds(ctx)
 		if err != nil {
 			return err
 		}
 		bars := a.Layers()
 		defer bars.Close()
-		puller.Progress = func(e pull.Event) { show(bars, e) }
+		puller.Progress = func(e pull.Event) { updateProgress(bars, e) }
 		got, err := puller.Pull(ctx, r.Image, list, dir)
 		if err != nil {
 			return err
 		}
-		r.inLayout(got)
+		r.setLayoutResult(got)
 		return nil
 	}
 }
 
-// show updates the progress bars of a pull.
-func show(bars *terminal.Layers, e pull.Event) {
+// updateProgress updates the progress bars of a pull.
+func updateProgress(bars *terminal.Layers, e pull.Event) {
 	switch e.Kind {
 	case pull.EventQueued: // sent again for each credential that is tried
 		what := "layer"

@@ -51,7 +51,7 @@ func TestPullScripts(t *testing.T) {
 func newHalfOpenRegistry() (*testregistry.Server, error) {
 	return testregistry.New(testregistry.Options{
 		Auth:  testregistry.Bearer,
-		Users: map[string]string{"ci": canary.Password},
+		Users: map[string]string{"ci": canary.PasswordSecret},
 		Rules: []testregistry.Rule{
 			{User: testregistry.AnyUser, Prefix: "", Pull: true},
 			{User: testregistry.Anonymous, Prefix: "open", Pull: true},
@@ -80,11 +80,11 @@ func newScriptRegistry(env *testscript.Env) (*testregistry.Server, error) {
 // the runtime reports.
 func TestContent(t *testing.T) {
 	for want, r := range map[string]imageReport{
-		"linux/amd64, 2 layers, 3.0 KiB (1 already present)": {Platform: "linux/amd64", Digest: "sha256:x", Layers: []layerJSON{{Size: 1 << 10}, {Size: 2 << 10, Reused: true}}},
+		"linux/amd64, 2 layers, 3.0 KiB (1 already present)": {Platform: "linux/amd64", Digest: "sha256:x", Layers: []layerReport{{Size: 1 << 10}, {Size: 2 << 10, Reused: true}}},
 		"5.0 KiB": {Size: 5 << 10},
 		"":        {},
 	} {
-		if got := r.content(); got != want {
+		if got := r.contentText(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

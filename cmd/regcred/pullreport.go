@@ -19,37 +19,37 @@ import (
 
 // Outcomes of an image, in addition to report.Failed.
 const (
-	outcomePulled   = "pulled"
-	outcomePresent  = "present"  // already in the runtime
-	outcomeCanceled = "canceled" // interrupted during the pull
-	outcomeNotBegun = "notBegun" // not started, because of an interrupt or because the runtime was no longer available
+	outcomePulled     = "pulled"
+	outcomePresent    = "present"  // already in the runtime
+	outcomeCanceled   = "canceled" // interrupted during the pull
+	outcomeNotStarted = "notBegun" // not started, because of an interrupt or because the runtime was no longer available
 )
 
 // pullReport is the result of "regcred pull -o json" and of
 // "regcred prepull -o json".
 type pullReport struct {
 	Layout  string         `json:"layout,omitempty"`  // output directory of "pull"
-	Runtime *runtimeJSON   `json:"runtime,omitempty"` // runtime of "prepull"
+	Runtime *runtimeReport `json:"runtime,omitempty"` // runtime of "prepull"
 	Policy  string         `json:"policy,omitempty"`  // pull policy of "prepull"
 	Images  []imageReport  `json:"images"`            // in the order of the arguments
 	Counts  map[string]int `json:"counts"`            // number of images by outcome
 
-	PauseImage *pauseImageJSON `json:"pauseImage,omitempty"` // set with --pause-image; it is also in Images
+	PauseImage *pauseImageReport `json:"pauseImage,omitempty"` // set with --pause-image; it is also in Images
 }
 
-type pauseImageJSON struct {
+type pauseImageReport struct {
 	Image string `json:"image"`
 	From  string `json:"from"` // where its name was found
 }
 
-type runtimeJSON struct {
+type runtimeReport struct {
 	Endpoint string `json:"endpoint"`
 	Name     string `json:"name,omitempty"`
 	Version  string `json:"version,omitempty"`
 }
 
 // String returns the runtime's name and version.
-func (r *runtimeJSON) String() string { return strings.TrimSpace(r.Name + " " + r.Version) }
+func (r *runtimeReport) String() string { return strings.TrimSpace(r.Name + " " + r.Version) }
 
 // imageReport is the result for one image.
 type imageReport struct {
@@ -59,50 +59,50 @@ type imageReport struct {
 	Resolved        string             `json:"resolved,omitempty"` // digest of the reference, if it is an index
 	MediaType       string             `json:"mediaType,omitempty"`
 	Platform        string             `json:"platform,omitempty"`
-	Layers          []layerJSON        `json:"layers,omitempty"`
+	Layers          []layerReport      `json:"layers,omitempty"`
 	Downloaded      int64              `json:"downloaded,omitempty"` // bytes
 	Ref             string             `json:"ref,omitempty"`        // image reference in the runtime
 	Size            int64              `json:"size,omitempty"`       // bytes, as reported by the runtime
 	Pinned          bool               `json:"pinned,omitempty"`     // pinned by the runtime, so the kubelet does not remove it
 	DurationSeconds float64            `json:"durationSeconds,omitempty"`
 	Credential      *report.Credential `json:"credential,omitempty"` // credential that worked; absent if the pull was anonymous
-	Failed          []tryJSON          `json:"failed"`               // attempts that failed, in order
-	Warnings        []warningJSON      `json:"warnings,omitempty"`   // failed sources, if another source had a credential
+	Failed          []tryReport        `json:"failed"`               // attempts that failed, in order
+	Warnings        []warningReport    `json:"warnings,omitempty"`   // failed sources, if another source had a credential
 	Error           string             `json:"error,omitempty"`
 }
 
-type layerJSON struct {
+type layerReport struct {
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
 	Reused bool   `json:"reused,omitempty"` // already present and verified
 }
 
-func (r *imageReport) inLayout(got *pull.Result) {
+func (r *imageReport) setLayoutResult(got *pull.Result) {
 	r.Outcome, r.Digest, r.MediaType, r.Platform, r.Downloaded = outcomePulled, got.Digest, got.MediaType, got.Platform, got.Bytes
 	if got.Resolved != got.Digest {
 		r.Resolved = got.Resolved
 	}
 	for _, l := range got.Layers {
-		r.Layers = append(r.Layers, layerJSON{l.Digest, l.Size, l.Reused})
+		r.Layers = append(r.Layers, layerReport{l.Digest, l.Size, l.Reused})
 	}
-	r.Credential, r.Failed = report.NewCredential(got.Credential), triesJSON(got.Failed)
+	r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
 }
 
-func (r *imageReport) inRuntime(got *pull.RuntimeResult) {
+func (r *imageReport) setRuntimeResult(got *pull.RuntimeResult) {
 	r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.Ref, got.Size, got.Pinned
 	if got.Present {
 		r.Outcome = outcomePresent
 	}
-	r.Credential, r.Failed = report.NewCredential(got.Credential), triesJSON(got.Failed)
+	r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
 }
 
-// failed sets the error. With node-wide credentials, it adds that a provider requiring
+// setError sets the error. With node-wide credentials, it adds that a provider requiring
 // a service account was not called.
-func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.Attempt) {
+func (r *imageReport) setError(ctx context.Context, err error, attempts []regcred.Attempt) {
 	r.Outcome = report.Failed
 	name := r.Image
 	if e, ok := errors.AsType[*pull.Error](err); ok {
-		r.Failed, name = triesJSON(e.Tries), e.Image
+		r.Failed, name = newTryReports(e.Tries), e.Image
 	}
 	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", name))
 	if late := context.Cause(ctx); errors.Is(late, context.DeadlineExceeded) && !strings.Contains(r.Error, late.Error()) {
@@ -115,9 +115,9 @@ func (r *imageReport) failed(ctx context.Context, err error, attempts []regcred.
 	}
 }
 
-// hint returns a hint on how to fix a failure. explain is a command line that shows
+// failureHint returns a hint on how to fix a failure. explain is a command line that shows
 // where the credentials come from.
-func (r *imageReport) hint(explain string) string {
+func (r *imageReport) failureHint(explain string) string {
 	for _, t := range r.Failed {
 		switch {
 		case t.Status != http.StatusUnauthorized:
@@ -134,12 +134,12 @@ func (r *imageReport) hint(explain string) string {
 func (r *imageReport) render(t *terminal.Text) {
 	switch r.Outcome {
 	case outcomePulled:
-		t.Line(terminal.OK, r.Image+": "+r.howPulled())
+		t.Line(terminal.OK, r.Image+": "+r.authText())
 		if r.Digest != "" {
 			t.Below("digest " + r.Digest)
 		}
 		for _, f := range r.Failed {
-			t.Below("refused " + loginText(f.Credential) + ": " + f.Error)
+			t.Below("refused " + credentialText(f.Credential) + ": " + f.Error)
 		}
 	case outcomePresent:
 		t.Line(terminal.OK, r.Image+": present")
@@ -150,24 +150,24 @@ func (r *imageReport) render(t *terminal.Text) {
 	}
 }
 
-func (r *imageReport) howPulled() string {
+func (r *imageReport) authText() string {
 	text := "pulled"
-	if what := r.content(); what != "" {
+	if what := r.contentText(); what != "" {
 		text += " " + what
 	}
 	text += " in " + terminal.Took(r.DurationSeconds)
 	if r.Credential == nil {
 		return text + " without credentials"
 	}
-	text += " with " + loginText(r.Credential)
+	text += " with " + credentialText(r.Credential)
 	if n := len(r.Failed); n > 0 {
 		text += fmt.Sprintf(", after %s failed", terminal.Count(n, "credential"))
 	}
 	return text
 }
 
-// content describes the pulled content.
-func (r *imageReport) content() string {
+// contentText describes the pulled content.
+func (r *imageReport) contentText() string {
 	total, reused := r.Size, 0
 	for _, l := range r.Layers {
 		total += l.Size
@@ -191,8 +191,8 @@ func (r *imageReport) content() string {
 	return strings.Join(parts, " ")
 }
 
-// bad returns the number of images that are missing after the run.
-func (r *pullReport) bad() int {
+// countFailed returns the number of images that are missing after the run.
+func (r *pullReport) countFailed() int {
 	return len(r.Images) - r.Counts[outcomePulled] - r.Counts[outcomePresent]
 }
 
@@ -204,61 +204,61 @@ func (r *pullReport) render(t *terminal.Text) {
 	var parts []string
 	for _, o := range []struct{ outcome, words string }{
 		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {report.Failed, "failed"},
-		{outcomeCanceled, "interrupted"}, {outcomeNotBegun, "not begun"},
+		{outcomeCanceled, "interrupted"}, {outcomeNotStarted, "not begun"},
 	} {
 		if n := r.Counts[o.outcome]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o.words))
 		}
 	}
 	m := terminal.OK
-	if r.bad() > 0 {
+	if r.countFailed() > 0 {
 		m = terminal.Error
 	}
 	t.Blank()
 	t.Line(m, fmt.Sprintf("%s: %s", terminal.Count(len(r.Images), "image"), strings.Join(parts, ", ")))
 }
 
-type tryJSON struct {
+type tryReport struct {
 	Credential *report.Credential `json:"credential,omitempty"` // nil for an anonymous pull
 	Status     int                `json:"status,omitempty"`     // HTTP status
 	Code       string             `json:"code,omitempty"`       // error code of the registry or the runtime
 	Error      string             `json:"error"`
 }
 
-// triesJSON never returns nil, so that JSON shows [].
-func triesJSON(tries []pull.Try) []tryJSON {
-	list := make([]tryJSON, 0, len(tries))
+// newTryReports never returns nil, so that JSON shows [].
+func newTryReports(tries []pull.Try) []tryReport {
+	list := make([]tryReport, 0, len(tries))
 	for _, t := range tries {
-		list = append(list, tryJSON{report.NewCredential(t.Credential), t.Status, t.Code, t.Err.Error()})
+		list = append(list, tryReport{report.NewCredential(t.Credential), t.Status, t.Code, t.Err.Error()})
 	}
 	return list
 }
 
-// warningJSON is a provider or source that failed.
-type warningJSON struct {
+// warningReport is a provider or source that failed.
+type warningReport struct {
 	Name  string       `json:"name"`
 	Stage plugin.Stage `json:"stage"`
 	Error string       `json:"error"`
 }
 
-// warningsOf returns the failed attempts of a lookup that succeeded.
-func warningsOf(attempts []regcred.Attempt) []warningJSON {
-	var list []warningJSON
-	for _, at := range failedOf(attempts) {
-		list = append(list, warningJSON{at.Provider, at.Stage, report.NewAttempt(at).Error})
+// newWarningReports returns the failed attempts of a lookup that succeeded.
+func newWarningReports(attempts []regcred.Attempt) []warningReport {
+	var list []warningReport
+	for _, at := range failedAttempts(attempts) {
+		list = append(list, warningReport{at.Provider, at.Stage, report.NewAttempt(at).Error})
 	}
 	return list
 }
 
-// whyNotPulled lists the failed attempts, and explains why the image was not pulled
+// pullFailureText lists the failed attempts, and explains why the image was not pulled
 // without them.
-func whyNotPulled(attempts []regcred.Attempt) string {
+func pullFailureText(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
-	if pullSecretFailed(attempts) {
+	if hasFailedPullSecret(attempts) {
 		why = "because the kubelet would not pull the image without the pull secret"
 	}
 	var causes []string
-	for _, at := range failedOf(attempts) {
+	for _, at := range failedAttempts(attempts) {
 		causes = append(causes, at.Err.Error())
 	}
 	return why + ": " + strings.Join(causes, "; ")

@@ -58,7 +58,7 @@ func TestRuntimeScripts(t *testing.T) {
 func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
-	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.Password:
+	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.PasswordSecret:
 		return "", testcri.Unauthorized(req)
 	case strings.Contains(image, "/none"):
 		return "", status.Errorf(codes.NotFound, "failed to resolve reference %q: not found", image)
@@ -110,7 +110,7 @@ func TestPrepullContainerd(t *testing.T) {
 	var images, hosts []string
 	var registries []*testregistry.Server
 	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
-		reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.Password}})
+		reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +149,9 @@ func TestPrepullContainerd(t *testing.T) {
 	if n := len(registries[0].Requests()) + len(registries[1].Requests()); n != 0 {
 		t.Errorf("%d requests for what is there, want none", n)
 	}
-	registries[0].SetUser("ci", canary.Token)
+	registries[0].SetUser("ci", canary.TokenSecret)
 	code, out, errOut = runApp(t, append(args, "--pull-policy", "Always")...)
-	canary.Check(t, "output", out+errOut)
+	canary.AssertAbsent(t, "output", out+errOut)
 	if code != exitFailed || !strings.Contains(out, "6 images: 3 pulled, 3 failed\n") || strings.Count(out, "401 Unauthorized") != 3 {
 		t.Errorf("Always, with a password that was changed: exit code %d\n%s%s", code, out, errOut)
 	}
@@ -274,9 +274,9 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	}
 	defer r.Close()
 	var out, errOut strings.Builder
-	p := newPulls(newApp(nil, &out, &errOut, nil), &pullsFlags{parallel: 1, output: &choice{value: "text"}, lookupFlags: &lookupFlags{}}, &session{Keyring: newTestKeyring(t)})
-	p.into = intoRuntime(r, pull.PullAlways)
-	err = p.run(t.Context(), &pullReport{}, []string{"a.example/a:v1", "a.example/b:v1", "a.example/c:v1"})
+	p := newPullRun(newApp(nil, &out, &errOut, nil), &commonPullFlags{parallel: 1, output: &enumFlag{value: "text"}, lookupFlags: &lookupFlags{}}, &lookupSession{Keyring: newTestKeyring(t)})
+	p.pullInto = newRuntimePuller(r, pull.PullAlways)
+	err = p.pullAll(t.Context(), &pullReport{}, []string{"a.example/a:v1", "a.example/b:v1", "a.example/c:v1"})
 	if err == nil || err.Error() != "3 of 3 images not pulled" {
 		t.Errorf("got %v", err)
 	}
@@ -313,7 +313,7 @@ func TestReadImages(t *testing.T) {
 		{"a/b\nA:B:C\n", `standard input:2: image "A:B:C": not an image reference: invalid reference format`},
 		{"a b\n", `standard input:1: image "a b": not an image reference`},
 		{strings.Repeat("?\n", 25), "standard input: invalid images on another 15 lines"},
-		{strings.Repeat("x\n", maxImageList/2+1), "-f: standard input is larger than 4.0 MiB"},
+		{strings.Repeat("x\n", maxImageListSize/2+1), "-f: standard input is larger than 4.0 MiB"},
 	} {
 		_, err := readImages(t.Context(), "-", strings.NewReader(tt.list))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

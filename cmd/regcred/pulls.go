@@ -21,19 +21,19 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// pullsFlags holds the flags shared by "pull" and "prepull".
-type pullsFlags struct {
+// commonPullFlags holds the flags shared by "pull" and "prepull".
+type commonPullFlags struct {
 	*lookupFlags
 	timeout  time.Duration // for each image; 0 = none
 	parallel int
-	output   *choice
+	output   *enumFlag
 }
 
 // defaultPullTimeout is long enough for a large image on a slow network.
 const defaultPullTimeout = 30 * time.Minute
 
-func addPullsFlags(cmd *cobra.Command) *pullsFlags {
-	f := &pullsFlags{parallel: 1}
+func addCommonPullFlags(cmd *cobra.Command) *commonPullFlags {
+	f := &commonPullFlags{parallel: 1}
 	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultPullTimeout, "maximum `time` for each image, including the credential lookup; 0 means no limit")
 	f.output = addOutputFlag(cmd, "text", "json")
 	f.lookupFlags = addLookupFlags(cmd)
@@ -41,7 +41,7 @@ func addPullsFlags(cmd *cobra.Command) *pullsFlags {
 }
 
 // check rejects invalid values.
-func (f *pullsFlags) check() error {
+func (f *commonPullFlags) check() error {
 	if f.timeout < 0 {
 		return usageError("", "--timeout is %v; it must not be negative", f.timeout)
 	}
@@ -51,52 +51,52 @@ func (f *pullsFlags) check() error {
 	return nil
 }
 
-// lookup returns the credentials for the image.
-type lookup func(context.Context) ([]regcred.Credential, error)
+// lookupFunc returns the credentials for the image.
+type lookupFunc func(context.Context) ([]regcred.Credential, error)
 
-// pulls is a run of "pull" or "prepull".
-type pulls struct {
+// pullRun is a run of "pull" or "prepull".
+type pullRun struct {
 	a    *app
-	f    *pullsFlags
-	s    *session // shared by all images, so that a cached response serves many
+	f    *commonPullFlags
+	s    *lookupSession // shared by all images, so that a cached response serves many
 	bars *terminal.Images
 
-	// into pulls one image to its destination and fills in the report, even if it returns
+	// pullInto pulls one image to its destination and fills in the report, even if it returns
 	// an error.
-	into func(ctx context.Context, creds lookup, r *imageReport) error
+	pullInto func(ctx context.Context, creds lookupFunc, r *imageReport) error
 
-	gone atomic.Bool // the destination is unavailable; skip the remaining images
+	targetUnavailable atomic.Bool // the destination is unavailable; skip the remaining images
 
-	mu   sync.Mutex      // guards said and the output
-	said map[string]bool // warnings that have been printed
+	mu              sync.Mutex      // guards said and the output
+	printedWarnings map[string]bool // warnings that have been printed
 }
 
-// newPulls returns a run without progress bars.
-func newPulls(a *app, f *pullsFlags, s *session) *pulls {
-	return &pulls{a: a, f: f, s: s, bars: &terminal.Images{}, said: map[string]bool{}}
+// newPullRun returns a run without progress bars.
+func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
+	return &pullRun{a: a, f: f, s: s, bars: &terminal.Images{}, printedWarnings: map[string]bool{}}
 }
 
 // checkImages rejects the whole list if one image is invalid, before anything is
 // pulled.
-func (a *app) checkImages(s *session, images []string) error {
+func (a *app) checkImages(s *lookupSession, images []string) error {
 	var errs []error
 	for _, image := range images {
-		_, err := a.explainTarget(s.cfg, target{image: image})
+		_, err := a.explainTarget(s.cfg, lookupTarget{image: image})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// run pulls the images concurrently, up to a limit, and prints each result when it is
+// pullAll pulls the images concurrently, up to a limit, and prints each result when it is
 // available.
-func (p *pulls) run(ctx context.Context, report *pullReport, images []string) error {
+func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []string) error {
 	report.Images, report.Counts = make([]imageReport, len(images)), map[string]int{}
 	var g errgroup.Group
 	g.SetLimit(p.f.parallel)
 	for i, image := range images {
 		g.Go(func() error {
-			report.Images[i] = p.pull(ctx, image)
-			return p.tell(&report.Images[i])
+			report.Images[i] = p.pullImage(ctx, image)
+			return p.printResult(&report.Images[i])
 		})
 	}
 	err := g.Wait() // only write errors
@@ -107,14 +107,14 @@ func (p *pulls) run(ctx context.Context, report *pullReport, images []string) er
 	for _, r := range report.Images {
 		report.Counts[r.Outcome]++
 	}
-	return errors.Join(p.a.print(p.f.output, report, report.render), p.verdict(report))
+	return errors.Join(p.a.print(p.f.output, report, report.render), p.resultError(report))
 }
 
-// pull pulls one image. If the run was interrupted, it does not start.
-func (p *pulls) pull(ctx context.Context, image string) imageReport {
-	r := imageReport{Image: image, Failed: []tryJSON{}}
-	if ctx.Err() != nil || p.gone.Load() {
-		r.Outcome = outcomeNotBegun
+// pullImage pulls one image. If the run was interrupted, it does not start.
+func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
+	r := imageReport{Image: image, Failed: []tryReport{}}
+	if ctx.Err() != nil || p.targetUnavailable.Load() {
+		r.Outcome = outcomeNotStarted
 		return r
 	}
 	defer p.bars.Begin(image)()
@@ -126,28 +126,28 @@ func (p *pulls) pull(ctx context.Context, image string) imageReport {
 		defer cancel()
 	}
 	var attempts []regcred.Attempt
-	err := p.into(pullCtx, func(ctx context.Context) (creds []regcred.Credential, err error) {
-		creds, attempts, err = p.lookup(ctx, image)
+	err := p.pullInto(pullCtx, func(ctx context.Context) (creds []regcred.Credential, err error) {
+		creds, attempts, err = p.lookupCredentials(ctx, image)
 		return creds, err
 	}, &r)
-	r.Warnings = warningsOf(attempts)
+	r.Warnings = newWarningReports(attempts)
 	r.DurationSeconds = report.Seconds(time.Since(began))
 	if err == nil {
 		return r
 	}
-	r.failed(pullCtx, err, attempts)
+	r.setError(pullCtx, err, attempts)
 	if ctx.Err() != nil {
 		r.Outcome = outcomeCanceled
 	}
 	if errors.Is(err, pull.ErrRuntimeGone) {
-		p.gone.Store(true)
+		p.targetUnavailable.Store(true)
 	}
 	return r
 }
 
-// lookup returns the credentials for an image.
-func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
-	res, failed, err := p.s.lookup(ctx, target{image: image})
+// lookupCredentials returns the credentials for an image.
+func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
+	res, failed, err := p.s.lookupTarget(ctx, lookupTarget{image: image})
 	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
 		err = fmt.Errorf("looking up credentials: %w", cause)
 	}
@@ -155,46 +155,46 @@ func (p *pulls) lookup(ctx context.Context, image string) ([]regcred.Credential,
 		return nil, nil, err
 	}
 	if failed {
-		return nil, res.Attempts, errors.New("not pulled, " + whyNotPulled(res.Attempts))
+		return nil, res.Attempts, errors.New("not pulled, " + pullFailureText(res.Attempts))
 	}
 	attempts := res.Attempts
-	if p.s.exits != nil {
-		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.exits})
+	if p.s.kubeletExitError != nil {
+		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.kubeletExitError})
 	}
-	p.warn(attempts)
-	p.noteNode(ctx, res)
+	p.warnFailedAttempts(attempts)
+	p.printNodeFindings(ctx, res)
 	return res.Credentials, res.Attempts, nil
 }
 
-// warn prints failed attempts if another one succeeded, once for all images.
-func (p *pulls) warn(attempts []regcred.Attempt) {
+// warnFailedAttempts prints failed attempts if another one succeeded, once for all images.
+func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var fresh []regcred.Attempt
 	for _, at := range attempts {
 		key := fmt.Sprint(at.Provider, at.Err, at.Stderr)
-		if !p.said[key] {
-			p.said[key] = true
+		if !p.printedWarnings[key] {
+			p.printedWarnings[key] = true
 			fresh = append(fresh, at)
 		}
 	}
 	above := *p.a
 	above.Stderr = p.bars.Above(p.a.Stderr)
-	above.warnFailed(fresh)
+	above.warnFailedAttempts(fresh)
 }
 
-// noteNode prints findings about the node's docker config, each once.
-func (p *pulls) noteNode(ctx context.Context, res *regcred.Result) {
+// printNodeFindings prints findings about the node's docker config, each once.
+func (p *pullRun) printNodeFindings(ctx context.Context, res *regcred.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	above := *p.a
 	above.Stderr = p.bars.Above(p.a.Stderr)
-	p.s.noteNode(ctx, &above, res)
+	p.s.printNodeFindings(ctx, &above, res)
 }
 
-// tell prints the result for an image.
-func (p *pulls) tell(r *imageReport) error {
-	if p.f.output.value == "json" || r.Outcome == outcomeNotBegun {
+// printResult prints the result for an image.
+func (p *pullRun) printResult(r *imageReport) error {
+	if p.f.output.value == "json" || r.Outcome == outcomeNotStarted {
 		return nil
 	}
 	p.mu.Lock()
@@ -204,15 +204,15 @@ func (p *pulls) tell(r *imageReport) error {
 	return t.Print(p.bars.Above(p.a.Stdout))
 }
 
-// verdict returns an error if an image failed.
-func (p *pulls) verdict(r *pullReport) error {
-	if r.bad() == 0 {
+// resultError returns an error if an image failed.
+func (p *pullRun) resultError(r *pullReport) error {
+	if r.countFailed() == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %s not pulled", r.bad(), terminal.Count(len(r.Images), "image"))
+	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // the policy Never looks up no credentials
-			return withHint(err, image.hint(p.a.again("explain", append(p.f.arguments(), terminal.ShellWord(image.Image))...)))
+			return withHint(err, image.failureHint(p.a.repeatCommandLine("explain", append(p.f.subjectArgs(), terminal.ShellWord(image.Image))...)))
 		}
 	}
 	return err

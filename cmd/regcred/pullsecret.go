@@ -28,19 +28,19 @@ import (
 	lintsecret "github.com/regcred/regcred/lint/pullsecret"
 )
 
-// maxPullSecretFile limits the size of a file with a pull secret, in bytes.
-const maxPullSecretFile = 16 << 20
+// maxPullSecretFileSize limits the size of a file with a pull secret, in bytes.
+const maxPullSecretFileSize = 16 << 20
 
-// fileSecret returns a pull secret with a docker config. kubelet: an invalid docker
+// newPullSecret returns a pull secret with a docker config. kubelet: an invalid docker
 // config fails the lookup.
-func fileSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
+func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
 	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
 }
 
 // readPullSecret reads a Secret manifest (YAML or JSON), a docker config.json or a
 // .dockercfg. Its errors do not contain values from the file.
 func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, error) {
-	data, err := regularfile.Read(ctx, name, maxPullSecretFile)
+	data, err := regularfile.Read(ctx, name, maxPullSecretFileSize)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	switch {
 	case c == nil:
 	case c.Kind == lintsecret.DockerConfig:
-		return fileSecret(name, corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, data), nil
+		return newPullSecret(name, corev1.SecretTypeDockerConfigJson, corev1.DockerConfigJsonKey, data), nil
 	case c.Kind == lintsecret.Dockercfg:
-		return fileSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
+		return newPullSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
 	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {
 		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
@@ -73,23 +73,23 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	for key, value := range f.StringData { // merged as by the API server
 		s.Data[key] = []byte(value)
 	}
-	if why := doctor.PassedOver(s); why != "" {
+	if why := doctor.IgnoredReason(s); why != "" {
 		return nil, fmt.Errorf("%s is a Secret %s", name, why)
 	}
 	return s, nil
 }
 
-// secretTitle returns NAMESPACE/NAME. A secret from a file can have no namespace.
-func secretTitle(s *regcred.PullSecret) string {
+// secretDisplayName returns NAMESPACE/NAME. A secret from a file can have no namespace.
+func secretDisplayName(s *regcred.PullSecret) string {
 	return strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 }
 
 // addSourceFindings adds the lint findings to each source, and the reason if no key
 // matches.
-func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
+func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
 	byTitle := map[string]*regcred.PullSecret{}
 	for i := range s.req.PullSecrets {
-		byTitle[secretTitle(&s.req.PullSecrets[i])] = &s.req.PullSecrets[i]
+		byTitle[secretDisplayName(&s.req.PullSecrets[i])] = &s.req.PullSecrets[i]
 	}
 	for i := range r.Sources {
 		source := &r.Sources[i]
@@ -97,7 +97,7 @@ func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, 
 			source.Reason = report.NearestKey(source.Keys, r.Repository)
 		}
 		if source.Outcome == report.Empty && source.Kind == regcred.FromPullSecret && len(r.Credentials) == 0 {
-			source.Fix = cmp.Or(source.Fix, doctor.SecretLacks(r.Repository))
+			source.Fix = cmp.Or(source.Fix, doctor.MissingCredentialFix(r.Repository))
 		}
 		switch secret := byTitle[source.Name]; {
 		case source.Kind == regcred.FromPullSecret && secret != nil:
@@ -109,7 +109,7 @@ func (s *session) addSourceFindings(ctx context.Context, r *report.Explanation, 
 }
 
 // nodeFindings returns the lint findings for the docker config that the node uses.
-func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
+func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
 	if s.nodeConfig == nil {
 		return nil
 	}
@@ -122,10 +122,10 @@ func (s *session) nodeFindings(ctx context.Context, now time.Time) (list []findi
 	return list
 }
 
-// aboutImage reports whether a finding about a docker config is relevant for an image.
+// isRelevantToImage reports whether a finding about a docker config is relevant for an image.
 // If keys match, only findings about their entries are; otherwise only findings about
 // the file and about keys are.
-func aboutImage(f finding.Finding, matched []string) bool {
+func isRelevantToImage(f finding.Finding, matched []string) bool {
 	_, rest, ok := strings.Cut(f.Path, "[")
 	switch {
 	case len(matched) == 0:
@@ -134,12 +134,12 @@ func aboutImage(f finding.Finding, matched []string) bool {
 		return false
 	}
 	key, _, _ := strings.Cut(strings.TrimPrefix(rest, "\""), "\"]")
-	keys := location.Keys([]string{key})
+	keys := location.ParseKeys([]string{key})
 	return !strings.HasPrefix(rest, "\"") || len(keys) == 1 && slices.Contains(matched, keys[0].String())
 }
 
-// noteSecrets prints the findings about pull secrets.
-func (a *app) noteSecrets(secrets []regcred.PullSecret) {
+// printSecretFindings prints the findings about pull secrets.
+func (a *app) printSecretFindings(secrets []regcred.PullSecret) {
 	for i := range secrets {
 		for _, f := range doctor.SecretFindings(&secrets[i], a.Now()) {
 			if f.Severity != finding.SeverityInfo {
@@ -149,19 +149,19 @@ func (a *app) noteSecrets(secrets []regcred.PullSecret) {
 	}
 }
 
-// noteNamespaces prints pull secrets that are not in the pod's namespace. A secret from
+// printForeignNamespaces prints pull secrets that are not in the pod's namespace. A secret from
 // a file can have no namespace.
-func (a *app) noteNamespaces(secrets []regcred.PullSecret, namespace string) {
+func (a *app) printForeignNamespaces(secrets []regcred.PullSecret, namespace string) {
 	for _, s := range secrets {
 		if s.Namespace != "" && s.Namespace != namespace {
-			a.Note("pull secret %s is not in the pod's namespace %s, so the kubelet would not find it; it is used here anyway", secretTitle(&s), namespace)
+			a.Note("pull secret %s is not in the pod's namespace %s, so the kubelet would not find it; it is used here anyway", secretDisplayName(&s), namespace)
 		}
 	}
 }
 
-// noteNode prints findings about the node's docker config that can explain the result. If
+// printNodeFindings prints findings about the node's docker config that can explain the result. If
 // other sources have credentials, it prints nothing.
-func (s *session) noteNode(ctx context.Context, a *app, res *regcred.Result) {
+func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regcred.Result) {
 	var matched []string
 	for _, c := range res.Credentials {
 		if c.Origin.Kind == regcred.FromNode {
@@ -172,14 +172,14 @@ func (s *session) noteNode(ctx context.Context, a *app, res *regcred.Result) {
 		return
 	}
 	for _, f := range s.nodeFindings(ctx, a.Now()) {
-		if aboutImage(f, matched) && !s.noted(f.String()) {
+		if isRelevantToImage(f, matched) && !s.markPrinted(f.String()) {
 			a.Note("%s", f.String())
 		}
 	}
 }
 
-// noted records that a text is printed, and reports whether it was printed before.
-func (s *session) noted(text string) bool {
+// markPrinted records that a text is printed, and reports whether it was printed before.
+func (s *lookupSession) markPrinted(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.printed[text]

@@ -24,8 +24,8 @@ import (
 
 // rbacFlags holds the flags of "regcred rbac".
 type rbacFlags struct {
-	output         *choice
-	serviceAccount objectName
+	output         *enumFlag
+	serviceAccount objectNameFlag
 	user, group    string
 	namespaces     []string
 	pullSecrets    bool
@@ -51,7 +51,7 @@ The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
   sudo regcred rbac --as-kubelet
   regcred rbac --service-account kube-system/prepuller --namespace team providers.yaml`,
-		Args: atMost("PATH"),
+		Args: optionalArgs("PATH"),
 	}
 	f.output = addOutputFlag(cmd, "yaml", "json")
 	flags := cmd.Flags()
@@ -68,40 +68,40 @@ The exit code is 0, or 3 if no permission is needed.`,
 }
 
 func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
-	who, err := f.subject()
+	who, err := f.parseSubject()
 	if err != nil {
 		return err
 	}
-	cfg, _, err := a.load(ctx, path, false)
+	cfg, _, err := a.resolveAndLoad(ctx, path, false)
 	if err != nil {
 		return err
 	}
 	audiences := doctor.Audiences(cfg)
-	rules := a.rules(f, who, audiences)
+	rules := a.policyRules(f, who, audiences)
 	if len(rules) == 0 {
-		return exit(exitEmpty)
+		return exitWithCode(exitNoMatch)
 	}
-	if slices.Contains(audiences, "*") && isNode(who) {
+	if slices.Contains(audiences, "*") && isNodeSubject(who) {
 		a.Warn("in RBAC, the audience \"*\" means all audiences: the role lets kubelets request tokens for any audience")
 	}
-	objects := f.objects(who, rules)
+	objects := f.roleObjects(who, rules)
 	if f.output.value == "json" {
 		return a.WriteForeignJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
-	return a.writeManifests(rbacComment(who, cfg), objects)
+	return a.writeManifests(manifestComment(who, cfg), objects)
 }
 
-// rules returns the rules that who needs. If the list is empty, it prints why.
-func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
-	rules := otherRules(f.pullSecrets, len(audiences) > 0)
-	needs := describeSubject(who) + " needs"
-	if isNode(who) {
+// policyRules returns the rules that who needs. If the list is empty, it prints why.
+func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
+	rules := lookupRules(f.pullSecrets, len(audiences) > 0)
+	needs := subjectText(who) + " needs"
+	if isNodeSubject(who) {
 		rules, needs = nil, "kubelets need"
 		if f.pullSecrets {
 			a.Note("kubelets can read their pods' pull secrets without a role, so --pull-secrets has no effect")
 		}
 		for _, audience := range audiences {
-			rules = append(rules, coreRule(audience, doctor.AudienceVerb))
+			rules = append(rules, coreRule(audience, doctor.RequestAudienceVerb))
 		}
 	}
 	if len(rules) == 0 {
@@ -110,9 +110,9 @@ func (a *app) rules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbac
 	return rules
 }
 
-// otherRules returns the rules that an identity other than a node needs for lookups
+// lookupRules returns the rules that an identity other than a node needs for lookups
 // with --pod or --service-account.
-func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
+func lookupRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	if !secrets && !tokens {
 		return nil
 	}
@@ -128,8 +128,8 @@ func otherRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	return rules
 }
 
-// checkNames rejects names that the API server would reject.
-func (f *rbacFlags) checkNames() error {
+// validateNames rejects names that the API server would reject.
+func (f *rbacFlags) validateNames() error {
 	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
 		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
 			return usageError("", "%q is not a valid namespace: use only lowercase letters, digits and \"-\"", ns)
@@ -141,16 +141,16 @@ func (f *rbacFlags) checkNames() error {
 	return nil
 }
 
-// subject returns the subject that the flags select.
-func (f *rbacFlags) subject() (rbacv1.Subject, error) {
-	if err := oneAtMost(given{"service-account", f.serviceAccount.String()}, given{"user", f.user}, given{"group", f.group}); err != nil {
+// parseSubject returns the subject that the flags select.
+func (f *rbacFlags) parseSubject() (rbacv1.Subject, error) {
+	if err := checkMutuallyExclusive(flagValue{"service-account", f.serviceAccount.String()}, flagValue{"user", f.user}, flagValue{"group", f.group}); err != nil {
 		return rbacv1.Subject{}, err
 	}
-	if err := f.checkNames(); err != nil {
+	if err := f.validateNames(); err != nil {
 		return rbacv1.Subject{}, err
 	}
 	switch {
-	case f.serviceAccount.given():
+	case f.serviceAccount.isSet():
 		return rbacv1.Subject{Kind: "ServiceAccount", Name: f.serviceAccount.name, Namespace: f.serviceAccount.namespace}, nil
 	case f.user != "":
 		return rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: f.user}, nil
@@ -158,12 +158,12 @@ func (f *rbacFlags) subject() (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: cmp.Or(f.group, doctor.NodesGroup)}, nil
 }
 
-// isNode reports whether the Node authorizer and NodeRestriction apply to the subject.
-func isNode(s rbacv1.Subject) bool {
+// isNodeSubject reports whether the Node authorizer and NodeRestriction apply to the subject.
+func isNodeSubject(s rbacv1.Subject) bool {
 	return s.Kind == "Group" && s.Name == doctor.NodesGroup || s.Kind == "User" && strings.HasPrefix(s.Name, doctor.NodeUserPrefix)
 }
 
-func describeSubject(s rbacv1.Subject) string {
+func subjectText(s rbacv1.Subject) string {
 	if s.Kind == "ServiceAccount" {
 		return "service account " + s.Namespace + "/" + s.Name
 	}
@@ -181,10 +181,10 @@ type rbacList struct {
 	Items []any `json:"items"`
 }
 
-// objects returns a role and its binding, either for the cluster or for each namespace.
-func (f *rbacFlags) objects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
+// roleObjects returns a role and its binding, either for the cluster or for each namespace.
+func (f *rbacFlags) roleObjects(who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	name := cmp.Or(f.name, "regcred")
-	if f.name == "" && isNode(who) {
+	if f.name == "" && isNodeSubject(who) {
 		name = "regcred-kubelet"
 	}
 	if len(f.namespaces) == 0 {
@@ -210,11 +210,11 @@ func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rul
 	}
 }
 
-// rbacComment returns a comment for the manifest about its purpose.
-func rbacComment(who rbacv1.Subject, cfg *config.Config) []string {
-	if !isNode(who) {
+// manifestComment returns a comment for the manifest about its purpose.
+func manifestComment(who rbacv1.Subject, cfg *config.Config) []string {
+	if !isNodeSubject(who) {
 		return []string{
-			"What " + describeSubject(who) + " needs to look up credentials for pods with regcred.",
+			"What " + subjectText(who) + " needs to look up credentials for pods with regcred.",
 			"These roles allow token requests for every service account in scope: narrow the scope with --namespace.",
 		}
 	}

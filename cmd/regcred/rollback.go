@@ -25,7 +25,7 @@ entries do not cover the generation, the entries are also changed, and --restart
 is required.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
-		Args: atMost("N"),
+		Args: optionalArgs("N"),
 	}
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c, true)
@@ -43,8 +43,8 @@ is required.`,
 	return cmd
 }
 
-func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
-	in, err := a.installer(ctx, c)
+func (a *app) rollback(ctx context.Context, c *nodeChangeFlags, number int) error {
+	in, err := a.newInstaller(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (a *app) rollback(ctx context.Context, c *changeFlags, number int) error {
 	}
 	to, err := in.Rollback(ctx, number, install.Options{Restart: c.restart})
 	if err != nil {
-		a.showLog(err)
-		return changeError(err)
+		a.printKubeletLog(err)
+		return withChangeHint(err)
 	}
 	r, text := &report.Change{Outcome: report.ChangeRolledBack, Generation: to.Number}, fmt.Sprintf("generation %d is current", to.Number)
 	if before == to.Number {

@@ -48,7 +48,7 @@ func (a *app) addCommands(root *cobra.Command) {
 }
 
 func pluginCmd(subcommands ...*cobra.Command) *cobra.Command {
-	return group(&cobra.Command{
+	return makeParentCommand(&cobra.Command{
 		Use:   "plugin",
 		Short: "Run, test or replace a credential provider plugin",
 		Long:  "Commands that work on a single plugin rather than a whole configuration.",
@@ -62,15 +62,15 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	if err := detachedPID(args); err != nil {
-		return a.report(ctx, root, err)
+	if err := checkDetachedPID(args); err != nil {
+		return a.reportError(ctx, root, err)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	return a.report(ctx, cmd, err)
+	return a.reportError(ctx, cmd, err)
 }
 
-// detachedPID rejects "--as-kubelet 42", because 42 would be parsed as an image.
-func detachedPID(args []string) error {
+// checkDetachedPID rejects "--as-kubelet 42", because 42 would be parsed as an image.
+func checkDetachedPID(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end] // the rest belongs to another command
 	}
@@ -95,32 +95,32 @@ node's docker config files, and pull secrets. It explains each decision.`,
   regcred get -o docker-config registry.example/team/app:1.2 > auth.json
   regcred validate /etc/kubernetes/credential-providers`,
 		Version:       buildVersion(),
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: calledAs(os.Args[0])},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: commandName(os.Args[0])},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := noneEmpty(cmd.Flags()); err != nil {
+			if err := rejectEmptyFlags(cmd.Flags()); err != nil {
 				return err
 			}
 			if a.Quiet && a.verbose {
 				return errors.New("--quiet and --verbose are mutually exclusive")
 			}
 			if a.asKubelet == "" { // --as-kubelet looks only in the kubelet's environment
-				a.config.takeDefault(a.Getenv)
-				a.binDir.takeDefault(a.Getenv)
+				a.config.applyEnvDefault(a.Getenv)
+				a.binDir.applyEnvDefault(a.Getenv)
 			}
 			a.started = true
 			return nil
 		},
 	}
-	group(root)
+	makeParentCommand(root)
 	a.addGlobalFlags(root)
 	a.addCommands(root)
 	root.SetHelpCommand(helpCmd())
-	root.SetUsageFunc(usage)
+	root.SetUsageFunc(printUsage)
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
-	group(completion)
+	makeParentCommand(completion)
 	return root
 }
 
@@ -133,7 +133,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 		"`directory` that contains the plugin executables")
 	f.StringVar(&a.asKubelet, "as-kubelet", "",
 		"use the flags, environment and directories of the running kubelet, or of the kubelet with process ID `PID`")
-	f.Lookup("as-kubelet").NoOptDefVal = kubeletOfNode
+	f.Lookup("as-kubelet").NoOptDefVal = autoKubelet
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
 	f.DurationVar(&a.timeout, "plugin-timeout", protocol.Timeout, "maximum `time` for each plugin run")
@@ -145,16 +145,16 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	}
 }
 
-// report prints err, if any, and returns the exit code. For joined errors, it prints
+// reportError prints err, if any, and returns the exit code. For joined errors, it prints
 // each with its hint, and returns the worst code.
-func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
+func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	var told report.Failure
 	for _, part := range terminal.Flatten(err) {
-		partCode, hint, say := a.endingOf(cmd, part)
-		code = worse(code, partCode)
+		partCode, hint, say := a.exitResult(cmd, part)
+		code = worseExitCode(code, partCode)
 		if a.BrokenPipe(part) {
 			continue
 		}
@@ -163,7 +163,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 			continue
 		}
 		a.Error(say)
-		addError(&told, say, hint)
+		addFailure(&told, say, hint)
 		if !hinted[hint] {
 			a.Hint(hint)
 			hinted[hint] = true
@@ -172,26 +172,26 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	if interrupted {
 		say := errors.New("interrupted")
 		a.Error(say)
-		addError(&told, say, "")
+		addFailure(&told, say, "")
 		code = exitFailed
 	}
-	if len(told.Errors) > 0 && a.wantsJSON(cmd) && !a.Wrote {
+	if len(told.Errors) > 0 && a.printsJSON(cmd) && !a.Wrote {
 		_ = a.WriteJSON(told) // errors were printed on standard error too
 	}
 	return code
 }
 
-// addError adds the messages and hints of err to f.
-func addError(f *report.Failure, err error, hint string) {
+// addFailure adds the messages and hints of err to f.
+func addFailure(f *report.Failure, err error, hint string) {
 	for _, e := range terminal.Flatten(err) {
 		f.Errors = append(f.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
 	}
 }
 
-// wantsJSON reports whether a command prints regcred's own JSON. Output for another
+// printsJSON reports whether a command prints regcred's own JSON. Output for another
 // program, for example a manifest, has no field for errors and defaults to another
 // format.
-func (a *app) wantsJSON(cmd *cobra.Command) bool {
+func (a *app) printsJSON(cmd *cobra.Command) bool {
 	if cmd == nil || !a.started {
 		return false
 	}
@@ -199,13 +199,13 @@ func (a *app) wantsJSON(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == "json" && f.DefValue == "text"
 }
 
-// endingOf returns the exit code and hint for an error, and the error to print. say is
+// exitResult returns the exit code and hint for an error, and the error to print. say is
 // nil if everything has been printed.
-func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, say error) {
+func (a *app) exitResult(cmd *cobra.Command, err error) (code int, hint string, say error) {
 	if e, ok := err.(*exitError); ok {
 		return e.code, e.hint, nil
 	}
-	if e, ok := errors.AsType[*node.Error](err); ok {
+	if e, ok := errors.AsType[*node.HintError](err); ok {
 		if err == error(e) {
 			err = e.Err // may be joined errors, one per line; wrapping errors are part of the message
 		}
@@ -220,10 +220,10 @@ func (a *app) endingOf(cmd *cobra.Command, err error) (code int, hint string, sa
 	return exitFailed, "", err
 }
 
-// worse returns the worse of two exit codes. The exit code of another command ("exec")
+// worseExitCode returns the worse of two exit codes. The exit code of another command ("exec")
 // takes precedence.
-func worse(a, b int) int {
-	order := []int{exitOK, exitEmpty, exitFailed, exitUsage}
+func worseExitCode(a, b int) int {
+	order := []int{exitOK, exitNoMatch, exitFailed, exitUsage}
 	rank := func(code int) int {
 		if i := slices.Index(order, code); i >= 0 {
 			return i
@@ -254,7 +254,7 @@ func (a *app) versionCmd() *cobra.Command {
 		Short:   "Show the version",
 		Long:    `Show the version of regcred and the newest kubelet version that it supports.`,
 		Example: "  regcred version\n  regcred version -o json",
-		Args:    exactly(),
+		Args:    requireArgs(),
 	}
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(*cobra.Command, []string) error {

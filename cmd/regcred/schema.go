@@ -23,7 +23,7 @@ limits it to v1, v1beta1 or v1alpha1. "regcred validate" also finds problems
 that a schema cannot express.`,
 		Example: `  regcred schema > credentialproviderconfig.schema.json
   regcred schema v1beta1`,
-		Args:              atMost("VERSION"),
+		Args:              optionalArgs("VERSION"),
 		ValidArgsFunction: cobra.FixedCompletions(shortVersions(), cobra.ShellCompDirectiveNoFileComp),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.schema(strings.Join(args, "")) },
 	}

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 // regcredMain is main with a root directory that a script can set.
 func regcredMain() int {
-	return withSignals(func(ctx context.Context) int {
+	return runWithSignals(func(ctx context.Context) int {
 		root := os.Getenv("TEST_ROOT")
 		if root == "" {
 			return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
@@ -133,8 +133,8 @@ func expand(name string, d os.DirEntry, err error) error {
 		return err
 	}
 	text := strings.NewReplacer(
-		"@CANARY_ENV@", canary.Env, "@CANARY_ARG@", canary.Arg,
-		"@CANARY_TOKEN@", canary.Token, "@CANARY_PASSWORD@", canary.Password,
+		"@CANARY_ENV@", canary.EnvSecret, "@CANARY_ARG@", canary.ArgSecret,
+		"@CANARY_TOKEN@", canary.TokenSecret, "@CANARY_PASSWORD@", canary.PasswordSecret,
 		"@KUBELET_CMDLINE@\n", "kubelet\x00--image-credential-provider-config\x00c.yaml\x00--image-credential-provider-bin-dir=bin\x00",
 	).Replace(string(data))
 	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // in the format of /proc
@@ -159,7 +159,7 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	for _, stream := range []string{"stdout", "stderr"} {
-		if canary.Find(ts.ReadFile(stream)) != "" {
+		if canary.FindMarker(ts.ReadFile(stream)) != "" {
 			ts.Fatalf("%s holds a planted secret", stream)
 		}
 	}
@@ -288,7 +288,7 @@ func scriptStartKubelet(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = ts.MkAbs("kubelet-dir")
-	cmd.Env = []string{"GORACE=" + noRaceSleep, "WHO=kubelet", "HOME=" + ts.MkAbs("kubelet-home"), "SECRET=" + canary.Env}
+	cmd.Env = []string{"GORACE=" + noRaceSleep, "WHO=kubelet", "HOME=" + ts.MkAbs("kubelet-home"), "SECRET=" + canary.EnvSecret}
 	stdin, err := cmd.StdinPipe()
 	ts.Check(err)
 	stdout, err := cmd.StdoutPipe()

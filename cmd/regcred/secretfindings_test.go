@@ -46,7 +46,7 @@ func TestSourceMark(t *testing.T) {
 // they can explain missing or rejected credentials.
 func TestNodeFindings(t *testing.T) {
 	dir := t.TempDir()
-	text := `{"auths":{"r.example":{"username":"u","password":"` + canary.Password + `\n"},"s.example":{"username":"u","password":"p"}},"credHelpers":{"e.example":"ecr-login"}}`
+	text := `{"auths":{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `\n"},"s.example":{"username":"u","password":"p"}},"credHelpers":{"e.example":"ecr-login"}}`
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestNodeFindings(t *testing.T) {
 		var stdout, stderrText bytes.Buffer
 		run(t.Context(), []string{"get", "--root-dir", dir, "--config", config, "--bin-dir", dir, image}, strings.NewReader(""), &stdout, &stderrText, nil)
 		stderr := stderrText.String()
-		canary.Check(t, image, stdout.String()+stderr)
+		canary.AssertAbsent(t, image, stdout.String()+stderr)
 		for _, rule := range []string{"docker-control-character", "docker-helper-ignored"} {
 			if n := strings.Count(stderr, "["+rule+"]"); n != strings.Count(strings.Join(want, " "), rule) {
 				t.Errorf("%s: %s %d times: %s", image, rule, n, stderr)

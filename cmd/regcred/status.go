@@ -38,24 +38,24 @@ installed.`,
 		Example: `  sudo regcred status
   sudo regcred status -o json
   sudo regcred status --root /mnt/image`,
-		Args: atMost(),
+		Args: optionalArgs(),
 	}
 	c := addChangeFlags(cmd, "text", "json", "prometheus")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), c) }
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, c *changeFlags) error {
-	in, err := a.installer(ctx, c)
+func (a *app) status(ctx context.Context, c *nodeChangeFlags) error {
+	in, err := a.newInstaller(ctx, c)
 	if err != nil {
 		return err
 	}
-	counts, err := tally.Read(ctx, in.Store.FS.Host(tally.DefaultDir))
+	counts, err := tally.Read(ctx, in.Store.FS.HostPath(tally.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		counts, err = &tally.Counts{}, nil
 	}
 	if err != nil && (c.output.value == "prometheus" || errors.Is(err, fs.ErrPermission)) {
-		return changeError(err)
+		return withChangeHint(err)
 	}
 	if err != nil { // the status of the node is still useful
 		a.Warn("%v", err)
@@ -67,20 +67,20 @@ func (a *app) status(ctx context.Context, c *changeFlags) error {
 	}
 	s, err := in.Status(ctx)
 	if err != nil {
-		return changeError(err)
+		return withChangeHint(err)
 	}
-	r := newStatus(in.Setup, s, counts)
+	r := newStatusReport(in.Setup, s, counts)
 	if err := a.print(c.output, r, func(t *terminal.Text) { renderStatus(t, r) }); err != nil {
 		return err
 	}
-	return exit(r.ExitCode())
+	return exitWithCode(r.ExitCode())
 }
 
-// newStatus returns the report of a node.
-func newStatus(n *node.Setup, s *install.Status, counts *tally.Counts) *report.Status {
+// newStatusReport returns the report of a node.
+func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *report.Status {
 	r := &report.Status{
 		Node:        report.Node{Kind: string(n.Kind), Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
-		Generations: []report.Generation{}, KubeletHas: s.Memory, BrokenOff: s.BrokenOff, Problems: orEmpty(s.Problems), Restart: orEmpty(s.Restart),
+		Generations: []report.Generation{}, KubeletHas: s.Memory, BrokenOff: s.BrokenOff, Problems: nonNilSlice(s.Problems), Restart: nonNilSlice(s.Restart),
 	}
 	if len(counts.Runs) > 0 {
 		r.Counts = counts
@@ -102,7 +102,7 @@ func newStatus(n *node.Setup, s *install.Status, counts *tally.Counts) *report.S
 		if k.Err != nil {
 			g.Error = k.Err.Error()
 		} else {
-			g.Created, g.Source, g.Providers = k.Manifest.Created, k.Manifest.Source, orEmpty(k.Manifest.Executables())
+			g.Created, g.Source, g.Providers = k.Manifest.Created, k.Manifest.Source, nonNilSlice(k.Manifest.Executables())
 		}
 		r.Generations = append(r.Generations, g)
 	}

@@ -21,9 +21,9 @@ import (
 // the API server.
 type kubeSubject struct {
 	*cluster
-	pod     *kube.Pod // has no name with --service-account
-	secrets []regcred.PullSecret
-	unread  []regcred.Source // one source for each pull secret that could not be read
+	pod               *kube.Pod // has no name with --service-account
+	secrets           []regcred.PullSecret
+	unreadableSecrets []regcred.Source // one source for each pull secret that could not be read
 }
 
 // findSubject reads the pod or, if no pod is set, the service account from the API
@@ -34,7 +34,7 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 		return nil, err
 	}
 	s := &kubeSubject{cluster: c}
-	if l.pod.given() {
+	if l.pod.isSet() {
 		s.pod, err = c.Pod(ctx, l.pod.namespace, l.pod.name)
 	} else {
 		namespace, name := l.serviceAccount.namespace, l.serviceAccount.name
@@ -42,7 +42,7 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 		s.pod.PullSecrets, err = c.AccountPullSecrets(ctx, namespace, name)
 	}
 	if err != nil {
-		return nil, withHint(err, doctor.KubeRemedy(err, o.Config))
+		return nil, withHint(err, doctor.KubeFix(err, o.Config))
 	}
 	s.readSecrets(ctx)
 	return s, nil
@@ -51,17 +51,17 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 // isPod reports whether the subject is a pod, and not only a service account.
 func (s *kubeSubject) isPod() bool { return s.pod.Name != "" }
 
-// whoNames returns the object that lists the pull secrets.
-func (s *kubeSubject) whoNames() string {
+// pullSecretOwner returns the object that lists the pull secrets.
+func (s *kubeSubject) pullSecretOwner() string {
 	if s.isPod() {
 		return "the pod" // admission copies the account's pull secrets to the pod
 	}
 	return "service account " + s.pod.ServiceAccount
 }
 
-// differences lists how the kubelet's lookup for a pod of this service account can
+// podDifferences lists how the kubelet's lookup for a pod of this service account can
 // differ.
-func (s *kubeSubject) differences() []string {
+func (s *kubeSubject) podDifferences() []string {
 	if s.isPod() {
 		return nil
 	}
@@ -72,8 +72,8 @@ func (s *kubeSubject) differences() []string {
 	}
 }
 
-// noteImage prints a note if the pod does not use the image.
-func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
+// printUnusedImageNote prints a note if the pod does not use the image.
+func (a *app) printUnusedImageNote(cfg *config.Config, s *kubeSubject, repository string) {
 	if s == nil || len(s.pod.Images) == 0 {
 		return
 	}
@@ -85,23 +85,23 @@ func (a *app) noteImage(cfg *config.Config, s *kubeSubject, repository string) {
 	}
 }
 
-// unreadSecret is a pull secret that could not be read from the API server. As a
+// unreadableSecret is a pull secret that could not be read from the API server. As a
 // source, it always fails. kubelet: a secret that cannot be read is skipped with an
 // event; one that does not parse fails the pull.
-type unreadSecret struct {
+type unreadableSecret struct {
 	name string // NAMESPACE/NAME
 	error
 }
 
-func (u *unreadSecret) Unwrap() error { return u.error }
+func (u *unreadableSecret) Unwrap() error { return u.error }
 
-const unreadPrefix = "pull secret "
+const unreadableSecretPrefix = "pull secret "
 
 // Name returns the name of the source.
-func (u *unreadSecret) Name() string { return unreadPrefix + u.name }
+func (u *unreadableSecret) Name() string { return unreadableSecretPrefix + u.name }
 
 // Auths always returns an error.
-func (u *unreadSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) { return nil, u }
+func (u *unreadableSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) { return nil, u }
 
 // readSecrets reads the pull secrets, and adds those that cannot be read to unread.
 func (s *kubeSubject) readSecrets(ctx context.Context) {
@@ -112,6 +112,6 @@ func (s *kubeSubject) readSecrets(ctx context.Context) {
 		if e, ok := errors.AsType[*kube.Error](err); ok {
 			name += "/" + e.Name
 		}
-		s.unread = append(s.unread, &unreadSecret{name, err})
+		s.unreadableSecrets = append(s.unreadableSecrets, &unreadableSecret{name, err})
 	}
 }

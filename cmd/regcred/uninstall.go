@@ -27,7 +27,7 @@ A kubelet that has loaded regcred's entries must be restarted; otherwise, it
 would run a plugin that no longer exists. This requires --restart.`,
 		Example: `  sudo regcred uninstall --restart
   sudo regcred uninstall --root /mnt/image`,
-		Args: atMost(),
+		Args: optionalArgs(),
 	}
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c, false)
@@ -37,25 +37,25 @@ would run a plugin that no longer exists. This requires --restart.`,
 	return cmd
 }
 
-func (a *app) uninstall(ctx context.Context, c *changeFlags, owner string) error {
+func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string) error {
 	if err := checkOwner(owner); err != nil {
 		return err
 	}
-	in, err := a.installer(ctx, c)
+	in, err := a.newInstaller(ctx, c)
 	if err != nil {
 		return err
 	}
 	r, text := &report.Change{Outcome: report.ChangeUninstalled}, "regcred was completely removed from this node"
-	if !in.Present() {
+	if !in.HasState() {
 		r.Outcome, text = report.ChangeUnchanged, "regcred is not installed on this node"
 	}
 	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Owner: owner}); err != nil {
-		a.showLog(err)
+		a.printKubeletLog(err)
 		if c.output.value == "json" {
-			failChange(r, err)
+			markFailed(r, err)
 			err = errors.Join(err, a.WriteJSON(r))
 		}
-		return changeError(err)
+		return withChangeHint(err)
 	}
 	return a.print(c.output, r, func(t *terminal.Text) { t.Line(terminal.OK, text) })
 }

@@ -26,7 +26,7 @@ import (
 
 // validateFlags holds the flags of "regcred validate".
 type validateFlags struct {
-	output  *choice
+	output  *enumFlag
 	strict  bool
 	kubelet report.Kubelet
 	rules   report.Filter
@@ -66,7 +66,7 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	f := cmd.Flags()
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings too")
 	var target config.Target
-	addTarget(cmd, &target, "to check for")
+	addTargetFlags(cmd, &target, "to check for")
 	addRuleFlags(cmd, &v.rules)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
@@ -76,8 +76,8 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	return cmd
 }
 
-// validations is the result of "regcred validate -o json" of several paths.
-type validations struct {
+// validationReports is the result of "regcred validate -o json" of several paths.
+type validationReports struct {
 	Validations []*report.Validation `json:"validations"`
 }
 
@@ -88,7 +88,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 	var list []*report.Validation
 	var errs []error
 	for _, path := range paths {
-		r, err := a.check(ctx, v, path)
+		r, err := a.validatePath(ctx, v, path)
 		if err != nil {
 			errs = append(errs, err) // report the other paths too
 			continue
@@ -97,7 +97,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 		list = append(list, r)
 	}
 	if len(list) > 0 {
-		a.noteTarget(v.kubelet.Target())
+		a.printTargetNotes(v.kubelet.Target())
 	}
 	if v.output.value == "sarif" {
 		var results []finding.Finding
@@ -106,22 +106,22 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 			results = append(results, r.Results()...)
 			suppressed += r.Suppressed
 		}
-		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFile, results, suppressed, errs)))
+		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFileIfPossible, results, suppressed, errs)))
 	} else if len(list) > 0 {
 		errs = append(errs, a.printValidations(v.output, list, len(paths) > 1))
 	}
 	for _, r := range list {
-		errs = append(errs, validateFailure(r, v.strict))
+		errs = append(errs, validationError(r, v.strict))
 	}
 	return errors.Join(errs...)
 }
 
 // printValidations prints the results. several is set if several paths were given, even
 // if only one is readable.
-func (a *app) printValidations(output *choice, list []*report.Validation, several bool) error {
+func (a *app) printValidations(output *enumFlag, list []*report.Validation, several bool) error {
 	var result any = list[0]
 	if several {
-		result = &validations{list}
+		result = &validationReports{list}
 	}
 	return a.print(output, result, func(t *terminal.Text) {
 		found := false
@@ -139,12 +139,12 @@ func (a *app) printValidations(output *choice, list []*report.Validation, severa
 	})
 }
 
-// check loads, validates and lints.
-func (a *app) check(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
-	if r := a.checkCredentials(path); r != nil {
+// validatePath loads, validates and lints.
+func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
+	if r := a.checkCredentialFile(path); r != nil {
 		return r, nil
 	}
-	o, err := a.resolve(ctx, path, false)
+	o, err := a.resolveOrigin(ctx, path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (a *app) check(ctx context.Context, v *validateFlags, path string) (*report
 		return nil, err
 	}
 	if err == nil {
-		if err := a.node().CheckDiscovered(o, cfg); err != nil {
+		if err := a.localNode().CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -164,35 +164,35 @@ func (a *app) check(ctx context.Context, v *validateFlags, path string) (*report
 	return r, nil
 }
 
-// maxCredentialFile limits the size of a file with credentials, in bytes.
-const maxCredentialFile = 16 << 20
+// maxCredentialFileSize limits the size of a file with credentials, in bytes.
+const maxCredentialFileSize = 16 << 20
 
-// readFile returns the content of a file, or nil if it cannot be read.
-func readFile(path string) []byte {
-	data, err := regularfile.Read(context.Background(), path, maxCredentialFile)
+// readFileIfPossible returns the content of a file, or nil if it cannot be read.
+func readFileIfPossible(path string) []byte {
+	data, err := regularfile.Read(context.Background(), path, maxCredentialFileSize)
 	if err != nil {
 		return nil
 	}
 	return data
 }
 
-// checkCredentials checks a docker config or a manifest with Secrets. It returns nil for
+// checkCredentialFile checks a docker config or a manifest with Secrets. It returns nil for
 // other files.
-func (a *app) checkCredentials(path string) *report.Validation {
+func (a *app) checkCredentialFile(path string) *report.Validation {
 	if path == "" {
 		return nil
 	}
-	data := readFile(path)
+	data := readFileIfPossible(path)
 	if data == nil {
 		return nil // config.Load returns the error
 	}
 	return report.ValidateCredentials(path, data, time.Now())
 }
 
-// validateFailure returns an error with the exit code, or nil.
-func validateFailure(r *report.Validation, strict bool) error {
+// validationError returns an error with the exit code, or nil.
+func validationError(r *report.Validation, strict bool) error {
 	if !r.Valid {
-		return exit(exitFailed)
+		return exitWithCode(exitFailed)
 	}
 	count := map[finding.Severity]int{}
 	for _, f := range r.Findings {
@@ -203,7 +203,7 @@ func validateFailure(r *report.Validation, strict bool) error {
 	case strict && serious > 0:
 		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
 	case count[finding.SeverityError] > 0: // as in doctor
-		return exit(exitFailed)
+		return exitWithCode(exitFailed)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 	}
 	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
 	if r.KubeletVersion != "" {
-		kubelet := "kubelet " + r.KubeletVersion + describeGates(r.FeatureGates)
+		kubelet := "kubelet " + r.KubeletVersion + featureGatesText(r.FeatureGates)
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
 	}
 	if r.Valid {
@@ -254,10 +254,10 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 		t.Line(terminal.Error, fmt.Sprintf("%s: %s: the kubelet cannot use this file", r.Path, what))
 		return
 	}
-	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.Logins(c.Logins)))
+	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.CredentialCountText(c.Logins)))
 }
 
-func describeGates(gates map[string]bool) string {
+func featureGatesText(gates map[string]bool) string {
 	text, before := "", " with "
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		text += fmt.Sprintf("%s%s=%v", before, name, gates[name])
@@ -266,9 +266,9 @@ func describeGates(gates map[string]bool) string {
 	return text
 }
 
-// noteTarget prints notes about parts of the target that have no effect.
-func (a *app) noteTarget(t config.Target) {
-	if minorOf(t.KubeletVersion) > minorOf(config.NewestKubelet) {
+// printTargetNotes prints notes about parts of the target that have no effect.
+func (a *app) printTargetNotes(t config.Target) {
+	if minorVersion(t.KubeletVersion) > minorVersion(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than the versions that regcred supports; checking for version %s instead", t.KubeletVersion, config.NewestKubelet)
 	}
 	if unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(t.FeatureGates)), node.IsProviderGate); len(unknown) > 0 {
@@ -277,8 +277,8 @@ func (a *app) noteTarget(t config.Target) {
 	}
 }
 
-// minorOf returns 33 for 1.33, v1.33.4 and 1.33-rc.0, and 0 for an invalid version.
-func minorOf(version string) int {
+// minorVersion returns 33 for 1.33, v1.33.4 and 1.33-rc.0, and 0 for an invalid version.
+func minorVersion(version string) int {
 	_, rest, _ := strings.Cut(version, ".")
 	n := 0
 	_, _ = fmt.Sscanf(rest, "%d", &n)

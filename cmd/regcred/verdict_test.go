@@ -19,12 +19,12 @@ func TestVerdict(t *testing.T) {
 		{report.Verdict{Outcome: report.WithCredentials}, exitOK, terminal.OK},
 		{report.Verdict{Outcome: report.WithCredentials, Failed: []string{"p"}}, exitOK, terminal.Warning},
 		{report.Verdict{Outcome: report.Matched}, exitOK, terminal.OK},
-		{report.Verdict{Outcome: report.Anonymous}, exitEmpty, terminal.Warning},
-		{report.Verdict{Outcome: report.Unmatched}, exitEmpty, terminal.Warning},
+		{report.Verdict{Outcome: report.Anonymous}, exitNoMatch, terminal.Warning},
+		{report.Verdict{Outcome: report.Unmatched}, exitNoMatch, terminal.Warning},
 		{report.Verdict{Outcome: report.Failed, Failed: []string{"p"}}, exitFailed, terminal.Error},
 		{report.Verdict{Outcome: report.Invalid}, exitFailed, terminal.Error},
 	} {
-		if code, mark := verdictCode(&tt.verdict), verdictMark(&tt.verdict); code != tt.code || mark != tt.mark {
+		if code, mark := verdictExitCode(&tt.verdict), verdictMark(&tt.verdict); code != tt.code || mark != tt.mark {
 			t.Errorf("%+v: %d, %s; want %d, %s", tt.verdict, code, mark, tt.code, tt.mark)
 		}
 	}

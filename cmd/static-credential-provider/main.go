@@ -18,14 +18,14 @@ var version string
 
 func main() {
 	var opts static.Options
-	flags := pluginmain.Flags()
+	flags := pluginmain.NewFlagSet()
 	flags.StringArrayVar(&opts.Hosts, "host", nil, "`host[:port]` of a registry that may receive the password; * matches any part of one DNS label; required, may be repeated")
 	flags.StringVar(&opts.Username, "username", "", "user `name`")
 	flags.StringVar(&opts.UsernameFile, "username-file", "", "`path` to a file that contains the user name; use instead of --username")
 	flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` to a file that contains the password")
 	flags.StringVar(&opts.PasswordCredential, "password-credential", "", "`name` of a systemd credential in the kubelet's unit that holds the password; use instead of --password-file")
 	flags.DurationVar(&opts.CacheDuration, "cache-duration", static.DefaultCacheDuration, "cache duration of the response; 0s disables caching")
-	pluginmain.OtherHosts(flags, &opts.OtherHosts)
+	pluginmain.AddOtherHostsFlag(flags, &opts.OtherHosts)
 	pluginmain.Program{
 		Name:    "static-credential-provider",
 		Version: version,

@@ -41,7 +41,7 @@ func install(t *testing.T) string {
 	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(canary.Password+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(canary.PasswordSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -69,13 +69,13 @@ func TestPlugin(t *testing.T) {
 					t.Errorf("%s, %s: %v", how, image, err)
 					continue
 				}
-				want := plugin.AuthConfig{Username: "node", Password: plugin.NewSecret(canary.Password)}
+				want := plugin.AuthConfig{Username: "node", Password: plugin.NewSecret(canary.PasswordSecret)}
 				auth := x.Response.Auth
 				duration := map[bool]time.Duration{false: time.Hour}[key == ""]
 				if key == "" && len(auth) > 0 || key != "" && !auth[key].Equal(want) || *x.Response.CacheDuration != duration {
 					t.Errorf("%s, %s: cached for %v, or other credentials than wanted", how, image, x.Response.CacheDuration)
 				}
-				canary.Check(t, "stderr", x.Stderr)
+				canary.AssertAbsent(t, "stderr", x.Stderr)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestPluginFails(t *testing.T) {
 		if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, tt.want+"\n") || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stderr %q, want %q; %v", tt.args, x.ExitCode, x.Stderr, tt.want, err)
 		}
-		canary.Check(t, "stderr and error", x.Stderr+fmt.Sprint(err))
+		canary.AssertAbsent(t, "stderr and error", x.Stderr+fmt.Sprint(err))
 	}
 }
 

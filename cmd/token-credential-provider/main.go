@@ -25,18 +25,18 @@ var version string
 func main() { program().Main() }
 
 func program() pluginmain.Program {
-	f := flags{set: pluginmain.Flags()}
-	f.define()
+	f := flags{set: pluginmain.NewFlagSet()}
+	f.register()
 	return pluginmain.Program{
 		Name: "token-credential-provider", Version: version, Flags: f.set,
 		Summary: "A kubelet credential provider that returns the pod's service-account token, or a\n" +
 			"credential that an endpoint returns for the token.",
-		Example: example,
-		New:     func(in pluginmain.Input) (plugin.Provider, error) { return f.provider(in) },
+		Example: usageExample,
+		New:     func(in pluginmain.Input) (plugin.Provider, error) { return f.newProvider(in) },
 	}
 }
 
-const example = `  Use the token as the password:
+const usageExample = `  Use the token as the password:
     token-credential-provider --registry=registry.example.com \
       --audience=registry.example.com
 
@@ -59,7 +59,7 @@ type flags struct {
 	secretFile    string
 }
 
-func (f *flags) define() {
+func (f *flags) register() {
 	f.set.StringVar(&f.config, "config", "", "`file` that configures the token exchange; only --other-hosts can be combined with it")
 	f.set.StringSliceVar(&f.opts.Registries, "registry", nil, "`pattern` for registries that may receive credentials, as in matchImages; may be repeated")
 	f.set.StringVar(&f.opts.Username, "username", "", "user `name`, with placeholders such as {namespace} (default \""+token.DefaultUsername+"\" if the token is the password)")
@@ -74,11 +74,11 @@ func (f *flags) define() {
 	f.set.StringVar(&f.client, "exchange-client-id", "", "client `id` for HTTP Basic authentication at the endpoint")
 	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` to the client secret file")
 	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` to a PEM file with CA certificates to trust in addition to those of the system")
-	pluginmain.OtherHosts(f.set, &f.opts.OtherHosts)
+	pluginmain.AddOtherHostsFlag(f.set, &f.opts.OtherHosts)
 	f.set.BoolVar(&f.exchange.InsecureHTTP, "exchange-insecure-http", false, "allow a plain HTTP endpoint, which exposes the token on the network")
 }
 
-func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {
+func (f *flags) newProvider(in pluginmain.Input) (plugin.Provider, error) {
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (f *flags) provider(in pluginmain.Input) (plugin.Provider, error) {
 
 func (f *flags) options() (token.Options, error) {
 	if f.set.Changed("config") {
-		if other := f.besides("config"); other != "" {
+		if other := f.otherSetFlag("config"); other != "" {
 			return token.Options{}, fmt.Errorf("--config and --%s are mutually exclusive", other)
 		}
 		opts, err := token.Load(f.config)
@@ -105,15 +105,15 @@ func (f *flags) options() (token.Options, error) {
 		x := f.exchange
 		x.TokenExchange = &f.fields
 		opts.Exchange = &x
-		return opts, f.authenticate(&x)
-	case f.anyExchange():
+		return opts, f.setClientCredential(&x)
+	case f.hasExchangeFlags():
 		return opts, errors.New("--exchange-url is missing; the other --exchange flags require it")
 	}
 	return opts, nil
 }
 
-// authenticate adds the client's own credential.
-func (f *flags) authenticate(x *token.Exchange) error {
+// setClientCredential adds the client's own credential.
+func (f *flags) setClientCredential(x *token.Exchange) error {
 	if (f.client == "") != (f.secretFile == "") {
 		return errors.New("--exchange-client-id and --exchange-client-secret-file must be set together")
 	}
@@ -123,8 +123,8 @@ func (f *flags) authenticate(x *token.Exchange) error {
 	return nil
 }
 
-// besides returns a flag of the provider's own other than that one, or "".
-func (f *flags) besides(name string) (other string) {
+// otherSetFlag returns a flag of the provider's own other than that one, or "".
+func (f *flags) otherSetFlag(name string) (other string) {
 	f.set.Visit(func(flag *pflag.Flag) {
 		if flag.Name != name && flag.Name != "other-hosts" && flag.Name != "v" && flag.Name != "version" {
 			other = flag.Name
@@ -133,6 +133,6 @@ func (f *flags) besides(name string) (other string) {
 	return other
 }
 
-func (f *flags) anyExchange() bool {
+func (f *flags) hasExchangeFlags() bool {
 	return f.fields != token.TokenExchange{} || f.client != "" || f.secretFile != "" || f.exchange.CAFile != "" || f.exchange.InsecureHTTP
 }

@@ -51,7 +51,7 @@ func binDir(t *testing.T) string {
 // tokenFor is a service-account token for an audience, of an hour. Its first
 // part is planted.
 func tokenFor(audience string) string {
-	return jwtOf(canary.Token, map[string]any{
+	return jwtOf(canary.TokenSecret, map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
 		"aud": []string{audience}, "exp": time.Now().Add(time.Hour).Unix(),
 	})
@@ -120,7 +120,7 @@ func TestProcess(t *testing.T) {
 				req.ServiceAccountToken = plugin.NewSecret(tt.token)
 			}
 			x, err := cmd.Run(t.Context(), req)
-			canary.Check(t, "standard error", x.Stderr)
+			canary.AssertAbsent(t, "standard error", x.Stderr)
 			if x.StderrSecret {
 				t.Error("standard error held a secret")
 			}
@@ -134,7 +134,7 @@ func TestProcess(t *testing.T) {
 				return
 			}
 			if err != nil {
-				canary.Check(t, "the error", err.Error())
+				canary.AssertAbsent(t, "the error", err.Error())
 				t.Fatal("the answer was refused")
 			}
 			registry := req.Registry()
@@ -184,7 +184,7 @@ func TestTerminates(t *testing.T) {
 	if !errors.As(err, &failed) || failed.Stage != plugin.StageTimeout {
 		t.Fatal("it was not ended at the deadline")
 	}
-	canary.Check(t, "standard error", x.Stderr)
+	canary.AssertAbsent(t, "standard error", x.Stderr)
 	if x.ExitCode != 1 || !strings.Contains(x.Stderr, pluginName+": ") {
 		t.Errorf("got exit code %d and %q, want 1 and a line on standard error", x.ExitCode, x.Stderr)
 	}

@@ -75,7 +75,7 @@ type call struct {
 }
 
 // between is what the first endpoint gives, and the second one takes.
-const between = canary.Env + "-between"
+const between = canary.EnvSecret + "-between"
 
 // samples are those of docs/plugins/token, with what docs/plugins/token.md
 // cites of the products' documentation.
@@ -110,7 +110,7 @@ func samples() map[string]sample {
 		"gitlab": {
 			image: "registry.gitlab.com/acme/app", audience: "gitlab-tokens.example.com", username: "gitlab+deploy-token-1", host: "gitlab-tokens.example.com",
 			calls: []call{{
-				answer: "gitlab", line: "POST /token", status: 200, user: "node", basic: canary.Env,
+				answer: "gitlab", line: "POST /token", status: 200, user: "node", basic: canary.EnvSecret,
 				form: map[string]string{
 					"grant_type": grant, "subject_token": "TOKEN", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
 					"audience": "registry.gitlab.com", "scope": "read_registry",
@@ -254,10 +254,10 @@ func TestSamples(t *testing.T) {
 			token := tokenFor(s.audience + s.file)
 			secret := token
 			if s.host != "" {
-				secret = canary.Password
+				secret = canary.PasswordSecret
 			}
 			if s.jwt {
-				secret = jwtOf(canary.Password, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
+				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
 			reg, host := registryOf(t, s, secret)
 			web, err := testcloud.NewNet()
@@ -295,7 +295,7 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 	}
 	res, err := keyring.Lookup(t.Context(), req)
 	if err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 		t.Fatalf("%d attempts and no credential: %v", len(res.Attempts), err)
 	}
 	if len(res.Credentials) != 1 || res.Credentials[0].Username != s.username {
@@ -306,7 +306,7 @@ func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, to
 	}
 	puller := &pull.Puller{Transport: web.Transport()}
 	if _, err := puller.Pull(t.Context(), s.image+":v1", res.Credentials, t.TempDir()); err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 		t.Error("the registry did not take it")
 	}
 }
@@ -349,7 +349,7 @@ func copySamples(t *testing.T, name, token string) string {
 		}
 	}
 	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
-	for file, text := range map[string]string{"client-secret": canary.Env + "\n", "jwt_svid.token": token, "github-app.pem": string(key)} {
+	for file, text := range map[string]string{"client-secret": canary.EnvSecret + "\n", "jwt_svid.token": token, "github-app.pem": string(key)} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

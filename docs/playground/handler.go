@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// policy allows the page and its worker to load only files of the site. The page also
+// contentSecurityPolicy allows the page and its worker to load only files of the site. The page also
 // has it as a meta element, for hosts that do not set headers, but frame-ancestors
 // works only as a header.
-const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// types maps file extensions to media types, independent of the machine's own table.
-var types = map[string]string{
+// mediaTypes maps file extensions to media types, independent of the machine's own table.
+var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".z":    "application/octet-stream",
 }
 
-// handler serves the files of the site.
-func handler(files map[string][]byte) http.Handler {
+// newHandler serves the files of the site.
+func newHandler(files map[string][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/")
 		if name == "" {
@@ -34,14 +34,14 @@ func handler(files map[string][]byte) http.Handler {
 		}
 		data, found := files[name]
 		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
+		header.Set("Content-Security-Policy", contentSecurityPolicy)
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-cache")
 		switch {
-		case !ours(r.Host):
+		case !isLoopbackName(r.Host):
 			http.Error(w, "this page is served only at 127.0.0.1 and localhost", http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			header.Set("Allow", "GET, HEAD")
@@ -49,15 +49,15 @@ func handler(files map[string][]byte) http.Handler {
 		case !found:
 			http.NotFound(w, r)
 		default:
-			header.Set("Content-Type", types[path.Ext(name)])
+			header.Set("Content-Type", mediaTypes[path.Ext(name)])
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 		}
 	})
 }
 
-// ours reports whether host is a name of this machine's loopback, to prevent DNS
+// isLoopbackName reports whether host is a name of this machine's loopback, to prevent DNS
 // rebinding.
-func ours(host string) bool {
+func isLoopbackName(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return name == "127.0.0.1" || name == "localhost"
 }

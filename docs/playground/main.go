@@ -43,12 +43,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	files, err := site(ctx, *version)
+	files, err := buildSite(ctx, *version)
 	if err != nil {
 		return err
 	}
 	if *out != "" {
-		return write(*out, files)
+		return writeSite(*out, files)
 	}
 	return serve(ctx, *port, files, stdout)
 }
@@ -59,7 +59,7 @@ func serve(ctx context.Context, port int, files map[string][]byte, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler(files), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: newHandler(files), ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	fmt.Fprintf(stdout, "http://%s/\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

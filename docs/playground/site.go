@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed page
-var page embed.FS
+var pageHTML embed.FS
 
 const (
 	modulePackage = "github.com/regcred/regcred/docs/playground/module"
@@ -26,41 +26,41 @@ const (
 	// compress. It does not end in .gz, because some hosts decompress such files
 	// automatically.
 	moduleFile = "regcred.wasm.z"
-	// goFile is the JavaScript support file for the module. It must be from the Go release
+	// goSupportFile is the JavaScript support file for the module. It must be from the Go release
 	// that built the module.
-	goFile = "wasm_exec.js"
+	goSupportFile = "wasm_exec.js"
 )
 
-// site builds the files of the site, by name. It needs the go command and the module
+// buildSite builds the files of the site, by name. It needs the go command and the module
 // cache.
-func site(ctx context.Context, version string) (map[string][]byte, error) {
+func buildSite(ctx context.Context, version string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	list, err := page.ReadDir("page")
+	list, err := pageHTML.ReadDir("page")
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range list {
-		if files[entry.Name()], err = page.ReadFile("page/" + entry.Name()); err != nil {
+		if files[entry.Name()], err = pageHTML.ReadFile("page/" + entry.Name()); err != nil {
 			return nil, err
 		}
 	}
-	module, err := build(ctx, version)
+	module, err := buildModule(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 	if files[moduleFile], err = compress(module); err != nil {
 		return nil, err
 	}
-	root, err := goTool(ctx, "env", "GOROOT")
+	root, err := runGoTool(ctx, "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
-	files[goFile], err = os.ReadFile(filepath.Join(strings.TrimSpace(root), "lib", "wasm", goFile))
+	files[goSupportFile], err = os.ReadFile(filepath.Join(strings.TrimSpace(root), "lib", "wasm", goSupportFile))
 	return files, err
 }
 
-// build returns the module. The same source and version produce the same bytes.
-func build(ctx context.Context, version string) ([]byte, error) {
+// buildModule returns the module. The same source and version produce the same bytes.
+func buildModule(ctx context.Context, version string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "playground")
 	if err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func build(ctx context.Context, version string) ([]byte, error) {
 		flags += " -X main.version=" + version
 	}
 	path := filepath.Join(dir, "regcred.wasm")
-	if _, err := goTool(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", path, modulePackage); err != nil {
+	if _, err := runGoTool(ctx, "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", path, modulePackage); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
 }
 
-// goTool runs the go command with the browser as target, and returns its output.
-func goTool(ctx context.Context, args ...string) (string, error) {
+// runGoTool runs the go command with the browser as target, and returns its output.
+func runGoTool(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
@@ -105,8 +105,8 @@ func compress(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write writes the site to dir, which must be empty.
-func write(dir string, files map[string][]byte) error {
+// writeSite writes the site to dir, which must be empty.
+func writeSite(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

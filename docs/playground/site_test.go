@@ -15,26 +15,26 @@ import (
 // TestSite checks that the module is small enough for a mobile connection, that every
 // file the page references exists, and that the written site equals the served one.
 func TestSite(t *testing.T) {
-	files, err := site(t.Context(), "v1.2.3")
+	files, err := buildSite(t.Context(), "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if size := len(files[moduleFile]); size < 1<<20 || size > 3_000_000 {
 		t.Errorf("the module has %d bytes, compressed; want 3,000,000 at most", size)
 	}
-	for _, name := range []string{"index.html", "page.js", "worker.js", goFile} {
+	for _, name := range []string{"index.html", "page.js", "worker.js", goSupportFile} {
 		if len(files[name]) == 0 {
 			t.Errorf("no %s", name)
 		}
 	}
-	if meta, _, _ := strings.Cut(policy, "; frame-ancestors"); !strings.Contains(string(files["index.html"]), meta) {
+	if meta, _, _ := strings.Cut(contentSecurityPolicy, "; frame-ancestors"); !strings.Contains(string(files["index.html"]), meta) {
 		t.Errorf("index.html does not have the policy %s", meta)
 	}
 	dir := filepath.Join(t.TempDir(), "site")
-	if err := write(dir, files); err != nil {
+	if err := writeSite(dir, files); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(dir, files); err == nil {
+	if err := writeSite(dir, files); err == nil {
 		t.Error("written over what was there")
 	}
 	for name, want := range files {
@@ -43,7 +43,7 @@ func TestSite(t *testing.T) {
 		if err != nil || got.Code != http.StatusOK || got.Body.String() != string(want) || string(there) != string(want) {
 			t.Errorf("%s: %d, %v: not what it is", name, got.Code, err)
 		}
-		if got.Header().Get("Content-Security-Policy") != policy || got.Header().Get("Content-Type") == "" {
+		if got.Header().Get("Content-Security-Policy") != contentSecurityPolicy || got.Header().Get("Content-Type") == "" {
 			t.Errorf("%s: headers are %v", name, got.Header())
 		}
 	}
@@ -53,7 +53,7 @@ func request(files map[string][]byte, method, host, path string) *httptest.Respo
 	r := httptest.NewRequest(method, path, nil)
 	r.Host = host
 	w := httptest.NewRecorder()
-	handler(files).ServeHTTP(w, r)
+	newHandler(files).ServeHTTP(w, r)
 	return w
 }
 

@@ -31,8 +31,8 @@ providers:
   matchImages: [r.example]
   defaultCacheDuration: 1m
   apiVersion: credentialprovider.kubelet.k8s.io/v1
-  args: [--password=` + canary.Arg + `]
-  env: [{name: TOKEN, value: ` + canary.Env + `}]
+  args: [--password=` + canary.ArgSecret + `]
+  env: [{name: TOKEN, value: ` + canary.EnvSecret + `}]
 - name: ours
   matchImages: [s.example]
   defaultCacheDuration: 1m
@@ -139,7 +139,7 @@ func (p *pod) restart() {
 	p.Agent = &agent.Agent{
 		Options: agent.Options{
 			Node: "n1", Owner: "ns/rel", Revision: "rel-1a2b", Config: in("config"), State: in("state/state"), Plugins: in("plugins"), ImagePlugins: in("image"),
-			Work: in("work"), Executable: in("bin/regcred"), Dispatcher: in("bin/regcred-credential-provider"), Install: agent.Install{Restart: true},
+			Work: in("work"), Executable: in("bin/regcred"), Dispatcher: in("bin/regcred-credential-provider"), Install: agent.InstallFlags{Restart: true},
 		},
 		Host: p.node,
 		Print: func(line []byte) error {
@@ -186,7 +186,7 @@ func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 		t.Errorf("it ended: %v", err)
 	}
 	for _, text := range append(slices.Clone(p.raw), p.talk...) {
-		canary.Check(t, "what is printed", text)
+		canary.AssertAbsent(t, "what is printed", text)
 	}
 }
 
@@ -378,10 +378,10 @@ func TestDecisions(t *testing.T) {
 			if !strings.Contains(s.Reason, tt.reason) || tt.reason == "" && s.Reason != "" {
 				t.Errorf("reason %q, want %q", s.Reason, tt.reason)
 			}
-			if s.Phase.Done() != tt.ready || s.Applies != tt.applies || s.Failures != tt.failures || s.Mended != tt.mended {
+			if s.Phase.IsDone() != tt.ready || s.Applies != tt.applies || s.Failures != tt.failures || s.Mended != tt.mended {
 				t.Errorf("got %+v; want ready %v, %d applies, %d failures, %d mended", s, tt.ready, tt.applies, tt.failures, tt.mended)
 			}
-			if (s.Phase == agent.Drifted) != (len(s.Drift) > 0) {
+			if (s.Phase == agent.PhaseDrifted) != (len(s.Drift) > 0) {
 				t.Errorf("%s with %q", s.Phase, s.Drift)
 			}
 		})
@@ -393,7 +393,7 @@ func TestHandsOver(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	p.write(t, "work/host/bin/of-before", "x")
 	p.write(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
-	p.Install = agent.Install{Restart: true, Probe: "r.example/app", Reserve: []string{"*.example"}, Timeout: time.Minute, MaxStale: time.Hour, Keep: 2}
+	p.Install = agent.InstallFlags{Restart: true, Probe: "r.example/app", Reserve: []string{"*.example"}, Timeout: time.Minute, MaxStale: time.Hour, Keep: 2}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	want := map[string]string{
 		"regcred": "-rwxr-xr-x #!regcred", "regcred-credential-provider": "-rwxr-xr-x #!dispatcher",
@@ -434,7 +434,7 @@ func tree(t *testing.T, dir string) map[string]string {
 // TestInstead: what a node that refuses wants in place of an install is told once, and
 // that has no secrets.
 func TestInstead(t *testing.T) {
-	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.Env, 1)}, "status": {nothing}})
+	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
 	want := "regcred cannot install on this node's operating system; make the following change instead:\ndo so: [redacted: env TOKEN of provider theirs]"
@@ -453,7 +453,7 @@ func TestContainerRestarts(t *testing.T) {
 	if got := p.node.commands(); got != "status, status" {
 		t.Errorf("after a restart of the container it ran %s", got)
 	}
-	if s := p.last(t); s.Phase != agent.Failed || s.Failures != 1 || s.LastError == nil {
+	if s := p.last(t); s.Phase != agent.PhaseFailed || s.Failures != 1 || s.LastError == nil {
 		t.Errorf("got %+v", s)
 	}
 	// Another configuration, or to be asked anew, is another install.
@@ -468,7 +468,7 @@ func TestContainerRestarts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p.runFor(t, 2*time.Minute+time.Second, change, func() { p.write(t, "state/state", "present") })
 		})
-		if s := p.last(t); s.Phase != agent.Installed {
+		if s := p.last(t); s.Phase != agent.PhaseInstalled {
 			t.Errorf("%s: %+v", name, s)
 		}
 		p.write(t, "work/agent.json", "{") // and what cannot be read is as nothing
@@ -515,7 +515,7 @@ func TestEnds(t *testing.T) {
 					t.Errorf("it ended after %v", since)
 				}
 			})
-			if s := p.last(t); s.Phase == agent.Failed || s.LastError != nil {
+			if s := p.last(t); s.Phase == agent.PhaseFailed || s.LastError != nil {
 				t.Errorf("it said %+v", s)
 			}
 		})
@@ -537,7 +537,7 @@ func TestStateAtOnce(t *testing.T) {
 func TestHangs(t *testing.T) {
 	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	if s := p.last(t); s.Phase != agent.Installed || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
+	if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
 		t.Errorf("got %+v, %+v", s, s.LastError)
 	}
 }
@@ -562,7 +562,7 @@ func TestLastLine(t *testing.T) {
 
 // TestSecretsInReasons: what regcred on the node says of values is not passed on.
 func TestSecretsInReasons(t *testing.T) {
-	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.Env + ` of ` + canary.Arg + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
+	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.EnvSecret + ` of ` + canary.ArgSecret + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
 	codes[said] = 1
 	p := newPod(t, answers{"install": {said}, "status": {nothing}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// maxResult bounds the output of regcred on the node, in bytes.
-const maxResult = 16 << 20
+// maxOutputSize bounds the output of regcred on the node, in bytes.
+const maxOutputSize = 16 << 20
 
 // changeResponse is what "regcred install" or "uninstall" prints.
 type changeResponse struct {
@@ -26,9 +26,9 @@ type changeResponse struct {
 // reason returns why the change failed.
 func (r *changeResponse) reason() string {
 	if r.Error != "" {
-		return reasons([]report.ErrorHint{{Message: r.Error, Hint: r.Hint}})
+		return joinReasons([]report.ErrorHint{{Message: r.Error, Hint: r.Hint}})
 	}
-	return reasons(r.Errors)
+	return joinReasons(r.Errors)
 }
 
 // statusResponse is what "regcred status" prints.
@@ -38,9 +38,9 @@ type statusResponse struct {
 	report.Failure
 }
 
-// decode decodes the output of a command that may exit with one of the codes. Errors do
+// decodeOutput decodes the output of a command that may exit with one of the codes. Errors do
 // not quote the output.
-func decode(command string, stdout []byte, code int, codes []int, answer any) error {
+func decodeOutput(command string, stdout []byte, code int, codes []int, answer any) error {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
@@ -48,8 +48,8 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 	switch {
 	case len(stdout) == 0:
 		return fmt.Errorf("%s and printed no result; see this pod's log", ended)
-	case len(stdout) > maxResult:
-		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxResult)
+	case len(stdout) > maxOutputSize:
+		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxOutputSize)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
 		return fmt.Errorf("%s, but its result is not valid JSON", ended)
 	case version.SchemaVersion != shown.SchemaVersion:
@@ -64,19 +64,19 @@ func decode(command string, stdout []byte, code int, codes []int, answer any) er
 // code 1 and a reason.
 func decodeChange(command string, stdout []byte, code int, good ...report.ChangeOutcome) (*changeResponse, error) {
 	a := &changeResponse{}
-	if err := decode(command, stdout, code, []int{report.ExitOK, report.ExitFailed}, a); err != nil {
+	if err := decodeOutput(command, stdout, code, []int{report.ExitOK, report.ExitFailed}, a); err != nil {
 		return nil, err
 	}
 	bad := a.Failed()
 	if bad != (code == report.ExitFailed) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
-		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which is inconsistent with the outcome it reported (%q)", command, code, short(string(a.Outcome), 40))
+		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which is inconsistent with the outcome it reported (%q)", command, code, shortenText(string(a.Outcome), 40))
 	}
 	return a, nil
 }
 
-// decodeSaved decodes the result of a change that an earlier container started; or
+// decodeSavedChange decodes the result of a change that an earlier container started; or
 // nil. Its exit code is unknown and derived from the result.
-func decodeSaved(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
+func decodeSavedChange(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
 	var a changeResponse
 	if json.Unmarshal(stdout, &a) != nil {
 		return nil
@@ -95,11 +95,11 @@ func decodeSaved(command string, stdout []byte, good ...report.ChangeOutcome) *c
 // decodeStatus decodes the output of "regcred status".
 func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 	a := &statusResponse{}
-	if err := decode("status", stdout, code, []int{report.ExitOK, report.ExitFailed, report.ExitEmpty}, a); err != nil {
+	if err := decodeOutput("status", stdout, code, []int{report.ExitOK, report.ExitFailed, report.ExitEmpty}, a); err != nil {
 		return nil, err
 	}
 	if len(a.Errors) > 0 {
-		return nil, errors.New(reasons(a.Errors))
+		return nil, errors.New(joinReasons(a.Errors))
 	}
 	if a.Counts != nil && !a.Counts.Sound() {
 		a.Counts = nil
@@ -128,21 +128,21 @@ func (a *statusResponse) differences() (list []string) {
 	return list
 }
 
-// reasons joins errors and their hints.
-func reasons(list []report.ErrorHint) string {
+// joinReasons joins errors and their hints.
+func joinReasons(list []report.ErrorHint) string {
 	var texts []string
 	for _, p := range list {
 		text := p.Message
 		if p.Hint != "" {
-			text += " (" + forChart(p.Hint) + ")"
+			text += " (" + chartHint(p.Hint) + ")"
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
 }
 
-// chartValues maps flags of "regcred install" to the chart's values.
-func chartValues() map[string]string {
+// chartValueNames maps flags of "regcred install" to the chart's values.
+func chartValueNames() map[string]string {
 	return map[string]string{
 		"--restart":   "the chart's value restart: IfNeeded",
 		"--reapplied": "the chart's value reapplied: true",
@@ -150,12 +150,12 @@ func chartValues() map[string]string {
 	}
 }
 
-// forChart replaces a flag at the start of a hint with the chart's value. Commands in a
+// chartHint replaces a flag at the start of a hint with the chart's value. Commands in a
 // hint are kept.
-func forChart(hint string) string {
+func chartHint(hint string) string {
 	flag, rest, _ := strings.Cut(hint, " ")
 	flag, comma := strings.CutSuffix(flag, ",")
-	value, ok := chartValues()[flag]
+	value, ok := chartValueNames()[flag]
 	if !ok {
 		return hint
 	}

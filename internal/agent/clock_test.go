@@ -13,7 +13,7 @@ import (
 // clock that nobody sets: an agent whose node's clock jumps is not killed for it.
 func TestClockIsSet(t *testing.T) {
 	a := &Agent{Options: Options{Work: t.TempDir()}, Print: func([]byte) error { return nil }}
-	if err := a.start(t.Context()); err != nil {
+	if err := a.initialize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, at := range map[string]time.Time{"until": a.until, "lastPrinted": a.lastPrinted} {

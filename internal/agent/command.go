@@ -15,8 +15,8 @@ import (
 )
 
 // run runs regcred on the node and waits for at most that long.
-func (w work) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, &overdueError{args[0], within})
+func (w agentTurn) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, &timeoutError{args[0], within})
 	defer cancel()
 	out, code, err = w.Host.Run(ctx, args...)
 	if err != nil && ctx.Err() != nil {
@@ -25,64 +25,64 @@ func (w work) run(ctx context.Context, within time.Duration, args ...string) (ou
 	return out, code, err
 }
 
-// overdueError means that a command took too long.
-type overdueError struct {
+// timeoutError means that a command took too long.
+type timeoutError struct {
 	command string
 	within  time.Duration
 }
 
-func (e *overdueError) Error() string {
+func (e *timeoutError) Error() string {
 	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
 // installArgs returns the arguments of install except the configuration.
-func (w work) installArgs() []string {
-	args := append(w.Install.args(), w.Install.where()...)
+func (w agentTurn) installArgs() []string {
+	args := append(w.Install.args(), w.Install.stateDirArgs()...)
 	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
 }
 
-// command changes the node.
-type command struct {
-	args []string
-	good []report.ChangeOutcome
+// changeCommand changes the node.
+type changeCommand struct {
+	args       []string
+	okOutcomes []report.ChangeOutcome
 }
 
-func (w work) installs(more ...string) command {
+func (w agentTurn) installCommand(more ...string) changeCommand {
 	args := append([]string{"install", w.Host.Path(configDir)}, w.installArgs()...)
-	return command{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
+	return changeCommand{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
-// uninstalls allows a kubelet restart: the kubelet would otherwise run plugins that no
+// uninstallCommand allows a kubelet restart: the kubelet would otherwise run plugins that no
 // longer exist.
-func (w work) uninstalls() command {
+func (w agentTurn) uninstallCommand() changeCommand {
 	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
-	return command{append(args, w.Install.where()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
+	return changeCommand{append(args, w.Install.stateDirArgs()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
 // runChange changes the node.
-func (w work) runChange(ctx context.Context, c command) (*changeResponse, error) {
-	w.publish(w.Install.within())
-	out, code, err := w.run(ctx, w.Install.within(), c.args...)
+func (w agentTurn) runChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
+	w.publishStatus(w.Install.waitTimeout())
+	out, code, err := w.run(ctx, w.Install.waitTimeout(), c.args...)
 	w.logged = true // as it may have
 	if err != nil {
 		return nil, err
 	}
-	a, err := decodeChange(c.args[0], out, code, c.good...)
+	a, err := decodeChange(c.args[0], out, code, c.okOutcomes...)
 	if err != nil {
-		return nil, &unclearError{err}
+		return nil, &unreadableResultError{err}
 	}
 	return a, nil
 }
 
-// unclearError means that a change ended and its result is unreadable.
-type unclearError struct{ why error }
+// unreadableResultError means that a change ended and its result is unreadable.
+type unreadableResultError struct{ why error }
 
-func (e *unclearError) Error() string { return e.why.Error() }
+func (e *unreadableResultError) Error() string { return e.why.Error() }
 
 // readStatus reads the node's state and updates the status except for the phase. The time limit
 // includes a change that is running.
-func (w work) readStatus(ctx context.Context, within time.Duration) (*statusResponse, error) {
-	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.where()...)...)
+func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statusResponse, error) {
+	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.stateDirArgs()...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (w work) readStatus(ctx context.Context, within time.Duration) (*statusResp
 	w.mu.Lock()
 	w.counts = a.Counts
 	w.mu.Unlock()
-	w.change(func(s *Status) {
+	w.updateStatus(func(s *Status) {
 		s.Kind, s.Kubelet, s.Generation, s.KubeletHas = a.Node.Kind, a.Node.Kubelet, *a.Current, a.KubeletHas
 	})
 	return a, nil
@@ -102,8 +102,8 @@ func (w work) readStatus(ctx context.Context, within time.Duration) (*statusResp
 
 // redact redacts the configuration's secrets in a text from the node, and replaces the
 // node's paths with the pod's.
-func (w work) redact(text string) string {
-	text = scrub.Part(text, w.secrets(), false, false)
+func (w agentTurn) redact(text string) string {
+	text = scrub.Part(text, w.configSecrets(), false, false)
 	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
 		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
 	}
@@ -111,9 +111,9 @@ func (w work) redact(text string) string {
 }
 
 // redactAll applies words to each text that is shown; the others are only counted.
-func (w work) redactAll(list []string) (texts []string) {
+func (w agentTurn) redactAll(list []string) (texts []string) {
 	for i, text := range list {
-		if i < maxDrift {
+		if i < maxDriftEntries {
 			text = w.redact(text)
 		} else {
 			text = "…"
@@ -123,17 +123,17 @@ func (w work) redactAll(list []string) (texts []string) {
 	return texts
 }
 
-// minSecret is the minimum length of values of args and env that are redacted, as in
+// minSecretLength is the minimum length of values of args and env that are redacted, as in
 // package plugin: shorter ones are values like "true".
-const minSecret = 8
+const minSecretLength = 8
 
-// secrets returns the values of args and env.
-func (w work) secrets() (list []scrub.Secret) {
+// configSecrets returns the values of args and env.
+func (w agentTurn) configSecrets() (list []scrub.Secret) {
 	if w.stage.cfg == nil {
 		return nil
 	}
 	add := func(value, name string) {
-		if len(value) >= minSecret && !strings.Contains(w.Install.Probe, value) {
+		if len(value) >= minSecretLength && !strings.Contains(w.Install.Probe, value) {
 			list = append(list, scrub.Secret{Text: value, Name: name})
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Copy copies executables into a directory, atomically and with mode 0755. Nothing is
+// CopyExecutables copies executables into a directory, atomically and with mode 0755. Nothing is
 // copied if one of them is not a regular file or not a Linux executable. Copy uses no
 // other file of the image.
-func Copy(ctx context.Context, files []string, dir string) error {
+func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
 	} else if !info.IsDir() {
@@ -26,7 +26,7 @@ func Copy(ctx context.Context, files []string, dir string) error {
 	}
 	from := map[string]string{}
 	for _, name := range files {
-		if err := mayCopy(name); err != nil {
+		if err := checkExecutable(name); err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
 		base := filepath.Base(name)
@@ -40,22 +40,22 @@ func Copy(ctx context.Context, files []string, dir string) error {
 		return err
 	}
 	for _, name := range files {
-		if err := putExecutable(ctx, name, filepath.Join(to, filepath.Base(name))); err != nil {
+		if err := updateExecutable(ctx, name, filepath.Join(to, filepath.Base(name))); err != nil {
 			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.Cause(err))
 		}
 	}
 	return inroot.FS{}.Sweep(to)
 }
 
-// mayCopy returns why a file cannot be executed.
-func mayCopy(name string) error {
+// checkExecutable returns why a file cannot be executed.
+func checkExecutable(name string) error {
 	info, err := executable.Read(name)
 	switch {
 	case err != nil:
 		return regularfile.Cause(err)
-	case info.Format == executable.Empty:
+	case info.Format == executable.FormatEmpty:
 		return errors.New("it is empty")
-	case info.Format != executable.ELF && info.Format != executable.Script:
+	case info.Format != executable.FormatELF && info.Format != executable.FormatScript:
 		return errors.New("not a Linux executable")
 	}
 	return nil

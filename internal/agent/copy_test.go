@@ -57,7 +57,7 @@ func TestCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			to := t.TempDir()
 			for range 2 { // an init container may run twice
-				err := agent.Copy(t.Context(), tt.files, to)
+				err := agent.CopyExecutables(t.Context(), tt.files, to)
 				if (err == nil) != (tt.fails == "") || err != nil && !strings.HasSuffix(err.Error(), tt.fails) {
 					t.Errorf("got %v, want %q", err, tt.fails)
 				}
@@ -67,10 +67,10 @@ func TestCopy(t *testing.T) {
 			}
 		})
 	}
-	if err := agent.Copy(t.Context(), []string{a}, b); err == nil || !strings.HasSuffix(err.Error(), "b: not a directory") {
+	if err := agent.CopyExecutables(t.Context(), []string{a}, b); err == nil || !strings.HasSuffix(err.Error(), "b: not a directory") {
 		t.Errorf("into a file: %v", err)
 	}
-	if err := agent.Copy(t.Context(), []string{a}, from+"/none"); err == nil || !strings.HasSuffix(err.Error(), "none: no such file or directory") {
+	if err := agent.CopyExecutables(t.Context(), []string{a}, from+"/none"); err == nil || !strings.HasSuffix(err.Error(), "none: no such file or directory") {
 		t.Errorf("into nothing: %v", err)
 	}
 }

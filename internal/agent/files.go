@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	memoryName = "agent.json"
-	statusName = "status.json"
-	resultName = "answer.json" // the result of the last change
+	savedStateFileName = "agent.json"
+	statusFileName     = "status.json"
+	resultFileName     = "answer.json" // the result of the last change
 
-	maxOwnFile = 1 << 20 // bytes
+	maxStateFileSize = 1 << 20 // bytes
 )
 
 // statusFile is the status in the file for the readiness probe.
@@ -31,19 +31,19 @@ type statusFile struct {
 	Until time.Time `json:"until"` // when the pod will have written the next one
 }
 
-// Ready returns whether the pod with that work directory is ready, and the node's state
+// IsReady returns whether the pod with that work directory is ready, and the node's state
 // in one line of at most 1 KiB.
-func Ready(ctx context.Context, work string, now time.Time) (ready bool, line string) {
-	data, err := regularfile.Read(ctx, filepath.Join(work, statusName), maxOwnFile)
+func IsReady(ctx context.Context, work string, now time.Time) (ready bool, line string) {
+	data, err := regularfile.Read(ctx, filepath.Join(work, statusFileName), maxStateFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, "starting: nothing has been changed yet"
 	}
 	var f statusFile
 	if err == nil && (json.Unmarshal(data, &f) != nil || f.SchemaVersion != statusVersion || f.Phase == "") {
-		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusName))
+		err = fmt.Errorf("%s: the file was not written by regcred agent run", filepath.Join(work, statusFileName))
 	}
 	if err != nil {
-		return false, short(err.Error(), maxReason)
+		return false, shortenText(err.Error(), maxReasonLength)
 	}
 	text := fmt.Sprintf("node %s: %s", f.Node, f.Phase)
 	late := now.Sub(f.Until)
@@ -53,11 +53,11 @@ func Ready(ctx context.Context, work string, now time.Time) (ready bool, line st
 	case f.Reason != "":
 		text += ": " + f.Reason
 	}
-	return f.Phase.Done() && late <= 0, short(text, maxReason)
+	return f.Phase.IsDone() && late <= 0, shortenText(text, maxReasonLength)
 }
 
-// memory is kept when the container restarts.
-type memory struct {
+// savedState is kept when the container restarts.
+type savedState struct {
 	SchemaVersion int `json:"schemaVersion"`
 
 	Wanted    string    `json:"wanted,omitempty"` // the desired state
@@ -76,29 +76,29 @@ type memory struct {
 	GivenUpWhy string `json:"why,omitempty"`   // why that change failed
 }
 
-const memoryVersion = 1
+const savedStateVersion = 1
 
-// remember reads the memory. With an error the memory is empty, so that changes may be
+// loadSavedState reads the memory. With an error the memory is empty, so that changes may be
 // retried.
-func remember(ctx context.Context, work string) (m memory, err error) {
-	none := memory{SchemaVersion: memoryVersion}
-	data, err := regularfile.Read(ctx, filepath.Join(work, memoryName), maxOwnFile)
+func loadSavedState(ctx context.Context, work string) (m savedState, err error) {
+	none := savedState{SchemaVersion: savedStateVersion}
+	data, err := regularfile.Read(ctx, filepath.Join(work, savedStateFileName), maxStateFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
 	if err != nil {
 		return none, err
 	}
-	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != memoryVersion {
-		return none, errors.New(filepath.Join(work, memoryName) + ": this file was not written by regcred; starting with a new file")
+	if json.Unmarshal(data, &m) != nil || m.SchemaVersion != savedStateVersion {
+		return none, errors.New(filepath.Join(work, savedStateFileName) + ": this file was not written by regcred; starting with a new file")
 	}
 	return m, nil
 }
 
-// forget allows all changes again.
-func (m *memory) forget() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
+// reset allows all changes again.
+func (m *savedState) reset() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
 
-// putOwn replaces one of the agent's own files.
-func putOwn(name string, v any) error {
-	return inroot.FS{}.Put(name, bytes.NewReader(compact(v)), inroot.Attr{Mode: 0o600})
+// writeStateFile replaces one of the agent's own files.
+func writeStateFile(name string, v any) error {
+	return inroot.FS{}.WriteFile(name, bytes.NewReader(compactJSON(v)), inroot.FileAttr{Mode: 0o600})
 }

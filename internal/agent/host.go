@@ -36,18 +36,18 @@ type runner interface {
 	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
 }
 
-// HostOf returns the node on which a runner runs programs. hostWork is the node's path of
+// NewSystemdHost returns the node on which a runner runs programs. hostWork is the node's path of
 // o.Work. regcred's standard error goes to stderr.
-func HostOf(r runner, o Options, hostWork string, stderr io.Writer) Host {
-	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), answer: filepath.Join(o.Work, resultName), limit: o.Install.Limit(), stderr: stderr}
+func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host {
+	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.Work, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
 }
 
 type systemdHost struct {
-	runner runner
-	dir    string        // on the node
-	answer string        // a file of this pod for the result of a change
-	limit  time.Duration // of a change
-	stderr io.Writer
+	runner     runner
+	dir        string        // on the node
+	resultFile string        // a file of this pod for the result of a change
+	limit      time.Duration // of a change
+	stderr     io.Writer
 }
 
 // Path returns a path below the shared directory.
@@ -58,9 +58,9 @@ func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
 func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
 	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
 	if args[0] == "status" {
-		c.Limit = lookLimit
+		c.Limit = statusTimeout
 	} else if !slices.Contains(args, "--dry-run") {
-		c.Keep = h.answer
+		c.Keep = h.resultFile
 	}
 	var out bytes.Buffer
 	code, err = h.runner.Run(ctx, c, &out, h.stderr)

@@ -33,7 +33,7 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 // and no look is.
 func TestAnswerIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
-	h := agent.HostOf(r, agent.Options{Work: "/pod"}, "/node/work", nil)
+	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)
 	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
 		if _, _, err := h.Run(t.Context(), args...); !errors.Is(err, fs.ErrClosed) {
 			t.Fatal(err)
@@ -52,16 +52,16 @@ func TestNotReached(t *testing.T) {
 		why             error
 		present, absent agent.Phase
 	}{
-		"no systemd":           {&hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Unsupported, agent.Removed},
-		"not mounted":          {&hostrun.NotMountedError{Dir: "/run/systemd", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
-		"no answer":            {&hostrun.NotRespondingError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.Failed, agent.NotRemoved},
-		"not for this process": {&hostrun.DeniedError{UID: 65532, Err: fs.ErrPermission}, agent.Failed, agent.NotRemoved},
+		"no systemd":           {&hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.PhaseUnsupported, agent.PhaseRemoved},
+		"not mounted":          {&hostrun.NotMountedError{Dir: "/run/systemd", Err: fs.ErrNotExist}, agent.PhaseFailed, agent.PhaseNotRemoved},
+		"no answer":            {&hostrun.NotRespondingError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}, agent.PhaseFailed, agent.PhaseNotRemoved},
+		"not for this process": {&hostrun.PermissionError{UID: 65532, Err: fs.ErrPermission}, agent.PhaseFailed, agent.PhaseNotRemoved},
 	} {
 		for state, want := range map[string]agent.Phase{"present": tt.present, "absent": tt.absent} {
 			t.Run(name+", "+state, func(t *testing.T) {
 				p := newPod(t, nil)
 				p.write(t, "state/state", state)
-				p.Host = agent.HostOf(&fails{why: tt.why}, p.Options, "/node/work", io.Discard)
+				p.Host = agent.NewSystemdHost(&fails{why: tt.why}, p.Options, "/node/work", io.Discard)
 				synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
 				if s := p.last(t); s.Phase != want || !strings.Contains(s.Reason, tt.why.Error()) {
 					t.Errorf("got %+v, want %s", s, want)

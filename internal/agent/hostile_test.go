@@ -28,7 +28,7 @@ func TestRestartedForNothing(t *testing.T) {
 	if n := strings.Count(p.node.commands(), "install"); n != 1 {
 		t.Errorf("the kubelet was restarted %d times", n)
 	}
-	if s := p.last(t); s.Phase != agent.Drifted {
+	if s := p.last(t); s.Phase != agent.PhaseDrifted {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -78,7 +78,7 @@ func TestAnothers(t *testing.T) {
 		if got := p.node.commands(); got != "install, status, status, install, status" {
 			t.Errorf("it ran %s", got)
 		}
-		if s := p.last(t); s.Phase != agent.Installed || s.Mended != 1 || !strings.Contains(strings.Join(p.talk, "\n"), "mended: "+generation) {
+		if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Mended != 1 || !strings.Contains(strings.Join(p.talk, "\n"), "mended: "+generation) {
 			t.Errorf("got %+v, %q", s, p.talk)
 		}
 	})
@@ -89,7 +89,7 @@ func TestAnothers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, answers{"install": {installed, owned}, "status": {clean, tt.status}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
-			if s := p.last(t); s.Phase != agent.Drifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
+			if s := p.last(t); s.Phase != agent.PhaseDrifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
 				t.Errorf("got %+v", s)
 			}
 		})
@@ -120,7 +120,7 @@ func TestMuchDrift(t *testing.T) {
 	p.node.answers = answers{"install": {unchanged}, "status": {status, clean}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	s := p.last(t)
-	if s.Phase != agent.Drifted || len(s.Drift) != 10 || s.Drift[9] != "and 2991 more" || s.Drift[0] != "/x/0: [redacted: env E0 of provider p0] has changed" || len(p.Status().Drift) != differences {
+	if s.Phase != agent.PhaseDrifted || len(s.Drift) != 10 || s.Drift[9] != "and 2991 more" || s.Drift[0] != "/x/0: [redacted: env E0 of provider p0] has changed" || len(p.Status().Drift) != differences {
 		t.Errorf("got %+v", s)
 	}
 	shown := slices.DeleteFunc(slices.Clone(p.Status().Drift), func(text string) bool { return text == "…" })
@@ -144,7 +144,7 @@ func TestLinkToNothing(t *testing.T) {
 		t.Skip("this user may not make symbolic links, as on Windows: ", err)
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if s := p.last(t); s.Phase != agent.Failed || s.Reason != theirs+": dangling symlink" {
+	if s := p.last(t); s.Phase != agent.PhaseFailed || s.Reason != theirs+": dangling symlink" {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -159,7 +159,7 @@ func TestHostileCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, answers{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-			if s := p.last(t); s.Phase != agent.Installed {
+			if s := p.last(t); s.Phase != agent.PhaseInstalled {
 				t.Errorf("got %+v", s)
 			}
 			registry, err := p.Metrics("v1")

@@ -22,16 +22,16 @@ func FuzzLine(f *testing.F) {
 			return
 		}
 		long := strings.Repeat(text, int(times))
-		s := Status{Node: long, Owner: long, Revision: long, Phase: Drifted, Reason: long, Kind: long, Kubelet: long, LastError: &Error{Message: long}}
+		s := Status{Node: long, Owner: long, Revision: long, Phase: PhaseDrifted, Reason: long, Kind: long, Kubelet: long, LastError: &Error{Message: long}}
 		for range drift {
 			s.Drift = append(s.Drift, long)
 		}
-		line := s.line()
+		line := s.encodeLine()
 		var got Status
-		if err := json.Unmarshal(line, &got); err != nil || len(line) > maxLine || bytes.IndexByte(line, '\n') != len(line)-1 || !utf8.Valid(line) {
+		if err := json.Unmarshal(line, &got); err != nil || len(line) > maxStatusLine || bytes.IndexByte(line, '\n') != len(line)-1 || !utf8.Valid(line) {
 			t.Fatalf("%d bytes, %v: %q", len(line), err, line)
 		}
-		if got.Phase != Drifted || (got.Reason == "") != (long == "") || len(got.Drift) == 0 && drift > 0 {
+		if got.Phase != PhaseDrifted || (got.Reason == "") != (long == "") || len(got.Drift) == 0 && drift > 0 {
 			t.Errorf("of %d × %q only this is left: %s", times, text, line)
 		}
 		if s.LastError.Message != long || len(s.Drift) > 0 && s.Drift[0] != long {

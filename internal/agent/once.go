@@ -20,20 +20,20 @@ import (
 // goes down, systemd stops it, or the disk is full.
 const maxTries = 3
 
-// goal identifies the desired state of the node.
-func (w work) goal() string {
-	if w.wanted == absent {
-		return absent
+// goalID identifies the desired state of the node.
+func (w agentTurn) goalID() string {
+	if w.desiredState == stateAbsent {
+		return stateAbsent
 	}
-	return w.sum
+	return w.sharedChecksum
 }
 
 // changeOnce makes a change that may restart the kubelet. A change that an earlier container
 // of this pod started has continued without it: changeOnce waits for it and returns its
 // result. A change that failed after it restarted the kubelet is not retried by this
 // pod, which is saved before anything else is done.
-func (w work) changeOnce(ctx context.Context, c command) (*changeResponse, error) {
-	answer, err := w.resume(ctx, c)
+func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResponse, error) {
+	answer, err := w.resumeChange(ctx, c)
 	if answer == nil && err == nil {
 		answer, err = w.startChange(ctx, c)
 	}
@@ -44,56 +44,56 @@ func (w work) changeOnce(ctx context.Context, c command) (*changeResponse, error
 	if answer.Restarted {
 		w.giveUp(answer.reason())
 	}
-	w.keepMemory()
+	w.saveState()
 	return answer, nil
 }
 
 // startChange makes a change, and saves before that it has. An earlier change's result is
 // removed first, so that it is not mistaken for this one's.
-func (w work) startChange(ctx context.Context, c command) (*changeResponse, error) {
-	if err := os.Remove(filepath.Join(w.Work, resultName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
+	if err := os.Remove(filepath.Join(w.Work, resultFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
-	if w.memory.Begun != w.goal() {
-		w.memory.Begun, w.memory.Tries = w.goal(), 0
+	if w.memory.Begun != w.goalID() {
+		w.memory.Begun, w.memory.Tries = w.goalID(), 0
 	}
 	w.memory.Tries++
-	w.keepMemory()
+	w.saveState()
 	answer, err := w.runChange(ctx, c)
-	if err != nil && ctx.Err() == nil && !mayHaveRun(err) {
+	if err != nil && ctx.Err() == nil && !changeMayHaveRun(err) {
 		w.memory.Begun, w.memory.Tries = "", 0
 	}
 	return answer, err
 }
 
-// mayHaveRun reports whether a change may have done something before the error.
-func mayHaveRun(err error) bool {
-	_, overdue := errors.AsType[*overdueError](err)
+// changeMayHaveRun reports whether a change may have done something before the error.
+func changeMayHaveRun(err error) bool {
+	_, overdue := errors.AsType[*timeoutError](err)
 	_, killed := errors.AsType[*hostrun.KilledError](err)
-	_, lost := errors.AsType[*hostrun.LostError](err)
-	_, begun := errors.AsType[*hostrun.BegunError](err)
-	_, unclear := errors.AsType[*unclearError](err)
+	_, lost := errors.AsType[*hostrun.ResultLostError](err)
+	_, begun := errors.AsType[*hostrun.UnknownResultError](err)
+	_, unclear := errors.AsType[*unreadableResultError](err)
 	return overdue || killed || lost || begun || unclear
 }
 
-// resume waits for a change that an earlier container started, and returns its result,
+// resumeChange waits for a change that an earlier container started, and returns its result,
 // or nil.
-func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
-	if w.memory.Begun == "" || w.memory.Begun != w.goal() {
+func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
+	if w.memory.Begun == "" || w.memory.Begun != w.goalID() {
 		return nil, nil
 	}
-	w.publish(w.Install.within())
-	if _, err := w.readStatus(ctx, w.Install.within()); err != nil { // status waits for the change that is running
+	w.publishStatus(w.Install.waitTimeout())
+	if _, err := w.readStatus(ctx, w.Install.waitTimeout()); err != nil { // status waits for the change that is running
 		return nil, err
 	}
-	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultName), maxResult)
+	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultFileName), maxOutputSize)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // otherwise an unreadable file would block all changes
 		w.logf("read the result of regcred %s: %v", c.args[0], err)
 	}
-	if answer := decodeSaved(c.args[0], data, c.good...); answer != nil {
+	if answer := decodeSavedChange(c.args[0], data, c.okOutcomes...); answer != nil {
 		return answer, nil
 	}
 	if w.memory.Tries >= maxTries {
@@ -104,14 +104,14 @@ func (w work) resume(ctx context.Context, c command) (*changeResponse, error) {
 }
 
 // giveUp saves that this pod does not retry the current goal.
-func (w work) giveUp(why string) {
-	w.memory.GivenUp, w.memory.GivenUpWhy = w.goal(), short(w.redact(why), maxReason)
-	w.keepMemory()
+func (w agentTurn) giveUp(why string) {
+	w.memory.GivenUp, w.memory.GivenUpWhy = w.goalID(), shortenText(w.redact(why), maxReasonLength)
+	w.saveState()
 }
 
-func (w work) gaveUp() bool { return w.memory.GivenUp != "" && w.memory.GivenUp == w.goal() }
+func (w agentTurn) gaveUp() bool { return w.memory.GivenUp != "" && w.memory.GivenUp == w.goalID() }
 
 // gaveUpReason returns why the current goal is not retried.
-func (w work) gaveUpReason() string {
+func (w agentTurn) gaveUpReason() string {
 	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.GivenUpWhy
 }

@@ -112,7 +112,7 @@ func TestKilledBeforehand(t *testing.T) {
 	p.restart()
 	p.node.calls, p.node.answers = nil, answers{"status": {clean}, "uninstall": {uninst}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
-	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.Removed {
+	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.PhaseRemoved {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
 	}
 }
@@ -134,7 +134,7 @@ func TestAnswerInTheWay(t *testing.T) {
 			}
 			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
-			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.Installed {
+			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.PhaseInstalled {
 				t.Errorf("it ran %s; %+v", p.node.commands(), s)
 			}
 		})
@@ -162,7 +162,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 // TestComesToNoEnd: a change that systemd ends, or with which the node goes down, is not
 // made for ever.
 func TestComesToNoEnd(t *testing.T) {
-	for command, want := range map[string]agent.Phase{"install": agent.Failed, "uninstall": agent.NotRemoved} {
+	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
 			p := newPod(t, answers{"status": {nothing}})
 			if command == "uninstall" {
@@ -200,8 +200,8 @@ func TestNoAnswer(t *testing.T) {
 	}{
 		"nothing":             {"", nil, 3},
 		"cut off":             {wentBack[:50], nil, 3},
-		"systemd away":        {"", &hostrun.BegunError{Unit: "u", Err: errors.New("no response for 25s")}, 3},
-		"it was kept for us":  {wentBack, &hostrun.BegunError{Unit: "u", Err: errors.New("no response for 25s")}, 1},
+		"systemd away":        {"", &hostrun.UnknownResultError{Unit: "u", Err: errors.New("no response for 25s")}, 3},
+		"it was kept for us":  {wentBack, &hostrun.UnknownResultError{Unit: "u", Err: errors.New("no response for 25s")}, 1},
 		"an answer that does": {wentBack, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestNoAnswer(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
 			n := strings.Count(p.node.commands(), "install")
-			if s := p.last(t); n != tt.times || s.Phase != agent.Failed || !strings.HasPrefix(s.Reason, notTried) {
+			if s := p.last(t); n != tt.times || s.Phase != agent.PhaseFailed || !strings.HasPrefix(s.Reason, notTried) {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})
@@ -233,7 +233,7 @@ func TestNotRun(t *testing.T) {
 		return nil
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
-	if s := p.last(t); s.Phase != agent.Installed {
+	if s := p.last(t); s.Phase != agent.PhaseInstalled {
 		t.Errorf("%+v", s)
 	}
 }
@@ -246,7 +246,7 @@ func TestUninstallInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
 	p.restart()
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	if s := p.last(t); p.node.commands() != "uninstall" || s.Phase != agent.NotRemoved || s.Reason != notTried+noKubelet || s.Failures != 1 {
+	if s := p.last(t); p.node.commands() != "uninstall" || s.Phase != agent.PhaseNotRemoved || s.Reason != notTried+noKubelet || s.Failures != 1 {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
 	}
 	p.restart()
@@ -254,7 +254,7 @@ func TestUninstallInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p.runFor(t, 2*time.Minute, func() { p.write(t, "state/state", "present") }, func() { p.write(t, "state/state", "absent") })
 	})
-	if s := p.last(t); strings.Count(p.node.commands(), "uninstall") != 2 || s.Phase != agent.Removed {
+	if s := p.last(t); strings.Count(p.node.commands(), "uninstall") != 2 || s.Phase != agent.PhaseRemoved {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
 	}
 }

@@ -24,13 +24,13 @@ type Options struct {
 	Executable string // of regcred
 	Dispatcher string // of regcred-credential-provider
 
-	Install Install
+	Install InstallFlags
 
 	Interval time.Duration // between two checks of the node; a minute if 0
 }
 
-// Install has flags of "regcred install".
-type Install struct {
+// InstallFlags has flags of "regcred install".
+type InstallFlags struct {
 	DryRun    bool
 	Restart   bool
 	Probe     string
@@ -45,7 +45,7 @@ type Install struct {
 
 // args returns the flags. It sets all that would otherwise be inherited from the current
 // generation.
-func (i Install) args() []string {
+func (i InstallFlags) args() []string {
 	args := []string{i.timeout(), "--any-image=" + strconv.FormatBool(i.AnyImage)}
 	for _, p := range i.Reserve {
 		args = append(args, "--reserve="+p)
@@ -71,31 +71,33 @@ func (i Install) args() []string {
 	return args
 }
 
-// where returns the flags that select the state directory.
-func (i Install) where() []string {
+// stateDirArgs returns the flags that select the state directory.
+func (i InstallFlags) stateDirArgs() []string {
 	if i.StateDir == "" {
 		return nil
 	}
 	return []string{"--state-dir=" + i.StateDir}
 }
 
-func (i Install) timeout() string { return "--timeout=" + i.health().String() }
+func (i InstallFlags) timeout() string { return "--timeout=" + i.healthTimeout().String() }
 
-func (i Install) health() time.Duration { return cmp.Or(i.Timeout, 4*time.Minute) }
+func (i InstallFlags) healthTimeout() time.Duration { return cmp.Or(i.Timeout, 4*time.Minute) }
 
-// Limit returns how long a change may take before systemd stops it: to copy files and
+// ChangeTimeout returns how long a change may take before systemd stops it: to copy files and
 // check plugins, to wait for a healthy kubelet and a test pull, and to roll back, which
 // takes at most 10 minutes.
-func (i Install) Limit() time.Duration { return 5*time.Minute + 2*i.health() + 10*time.Minute }
+func (i InstallFlags) ChangeTimeout() time.Duration {
+	return 5*time.Minute + 2*i.healthTimeout() + 10*time.Minute
+}
 
-// within returns how long the pod waits for a change, which may have to wait for another
+// waitTimeout returns how long the pod waits for a change, which may have to wait for another
 // pod's change.
-func (i Install) within() time.Duration { return 2*i.Limit() + time.Minute }
+func (i InstallFlags) waitTimeout() time.Duration { return 2*i.ChangeTimeout() + time.Minute }
 
-// lookLimit is how long "regcred status" may take on the node.
-const lookLimit = time.Minute
+// statusTimeout is how long "regcred status" may take on the node.
+const statusTimeout = time.Minute
 
-// lookWithin is how long the pod waits for it.
-const lookWithin = 2 * lookLimit
+// statusWaitTimeout is how long the pod waits for it.
+const statusWaitTimeout = 2 * statusTimeout
 
 func (o *Options) interval() time.Duration { return cmp.Or(o.Interval, time.Minute) }

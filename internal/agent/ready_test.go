@@ -35,7 +35,7 @@ func TestReady(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				p.runFor(t, time.Second)
-				ready, line := agent.Ready(t.Context(), p.Work, begin.Add(tt.later))
+				ready, line := agent.IsReady(t.Context(), p.Work, begin.Add(tt.later))
 				if ready != tt.ready || !strings.HasPrefix(line, tt.line) || len(line) > 1024 || strings.Contains(line, "\n") {
 					t.Errorf("%v, %q; want %v, %q", ready, line, tt.ready, tt.line)
 				}
@@ -58,7 +58,7 @@ func TestReadyWithoutAgent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ready, line := agent.Ready(t.Context(), dir, time.Now()); ready || !strings.HasSuffix(line, tt.line) {
+		if ready, line := agent.IsReady(t.Context(), dir, time.Now()); ready || !strings.HasSuffix(line, tt.line) {
 			t.Errorf("%s: %v, %q", name, ready, line)
 		}
 	}

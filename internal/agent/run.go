@@ -33,17 +33,17 @@ type Agent struct {
 	Print func(line []byte) error // prints a status, one line of JSON, to standard output
 	Say   func(text string)       // prints a message to standard error
 
-	memory       memory
-	kept         memory // as saved in the file
-	wanted       string // the desired state that was read last
-	sum          string // checksum of the files that were shared with the node last
-	installed    int    // the generation that this chart installed; 0 if unknown
-	settled      bool   // the node is known to be in the desired state
-	settledAs    Status // phase and reason of a settled node that is no longer checked
-	retry        retry  // after a failure
-	repairs      retry  // after a repair
-	failedChecks int    // consecutive checks that failed
-	logged       bool   // a message was printed after the last status
+	memory         savedState
+	lastSavedState savedState    // as saved in the file
+	desiredState   string        // the desired state that was read last
+	sharedChecksum string        // checksum of the files that were shared with the node last
+	installed      int           // the generation that this chart installed; 0 if unknown
+	isSettled      bool          // the node is known to be in the desired state
+	settledAs      Status        // phase and reason of a settled node that is no longer checked
+	retry          retrySchedule // after a failure
+	repairs        retrySchedule // after a repair
+	failedChecks   int           // consecutive checks that failed
+	logged         bool          // a message was printed after the last status
 
 	printed     []byte // the last line, without its time
 	lastPrinted time.Time
@@ -56,41 +56,41 @@ type Agent struct {
 
 // The desired states.
 const (
-	present = "present"
-	absent  = "absent"
+	statePresent = "present"
+	stateAbsent  = "absent"
 )
 
-// printEvery is how often an unchanged status is printed.
-const printEvery = 10 * time.Minute
+// statusPrintInterval is how often an unchanged status is printed.
+const statusPrintInterval = 10 * time.Minute
 
 // Run manages the node until ctx ends, which is not an error. A change that is then
 // running on the node continues.
 func (a *Agent) Run(ctx context.Context) error {
-	if err := a.start(ctx); err != nil {
+	if err := a.initialize(ctx); err != nil {
 		return err
 	}
 	for {
 		begun := time.Now()
-		a.turn(ctx)
+		a.runTurn(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		a.publish(0)
-		if !a.wait(ctx, a.pause(begun)) {
+		a.publishStatus(0)
+		if !a.waitForNextTurn(ctx, a.nextPause(begun)) {
 			return nil
 		}
 	}
 }
 
-// stateEvery is how often the desired state is read.
-const stateEvery = 2 * time.Second
+// statePollInterval is how often the desired state is read.
+const statePollInterval = 2 * time.Second
 
-// wait waits until the next turn is due, or the desired state changes. It returns false
+// waitForNextTurn waits until the next turn is due, or the desired state changes. It returns false
 // if ctx has ended.
-func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
+func (a *Agent) waitForNextTurn(ctx context.Context, pause time.Duration) bool {
 	due := time.NewTimer(pause)
 	defer due.Stop()
-	state := time.NewTicker(stateEvery)
+	state := time.NewTicker(statePollInterval)
 	defer state.Stop()
 	for {
 		select {
@@ -99,95 +99,95 @@ func (a *Agent) wait(ctx context.Context, pause time.Duration) bool {
 		case <-due.C:
 			return true
 		case <-state.C:
-			if want, err := a.readState(ctx); err == nil && want != a.wanted {
+			if want, err := a.readState(ctx); err == nil && want != a.desiredState {
 				return true
 			}
 		}
 	}
 }
 
-// start reads the memory and publishes the first status.
-func (a *Agent) start(ctx context.Context) (err error) {
+// initialize reads the memory and publishes the first status.
+func (a *Agent) initialize(ctx context.Context) (err error) {
 	if err := makeDir(a.Work); err != nil {
 		return err
 	}
-	if a.memory, err = remember(ctx, a.Work); err != nil {
+	if a.memory, err = loadSavedState(ctx, a.Work); err != nil {
 		a.logf("%v", err)
 	}
-	a.wanted = a.memory.Wanted
-	a.change(func(s *Status) {
-		*s = Status{SchemaVersion: statusVersion, Node: a.Node, Owner: a.Owner, Revision: a.Revision, Phase: Starting}
+	a.desiredState = a.memory.Wanted
+	a.updateStatus(func(s *Status) {
+		*s = Status{SchemaVersion: statusVersion, Node: a.Node, Owner: a.Owner, Revision: a.Revision, Phase: PhaseStarting}
 	})
-	a.publish(0)
+	a.publishStatus(0)
 	return nil
 }
 
-// pause returns the time until the next turn: an interval from the start of this one, or
+// nextPause returns the time until the next turn: an interval from the start of this one, or
 // less if a retry is due.
-func (a *Agent) pause(begun time.Time) time.Duration {
+func (a *Agent) nextPause(begun time.Time) time.Duration {
 	next := begun.Add(a.interval())
-	if at := a.retry.at; at.After(time.Now()) && at.Before(next) {
+	if at := a.retry.nextTime; at.After(time.Now()) && at.Before(next) {
 		next = at
 	}
 	return max(time.Until(next), time.Second)
 }
 
-// turn does what is due now.
-func (a *Agent) turn(ctx context.Context) {
+// runTurn does what is due now.
+func (a *Agent) runTurn(ctx context.Context) {
 	want, err := a.readState(ctx)
 	if err != nil {
-		a.setPhase(Failed, err.Error())
+		a.setPhase(PhaseFailed, err.Error())
 		return
 	}
-	if want != a.wanted {
-		if a.wanted != "" {
-			a.memory.forget()
+	if want != a.desiredState {
+		if a.desiredState != "" {
+			a.memory.reset()
 		}
-		a.wanted, a.memory.Wanted = want, want
-		a.settled, a.retry = false, retry{}
+		a.desiredState, a.memory.Wanted = want, want
+		a.isSettled, a.retry = false, retrySchedule{}
 	}
-	s, err := loadStage(&a.Options)
-	switch w := (work{a, s}); {
-	case want == absent: // even if the configuration is invalid
-		w.remove(ctx)
+	s, err := loadSharedFiles(&a.Options)
+	switch w := (agentTurn{a, s}); {
+	case want == stateAbsent: // even if the configuration is invalid
+		w.uninstallOwn(ctx)
 	case err != nil:
-		a.setPhase(Failed, err.Error())
+		a.setPhase(PhaseFailed, err.Error())
 	case a.Install.DryRun:
-		a.noteSum(s.sum())
-		w.plan(ctx)
+		a.resetIfChanged(s.checksum())
+		w.reportPlan(ctx)
 	default:
-		a.noteSum(s.sum())
+		a.resetIfChanged(s.checksum())
 		w.maintain(ctx)
 	}
 }
 
-// noteSum starts again if the configuration has changed.
-func (a *Agent) noteSum(sum string) {
-	if a.sum != "" && a.sum != sum {
-		a.settled, a.retry = false, retry{}
+// resetIfChanged starts again if the configuration has changed.
+func (a *Agent) resetIfChanged(sum string) {
+	if a.sharedChecksum != "" && a.sharedChecksum != sum {
+		a.isSettled, a.retry = false, retrySchedule{}
 	}
-	a.sum = sum
+	a.sharedChecksum = sum
 }
 
 // readState reads the desired state. If it is unknown, nothing is changed on the node.
 func (a *Agent) readState(ctx context.Context) (string, error) {
 	data, err := regularfile.Read(ctx, a.State, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("nothing was changed: the file %s, which must contain %s or %s, does not exist: mount the chart's state ConfigMap with the key %q", a.State, present, absent, filepath.Base(a.State))
+		return "", fmt.Errorf("nothing was changed: the file %s, which must contain %s or %s, does not exist: mount the chart's state ConfigMap with the key %q", a.State, statePresent, stateAbsent, filepath.Base(a.State))
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the desired state: %w; nothing was changed", err)
 	}
 	switch state := string(bytes.TrimSpace(data)); state {
-	case present, absent:
+	case statePresent, stateAbsent:
 		return state, nil
 	default:
-		return "", fmt.Errorf("nothing was changed: the file %s from the chart's state ConfigMap contains %q, but must contain %s or %s", a.State, short(state, 40), present, absent)
+		return "", fmt.Errorf("nothing was changed: the file %s from the chart's state ConfigMap contains %q, but must contain %s or %s", a.State, shortenText(state, 40), statePresent, stateAbsent)
 	}
 }
 
-// change updates the status.
-func (a *Agent) change(f func(*Status)) {
+// updateStatus updates the status.
+func (a *Agent) updateStatus(f func(*Status)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(&a.status)
@@ -195,36 +195,36 @@ func (a *Agent) change(f func(*Status)) {
 	a.status.LastApply, a.status.LastError = a.memory.LastApply, a.memory.LastError
 }
 
-// settle sets the phase of a node that needs no further change.
-func (a *Agent) settle(p Phase, reason string) {
-	a.settled, a.retry = true, retry{}
+// markSettled sets the phase of a node that needs no further change.
+func (a *Agent) markSettled(p Phase, reason string) {
+	a.isSettled, a.retry = true, retrySchedule{}
 	a.settledAs = Status{Phase: p, Reason: reason}
 	a.setPhase(p, reason)
 }
 
 // setPhase sets the phase and its reason.
 func (a *Agent) setPhase(p Phase, reason string) {
-	a.change(func(s *Status) { s.Phase, s.Reason = p, reason })
+	a.updateStatus(func(s *Status) { s.Phase, s.Reason = p, reason })
 }
 
-// publish writes the status to the file, and prints it if it has changed or was printed
+// publishStatus writes the status to the file, and prints it if it has changed or was printed
 // long ago. The next call may be late by more.
-func (a *Agent) publish(more time.Duration) {
+func (a *Agent) publishStatus(more time.Duration) {
 	now := time.Now() // with the monotonic clock
 	a.mu.Lock()
-	a.until = now.Add(3*a.interval() + lookWithin + more)
+	a.until = now.Add(3*a.interval() + statusWaitTimeout + more)
 	a.status.Time = now.UTC().Truncate(time.Second)
 	s, until := a.status, a.until
 	a.mu.Unlock()
-	a.keepMemory()
-	line := s.line()
+	a.saveState()
+	line := s.encodeLine()
 	file := statusFile{s, until.UTC().Truncate(time.Second)}
-	file.bound()
-	if err := putOwn(filepath.Join(a.Work, statusName), file); err != nil {
+	file.shortenTexts()
+	if err := writeStateFile(filepath.Join(a.Work, statusFileName), file); err != nil {
 		a.logf("%v", err)
 	}
 	s.Time = time.Time{}
-	if timeless := s.line(); a.logged || !bytes.Equal(timeless, a.printed) || now.Sub(a.lastPrinted) >= printEvery {
+	if timeless := s.encodeLine(); a.logged || !bytes.Equal(timeless, a.printed) || now.Sub(a.lastPrinted) >= statusPrintInterval {
 		a.printed, a.lastPrinted, a.logged = timeless, now, false
 		if err := a.Print(line); err != nil {
 			a.logf("%v", err)
@@ -232,16 +232,16 @@ func (a *Agent) publish(more time.Duration) {
 	}
 }
 
-// keepMemory saves the memory if it has changed.
-func (a *Agent) keepMemory() {
-	if a.memory == a.kept {
+// saveState saves the memory if it has changed.
+func (a *Agent) saveState() {
+	if a.memory == a.lastSavedState {
 		return
 	}
-	if err := putOwn(filepath.Join(a.Work, memoryName), a.memory); err != nil {
+	if err := writeStateFile(filepath.Join(a.Work, savedStateFileName), a.memory); err != nil {
 		a.logf("%v", err)
 		return
 	}
-	a.kept = a.memory
+	a.lastSavedState = a.memory
 }
 
 // logf prints a message. A status must follow, because the log's last line must be one.
@@ -252,33 +252,33 @@ func (a *Agent) logf(format string, args ...any) {
 	}
 }
 
-// alive reports whether turns are on time.
-func (a *Agent) alive() bool {
+// isAlive reports whether turns are on time.
+func (a *Agent) isAlive() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.until.IsZero() && time.Now().Before(a.until)
 }
 
-// retry is when something is retried, and the phase until then.
-type retry struct {
-	wait time.Duration
-	at   time.Time // zero: immediately
+// retrySchedule is when something is retried, and the phase until then.
+type retrySchedule struct {
+	wait     time.Duration
+	nextTime time.Time // zero: immediately
 
 	phase  Phase
 	reason string
 }
 
 const (
-	firstRetry = 30 * time.Second
-	lastRetry  = 10 * time.Minute
+	minRetryWait = 30 * time.Second
+	maxRetryWait = 10 * time.Minute
 )
 
-// later schedules the next try: after twice the last wait, minus up to a quarter, so that
+// scheduleNext schedules the next try: after twice the last wait, minus up to a quarter, so that
 // the nodes of a cluster do not retry at the same time.
-func (r *retry) later() {
-	r.wait = min(max(2*r.wait, firstRetry), lastRetry)
-	r.at = time.Now().Add(r.wait - rand.N(r.wait/4))
+func (r *retrySchedule) scheduleNext() {
+	r.wait = min(max(2*r.wait, minRetryWait), maxRetryWait)
+	r.nextTime = time.Now().Add(r.wait - rand.N(r.wait/4))
 }
 
-// due reports whether the next try is due.
-func (r *retry) due() bool { return !time.Now().Before(r.at) }
+// isDue reports whether the next try is due.
+func (r *retrySchedule) isDue() bool { return !time.Now().Before(r.nextTime) }

@@ -28,7 +28,7 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	})
 	build.Set(1)
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{build, nodeMetrics(a.Status), metrics.Collector{Counts: a.counted}} {
+	for _, c := range []prometheus.Collector{build, nodeMetrics(a.Status), metrics.Collector{Counts: a.dispatcherCounts}} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -43,15 +43,15 @@ func (a *Agent) Status() Status {
 	return a.status
 }
 
-func (a *Agent) counted() *tally.Counts {
+func (a *Agent) dispatcherCounts() *tally.Counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.counts
 }
 
-// phases returns all phases.
-func phases() []Phase {
-	return []Phase{Starting, Applying, Installed, Planned, Drifted, Failed, Unsupported, Removed, NotRemoved}
+// allPhases returns all phases.
+func allPhases() []Phase {
+	return []Phase{PhaseStarting, PhaseApplying, PhaseInstalled, PhasePlanned, PhaseDrifted, PhaseFailed, PhaseUnsupported, PhaseRemoved, PhaseNotRemoved}
 }
 
 // nodeMetrics collects the metrics of a status.
@@ -71,7 +71,7 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(name, help string, value float64) { send(prometheus.GaugeValue, name, help, nil, value) }
 	count := func(name, help string, n int) { send(prometheus.CounterValue, name, help, nil, float64(n)) }
 	gauge("generation", "Current generation on the node, or 0 if there is none.", float64(s.Generation))
-	for _, p := range phases() {
+	for _, p := range allPhases() {
 		v := 0.0
 		if p == s.Phase {
 			v = 1
@@ -91,7 +91,7 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 // checks its node, whatever the node's state.
 func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.Registry) error {
 	server := &http.Server{
-		Handler:           a.handler(metrics),
+		Handler:           a.newHandler(metrics),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
@@ -107,16 +107,16 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.R
 	return nil
 }
 
-// maxScrapes bounds concurrent requests for metrics.
-const maxScrapes = 4
+// maxConcurrentScrapes bounds concurrent requests for metrics.
+const maxConcurrentScrapes = 4
 
-func (a *Agent) handler(metrics *prometheus.Registry) http.Handler {
-	scrape := promhttp.HandlerFor(metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: 5 * time.Second})
+func (a *Agent) newHandler(metrics *prometheus.Registry) http.Handler {
+	scrape := promhttp.HandlerFor(metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxConcurrentScrapes, Timeout: 5 * time.Second})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", scrape) // and HEAD
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if !a.alive() {
+		if !a.isAlive() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte("the node is not being checked\n"))
 			return

@@ -33,26 +33,26 @@ const (
 	dispatcherName = "regcred-credential-provider"
 )
 
-// stage prepares the files that the node's regcred uses.
-type stage struct {
+// sharedFiles prepares the files that the node's regcred uses.
+type sharedFiles struct {
 	*Options
 	cfg *config.Config // nil if it cannot be read
 }
 
-// dir returns the path of a shared file.
-func (s *stage) dir(name string) string { return filepath.Join(s.Work, sharedDir, name) }
+// path returns the path of a shared file.
+func (s *sharedFiles) path(name string) string { return filepath.Join(s.Work, sharedDir, name) }
 
-// loadStage reads the configuration. With an error the stage can still share regcred.
-func loadStage(o *Options) (*stage, error) {
+// loadSharedFiles reads the configuration. With an error the stage can still share regcred.
+func loadSharedFiles(o *Options) (*sharedFiles, error) {
 	cfg, err := config.Load(o.Config)
 	if err != nil {
-		return &stage{o, nil}, fmt.Errorf("configuration in ConfigMap %s: %w", o.Revision, err)
+		return &sharedFiles{o, nil}, fmt.Errorf("configuration in ConfigMap %s: %w", o.Revision, err)
 	}
-	return &stage{o, cfg}, nil
+	return &sharedFiles{o, cfg}, nil
 }
 
-// sum identifies the chart's settings and the configuration.
-func (s *stage) sum() string {
+// checksum identifies the chart's settings and the configuration.
+func (s *sharedFiles) checksum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.args())
 	for _, f := range s.cfg.Files() {
@@ -61,9 +61,9 @@ func (s *stage) sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// put copies everything, each file atomically.
-func (s *stage) put(ctx context.Context) error {
-	if err := s.putRegcred(ctx); err != nil {
+// copyAll copies everything, each file atomically.
+func (s *sharedFiles) copyAll(ctx context.Context) error {
+	if err := s.copyRegcred(ctx); err != nil {
 		return err
 	}
 	wanted := []string{}
@@ -75,61 +75,61 @@ func (s *stage) put(ctx context.Context) error {
 		if err := config.CheckName(name); err != nil {
 			return fmt.Errorf("configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
 		}
-		from, err := s.plugin(name)
+		from, err := s.pluginPath(name)
 		if err == nil {
-			err = share(ctx, from, filepath.Join(s.dir(pluginDir), name))
+			err = copySharedExecutable(ctx, from, filepath.Join(s.path(pluginDir), name))
 		}
 		if err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	if err := removeOthers(s.dir(pluginDir), wanted); err != nil {
+	if err := removeOthers(s.path(pluginDir), wanted); err != nil {
 		return err
 	}
-	return s.putConfig()
+	return s.copyConfig()
 }
 
-// putRegcred copies regcred, which is enough to check the node.
-func (s *stage) putRegcred(ctx context.Context) error {
-	for _, dir := range []string{s.dir(""), s.dir(pluginDir), s.dir(configDir)} {
+// copyRegcred copies regcred, which is enough to check the node.
+func (s *sharedFiles) copyRegcred(ctx context.Context) error {
+	for _, dir := range []string{s.path(""), s.path(pluginDir), s.path(configDir)} {
 		if err := makeDir(dir); err != nil {
 			return err
 		}
 	}
-	if err := share(ctx, s.Executable, s.dir(regcredName)); err != nil {
+	if err := copySharedExecutable(ctx, s.Executable, s.path(regcredName)); err != nil {
 		return err
 	}
-	return share(ctx, s.Dispatcher, s.dir(dispatcherName))
+	return copySharedExecutable(ctx, s.Dispatcher, s.path(dispatcherName))
 }
 
-// share copies an executable that the node will run.
-func share(ctx context.Context, from, to string) error {
-	if err := putExecutable(ctx, from, to); err != nil {
+// copySharedExecutable copies an executable that the node will run.
+func copySharedExecutable(ctx context.Context, from, to string) error {
+	if err := updateExecutable(ctx, from, to); err != nil {
 		return err
 	}
-	return hostrun.Executable(to)
+	return hostrun.SetExecutableLabel(to)
 }
 
-// putConfig copies the configuration, as a directory.
-func (s *stage) putConfig() error {
+// copyConfig copies the configuration, as a directory.
+func (s *sharedFiles) copyConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
 		name := filepath.Base(f.Name)
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
 			name += ".yaml" // otherwise ignored in a directory; JSON is YAML
 		}
-		if err := putFile(filepath.Join(s.dir(configDir), name), f.Data()); err != nil {
+		if err := writeSecretFile(filepath.Join(s.path(configDir), name), f.Data()); err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	return removeOthers(s.dir(configDir), wanted)
+	return removeOthers(s.path(configDir), wanted)
 }
 
-// plugin returns the path of a provider's executable in this pod. One copied from another
+// pluginPath returns the path of a provider's executable in this pod. One copied from another
 // image overrides this image's.
-func (s *stage) plugin(name string) (string, error) {
+func (s *sharedFiles) pluginPath(name string) (string, error) {
 	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -141,15 +141,15 @@ func (s *stage) plugin(name string) (string, error) {
 		}
 		return path, err
 	}
-	here := fmt.Sprintf("regcred's image does not contain the plugin's executable (in %s: %s)", s.ImagePlugins, listDir(s.ImagePlugins))
+	here := fmt.Sprintf("regcred's image does not contain the plugin's executable (in %s: %s)", s.ImagePlugins, dirNamesText(s.ImagePlugins))
 	if s.Plugins != s.ImagePlugins {
-		here = fmt.Sprintf("none of the images listed in the chart's plugins.images contains the executable (in %s: %s), and ", s.Plugins, listDir(s.Plugins)) + here
+		here = fmt.Sprintf("none of the images listed in the chart's plugins.images contains the executable (in %s: %s), and ", s.Plugins, dirNamesText(s.Plugins)) + here
 	}
 	return "", fmt.Errorf("provider %q (ConfigMap %s) has no executable: %s; add an image that contains the executable to plugins.images", name, s.Revision, here)
 }
 
-// listDir lists the names in a directory.
-func listDir(dir string) string {
+// dirNamesText lists the names in a directory.
+func dirNamesText(dir string) string {
 	list, err := os.ReadDir(dir)
 	if len(list) == 0 || err != nil {
 		return "nothing"
@@ -183,32 +183,32 @@ func removeOthers(dir string, wanted []string) error {
 	return err
 }
 
-// putFile writes a file with secrets.
-func putFile(to string, data []byte) error {
+// writeSecretFile writes a file with secrets.
+func writeSecretFile(to string, data []byte) error {
 	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
 		return nil
 	}
-	return inroot.FS{}.Put(to, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
+	return inroot.FS{}.WriteFile(to, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 }
 
-// putExecutable copies an executable, unless the copy is up to date.
-func putExecutable(ctx context.Context, from, to string) error {
+// updateExecutable copies an executable, unless the copy is up to date.
+func updateExecutable(ctx context.Context, from, to string) error {
 	file, err := regularfile.Open(from)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if same, err := sameContent(file, to); same || err != nil {
+	if same, err := hasSameContent(file, to); same || err != nil {
 		return err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return inroot.FS{}.Put(to, regularfile.WithContext(ctx, file), inroot.Attr{Mode: 0o755})
+	return inroot.FS{}.WriteFile(to, regularfile.WithContext(ctx, file), inroot.FileAttr{Mode: 0o755})
 }
 
-// sameContent reports whether an executable is a copy of a file.
-func sameContent(file *os.File, name string) (bool, error) {
+// hasSameContent reports whether an executable is a copy of a file.
+func hasSameContent(file *os.File, name string) (bool, error) {
 	other, err := regularfile.Open(name)
 	if err != nil {
 		return false, nil // it will be replaced

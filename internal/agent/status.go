@@ -18,20 +18,20 @@ import (
 type Phase string
 
 const (
-	Starting    Phase = "starting"    // nothing has been done yet
-	Applying    Phase = "applying"    // an install or uninstall is running
-	Installed   Phase = "installed"   // the node has what the chart specifies
-	Planned     Phase = "planned"     // mode DryRun: Reason has the plan
-	Drifted     Phase = "drifted"     // the node differs from the installed state and could not be repaired
-	Failed      Phase = "failed"      // the install failed; the node is unchanged
-	Unsupported Phase = "unsupported" // the node's system undoes changes, or it has no systemd
-	Removed     Phase = "removed"     // state absent: the node has nothing of regcred
-	NotRemoved  Phase = "not-removed" // state absent: the uninstall failed
+	PhaseStarting    Phase = "starting"    // nothing has been done yet
+	PhaseApplying    Phase = "applying"    // an install or uninstall is running
+	PhaseInstalled   Phase = "installed"   // the node has what the chart specifies
+	PhasePlanned     Phase = "planned"     // mode DryRun: Reason has the plan
+	PhaseDrifted     Phase = "drifted"     // the node differs from the installed state and could not be repaired
+	PhaseFailed      Phase = "failed"      // the install failed; the node is unchanged
+	PhaseUnsupported Phase = "unsupported" // the node's system undoes changes, or it has no systemd
+	PhaseRemoved     Phase = "removed"     // state absent: the node has nothing of regcred
+	PhaseNotRemoved  Phase = "not-removed" // state absent: the uninstall failed
 )
 
-// Done reports whether a pod in this phase has nothing to do and is ready.
-func (p Phase) Done() bool {
-	return p == Installed || p == Planned || p == Unsupported || p == Removed
+// IsDone reports whether a pod in this phase has nothing to do and is ready.
+func (p Phase) IsDone() bool {
+	return p == PhaseInstalled || p == PhasePlanned || p == PhaseUnsupported || p == PhaseRemoved
 }
 
 // statusVersion is the schema version of a Status.
@@ -71,20 +71,20 @@ type Error struct {
 // The limits of a status line, in bytes. Container runtimes split lines above 16 KiB
 // (containerd) or 8 KiB (CRI-O), and a kubelet returns only the last part.
 const (
-	maxLine   = 8 << 10
-	maxReason = 1 << 10
-	maxName   = 320 // NAMESPACE/RELEASE
-	maxDrift  = 10
-	maxDiffer = 256
+	maxStatusLine      = 8 << 10
+	maxReasonLength    = 1 << 10
+	maxOwnerLength     = 320 // NAMESPACE/RELEASE
+	maxDriftEntries    = 10
+	maxDriftTextLength = 256
 )
 
-// line returns the status as one line of JSON. Long texts are shortened.
-func (s Status) line() []byte {
-	s.bound()
+// encodeLine returns the status as one line of JSON. Long texts are shortened.
+func (s Status) encodeLine() []byte {
+	s.shortenTexts()
 	for {
-		data := compact(s)
+		data := compactJSON(s)
 		switch {
-		case len(data) <= maxLine:
+		case len(data) <= maxStatusLine:
 			return data
 		case len(s.Drift) > 0:
 			s.Drift = s.Drift[:len(s.Drift)-1]
@@ -96,32 +96,32 @@ func (s Status) line() []byte {
 	}
 }
 
-// bound shortens texts, and makes each one line.
-func (s *Status) bound() {
+// shortenTexts shortens texts, and makes each one line.
+func (s *Status) shortenTexts() {
 	for _, text := range []*string{&s.Node, &s.Owner, &s.Revision, &s.Kind, &s.Kubelet} {
-		*text = short(*text, maxName)
+		*text = shortenText(*text, maxOwnerLength)
 	}
-	s.Reason = short(s.Reason, maxReason)
+	s.Reason = shortenText(s.Reason, maxReasonLength)
 	if s.LastError != nil {
-		s.LastError = &Error{s.LastError.Time, short(s.LastError.Message, maxReason)}
+		s.LastError = &Error{s.LastError.Time, shortenText(s.LastError.Message, maxReasonLength)}
 	}
-	list := firstFew(s.Drift)
+	list := truncateList(s.Drift)
 	s.Drift = nil
 	for _, text := range list {
-		s.Drift = append(s.Drift, short(text, maxDiffer))
+		s.Drift = append(s.Drift, shortenText(text, maxDriftTextLength))
 	}
 }
 
-// firstFew returns the first texts of a list, and how many more there are.
-func firstFew(list []string) []string {
-	if len(list) <= maxDrift {
+// truncateList returns the first texts of a list, and how many more there are.
+func truncateList(list []string) []string {
+	if len(list) <= maxDriftEntries {
 		return list
 	}
-	return append(append([]string{}, list[:maxDrift-1]...), fmt.Sprintf("and %d more", len(list)-maxDrift+1))
+	return append(append([]string{}, list[:maxDriftEntries-1]...), fmt.Sprintf("and %d more", len(list)-maxDriftEntries+1))
 }
 
-// compact returns JSON without indentation.
-func compact(v any) []byte {
+// compactJSON returns JSON without indentation.
+func compactJSON(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -131,8 +131,8 @@ func compact(v any) []byte {
 	return b.Bytes()
 }
 
-// short returns a text as one printable line of at most max bytes.
-func short(text string, max int) string {
+// shortenText returns a text as one printable line of at most max bytes.
+func shortenText(text string, max int) string {
 	if text = shown.Line(text); len(text) <= max {
 		return text
 	}

@@ -15,137 +15,137 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// work is one turn of an agent.
-type work struct {
+// agentTurn is one turn of an agent.
+type agentTurn struct {
 	*Agent
-	stage *stage
+	stage *sharedFiles
 }
 
 // maintain makes the node have what the chart specifies: it installs first, then checks the
 // node each turn, and installs again if the node differs.
-func (w work) maintain(ctx context.Context) {
-	if !w.settled {
-		w.begin(ctx)
+func (w agentTurn) maintain(ctx context.Context) {
+	if !w.isSettled {
+		w.installFirst(ctx)
 		return
 	}
-	look, err := w.readStatus(ctx, lookWithin)
+	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.noteFailedCheck(err)
+		w.recordFailedCheck(err)
 	case len(w.differences(look)) > 0:
-		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
-		w.repair(ctx)
+		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
+		w.repairNode(ctx)
 	default:
 		w.markInstalled()
 	}
 }
 
-// begin installs on a node whose state is unknown.
-func (w work) begin(ctx context.Context) {
-	w.apply(ctx, Failed)
-	if p := w.phase(); ctx.Err() == nil && (p == Failed || p == Unsupported) {
-		w.publish(0)                         // look may take long if systemd hangs
-		_, _ = w.readStatus(ctx, lookWithin) // to update the rest of the status; apply has reported the error
+// installFirst installs on a node whose state is unknown.
+func (w agentTurn) installFirst(ctx context.Context) {
+	w.applyConfig(ctx, PhaseFailed)
+	if p := w.currentPhase(); ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
+		w.publishStatus(0)                          // look may take long if systemd hangs
+		_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; apply has reported the error
 	}
 }
 
-// repair installs again, unless it did so recently: if another process keeps changing the
+// repairNode installs again, unless it did so recently: if another process keeps changing the
 // node, the kubelet must not be restarted each minute.
-func (w work) repair(ctx context.Context) {
-	if !w.repairs.due() {
-		w.setPhase(Drifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.at.UTC().Format(time.RFC3339)))
+func (w agentTurn) repairNode(ctx context.Context) {
+	if !w.repairs.isDue() {
+		w.setPhase(PhaseDrifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.nextTime.UTC().Format(time.RFC3339)))
 		return
 	}
-	drift := w.drift()
-	if w.apply(ctx, Drifted); w.phase() == Installed {
-		w.repairs.later()
+	drift := w.currentDrift()
+	if w.applyConfig(ctx, PhaseDrifted); w.currentPhase() == PhaseInstalled {
+		w.repairs.scheduleNext()
 		w.memory.Mended++
-		w.setPhase(Installed, "")
-		w.logf("mended: %s", strings.Join(firstFew(drift), "; "))
+		w.setPhase(PhaseInstalled, "")
+		w.logf("mended: %s", strings.Join(truncateList(drift), "; "))
 	}
 }
 
 // markInstalled records that the node is as it was installed.
-func (w work) markInstalled() {
-	w.settled, w.retry = true, retry{}
-	w.memory.forget()
-	if time.Since(w.repairs.at) > lastRetry {
-		w.repairs = retry{}
+func (w agentTurn) markInstalled() {
+	w.isSettled, w.retry = true, retrySchedule{}
+	w.memory.reset()
+	if time.Since(w.repairs.nextTime) > maxRetryWait {
+		w.repairs = retrySchedule{}
 	}
-	w.change(func(s *Status) { s.Drift = nil })
-	w.setPhase(Installed, "")
+	w.updateStatus(func(s *Status) { s.Drift = nil })
+	w.setPhase(PhaseInstalled, "")
 }
 
 // maxFailedChecks is the number of failed checks after which a node is failed: systemd is
 // unavailable for a moment when it re-executes itself.
 const maxFailedChecks = 3
 
-func (w work) noteFailedCheck(err error) {
+func (w agentTurn) recordFailedCheck(err error) {
 	w.logf("check the node: %v", err)
 	if w.failedChecks++; w.failedChecks >= maxFailedChecks {
 		w.recordError(err)
-		w.setPhase(Failed, "the node's state is unknown: "+w.redact(err.Error()))
+		w.setPhase(PhaseFailed, "the node's state is unknown: "+w.redact(err.Error()))
 	}
 }
 
-// apply installs, unless it has to wait before it retries. If it fails, the phase
+// applyConfig installs, unless it has to wait before it retries. If it fails, the phase
 // becomes otherwise.
-func (w work) apply(ctx context.Context, otherwise Phase) {
+func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	switch {
 	case w.gaveUp():
 		w.setPhase(otherwise, w.gaveUpReason())
 		return
-	case !w.retry.due():
+	case !w.retry.isDue():
 		w.setPhase(w.retry.phase, w.retry.reason)
 		return
 	}
-	if err := w.stage.put(ctx); err != nil {
-		w.fail(ctx, otherwise, err)
+	if err := w.stage.copyAll(ctx); err != nil {
+		w.recordFailure(ctx, otherwise, err)
 		return
 	}
-	w.setPhase(Applying, "an install is running")
-	answer, err := w.changeOnce(ctx, w.installs())
+	w.setPhase(PhaseApplying, "an install is running")
+	answer, err := w.changeOnce(ctx, w.installCommand())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.fail(ctx, otherwise, err)
+		w.recordFailure(ctx, otherwise, err)
 	case answer.Outcome == report.ChangeRefused:
-		w.refused(answer)
+		w.handleRefusal(answer)
 	case answer.reason() != "":
-		w.fail(ctx, otherwise, errors.New(answer.reason()))
+		w.recordFailure(ctx, otherwise, errors.New(answer.reason()))
 	default:
-		w.applied(ctx, answer)
+		w.verifyInstall(ctx, answer)
 	}
 }
 
-// applied checks a node after a successful install.
-func (w work) applied(ctx context.Context, answer *changeResponse) {
+// verifyInstall checks a node after a successful install.
+func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	if answer.Outcome != report.ChangeUnchanged {
 		w.memory.Applies++
 		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
 	w.installed = answer.Generation
-	look, err := w.readStatus(ctx, lookWithin)
+	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.fail(ctx, Failed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
+		w.recordFailure(ctx, PhaseFailed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
 	case len(w.differences(look)) > 0:
-		why := "differences remain after the install: " + strings.Join(firstFew(w.differences(look)), "; ")
-		w.settled = true
-		w.change(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
+		why := "differences remain after the install: " + strings.Join(truncateList(w.differences(look)), "; ")
+		w.isSettled = true
+		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
 		if len(answer.Restart) > 0 {
 			w.giveUp(why)
 		}
-		w.fail(ctx, Drifted, errors.New(why))
+		w.recordFailure(ctx, PhaseDrifted, errors.New(why))
 	default:
 		w.markInstalled()
 	}
 }
 
 // differences lists what differs from what this chart installed.
-func (w work) differences(a *statusResponse) []string {
+func (w agentTurn) differences(a *statusResponse) []string {
 	list := a.differences()
 	switch current := *a.Current; {
 	case current == 0:
@@ -159,47 +159,47 @@ func (w work) differences(a *statusResponse) []string {
 	return list
 }
 
-// refused handles a node whose system undoes changes: it logs the manual change, without
+// handleRefusal handles a node whose system undoes changes: it logs the manual change, without
 // values of args and env.
-func (w work) refused(answer *changeResponse) {
-	if w.retry.phase != Unsupported {
-		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.secrets(), false, false))
+func (w agentTurn) handleRefusal(answer *changeResponse) {
+	if w.retry.phase != PhaseUnsupported {
+		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.configSecrets(), false, false))
 	}
-	w.later(Unsupported, w.redact(answer.reason()))
+	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
 }
 
-// plan reports once what an install would do.
-func (w work) plan(ctx context.Context) {
-	if _, err := w.readStatus(ctx, lookWithin); err != nil && ctx.Err() == nil && !w.unsupported(err) {
+// reportPlan reports once what an install would do.
+func (w agentTurn) reportPlan(ctx context.Context) {
+	if _, err := w.readStatus(ctx, statusWaitTimeout); err != nil && ctx.Err() == nil && !w.handleUnsupported(err) {
 		w.logf("check the node: %v", err)
 	}
-	if ctx.Err() != nil || w.idle() {
+	if ctx.Err() != nil || w.isIdle() {
 		return
 	}
-	if err := w.stage.put(ctx); err != nil {
-		w.fail(ctx, Failed, err)
+	if err := w.stage.copyAll(ctx); err != nil {
+		w.recordFailure(ctx, PhaseFailed, err)
 		return
 	}
-	answer, err := w.runChange(ctx, w.installs("--dry-run"))
+	answer, err := w.runChange(ctx, w.installCommand("--dry-run"))
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.fail(ctx, Failed, err)
+		w.recordFailure(ctx, PhaseFailed, err)
 	case answer.Outcome == report.ChangeRefused:
-		w.refused(answer)
+		w.handleRefusal(answer)
 	case answer.reason() != "":
-		w.fail(ctx, Failed, errors.New(answer.reason()))
+		w.recordFailure(ctx, PhaseFailed, errors.New(answer.reason()))
 	default:
-		w.settle(Planned, w.redact(planned(answer)))
+		w.markSettled(PhasePlanned, w.redact(planText(answer)))
 	}
 }
 
-// idle reports whether there is nothing to do now, and keeps the phase.
-func (w work) idle() bool {
+// isIdle reports whether there is nothing to do now, and keeps the phase.
+func (w agentTurn) isIdle() bool {
 	switch {
-	case w.settled:
+	case w.isSettled:
 		w.setPhase(w.settledAs.Phase, w.settledAs.Reason)
-	case !w.retry.due():
+	case !w.retry.isDue():
 		w.setPhase(w.retry.phase, w.retry.reason)
 	default:
 		return false
@@ -207,8 +207,8 @@ func (w work) idle() bool {
 	return true
 }
 
-// planned returns what would change, without content.
-func planned(a *changeResponse) string {
+// planText returns what would change, without content.
+func planText(a *changeResponse) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
 		return "no changes needed: the node is up to date"
 	}
@@ -223,113 +223,113 @@ func planned(a *changeResponse) string {
 	return text
 }
 
-// remove uninstalls what this chart has installed.
-func (w work) remove(ctx context.Context) {
-	if w.idle() {
+// uninstallOwn uninstalls what this chart has installed.
+func (w agentTurn) uninstallOwn(ctx context.Context) {
+	if w.isIdle() {
 		return
 	}
 	if w.gaveUp() {
-		w.setPhase(NotRemoved, w.gaveUpReason())
+		w.setPhase(PhaseNotRemoved, w.gaveUpReason())
 		return
 	}
-	if err := w.stage.putRegcred(ctx); err != nil {
-		w.fail(ctx, NotRemoved, err)
+	if err := w.stage.copyRegcred(ctx); err != nil {
+		w.recordFailure(ctx, PhaseNotRemoved, err)
 		return
 	}
 	if w.Install.DryRun {
-		w.wouldRemove(ctx)
+		w.reportRemovalPlan(ctx)
 		return
 	}
-	w.setPhase(Applying, "an uninstall is running")
-	answer, err := w.changeOnce(ctx, w.uninstalls())
+	w.setPhase(PhaseApplying, "an uninstall is running")
+	answer, err := w.changeOnce(ctx, w.uninstallCommand())
 	switch {
 	case ctx.Err() != nil:
-	case w.unsupported(err):
-		w.noSystemd(err)
+	case w.handleUnsupported(err):
+		w.handleNoSystemd(err)
 	case err != nil:
-		w.fail(ctx, NotRemoved, err)
+		w.recordFailure(ctx, PhaseNotRemoved, err)
 	case answer.Outcome == report.ChangeOwned:
-		w.removed("this chart has not installed anything on the node; the existing installation is kept: " + w.redact(answer.reason()))
+		w.recordRemoval("this chart has not installed anything on the node; the existing installation is kept: " + w.redact(answer.reason()))
 	case answer.reason() != "":
-		w.fail(ctx, NotRemoved, errors.New(answer.reason()))
+		w.recordFailure(ctx, PhaseNotRemoved, errors.New(answer.reason()))
 	default:
-		w.removed("")
+		w.recordRemoval("")
 	}
 }
 
-// wouldRemove reports in a dry run whether there is something to uninstall.
-func (w work) wouldRemove(ctx context.Context) {
-	look, err := w.readStatus(ctx, lookWithin)
+// reportRemovalPlan reports in a dry run whether there is something to uninstall.
+func (w agentTurn) reportRemovalPlan(ctx context.Context) {
+	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
 	case ctx.Err() != nil:
-	case w.unsupported(err):
-		w.noSystemd(err)
+	case w.handleUnsupported(err):
+		w.handleNoSystemd(err)
 	case err != nil:
-		w.fail(ctx, NotRemoved, err)
+		w.recordFailure(ctx, PhaseNotRemoved, err)
 	case *look.Current == 0:
-		w.removed("")
+		w.recordRemoval("")
 	default:
-		w.later(NotRemoved, "dry run: the existing installation would be removed")
+		w.retryLater(PhaseNotRemoved, "dry run: the existing installation would be removed")
 	}
 }
 
-// noSystemd handles a node without systemd, once that is certain.
-func (w work) noSystemd(err error) {
+// handleNoSystemd handles a node without systemd, once that is certain.
+func (w agentTurn) handleNoSystemd(err error) {
 	if w.failedChecks++; w.failedChecks <= maxFailedChecks {
-		w.later(NotRemoved, err.Error())
+		w.retryLater(PhaseNotRemoved, err.Error())
 		return
 	}
-	w.removed("nothing was installed: " + err.Error())
+	w.recordRemoval("nothing was installed: " + err.Error())
 }
 
-func (w work) removed(why string) {
-	w.memory.forget()
-	w.change(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
-	w.settle(Removed, why)
+func (w agentTurn) recordRemoval(why string) {
+	w.memory.reset()
+	w.updateStatus(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
+	w.markSettled(PhaseRemoved, why)
 }
 
-// fail records a failure and schedules a retry.
-func (w work) fail(ctx context.Context, p Phase, err error) {
+// recordFailure records a failure and schedules a retry.
+func (w agentTurn) recordFailure(ctx context.Context, p Phase, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if w.unsupported(err) {
-		w.later(Unsupported, err.Error())
+	if w.handleUnsupported(err) {
+		w.retryLater(PhaseUnsupported, err.Error())
 		return
 	}
 	w.memory.Failures++
 	w.recordError(err)
 	if w.setPhase(p, w.memory.LastError.Message); !w.gaveUp() {
-		w.later(p, w.memory.LastError.Message)
+		w.retryLater(p, w.memory.LastError.Message)
 	}
 }
 
-// later schedules a retry, and keeps this phase until then.
-func (w work) later(p Phase, reason string) {
-	w.retry.later()
+// retryLater schedules a retry, and keeps this phase until then.
+func (w agentTurn) retryLater(p Phase, reason string) {
+	w.retry.scheduleNext()
 	w.retry.phase, w.retry.reason = p, reason
 	w.setPhase(p, reason)
 }
 
 // recordError records the last error.
-func (w work) recordError(err error) {
-	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), short(w.redact(err.Error()), maxReason)}
+func (w agentTurn) recordError(err error) {
+	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
 }
 
-// unsupported reports whether an error means that regcred cannot run on the node. If it
+// handleUnsupported reports whether an error means that regcred cannot run on the node. If it
 // has run there before, systemd is only unavailable for a moment.
-func (w work) unsupported(err error) bool {
+func (w agentTurn) handleUnsupported(err error) bool {
 	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
 	return ok && !w.memory.Reached
 }
 
-func (w work) phase() Phase {
+func (w agentTurn) currentPhase() Phase {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status.Phase
 }
 
-func (w work) drift() []string {
+func (w agentTurn) currentDrift() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status.Drift

@@ -31,7 +31,7 @@ type Failure struct {
 
 	Err error // why there was no response; nil if there was one
 
-	brokeOff bool // the connection was closed before the response was complete
+	connectionLost bool // the connection was closed before the response was complete
 }
 
 // refused returns the failure for a response with an error status.
@@ -39,7 +39,7 @@ func refused(resp *http.Response, body []byte) *Failure {
 	f := &Failure{Code: resp.StatusCode, RetryAfter: retryAfter(resp)}
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" {
-		f.Reason, f.Message = string(status.Reason), Clean(status.Message)
+		f.Reason, f.Message = string(status.Reason), CleanMessage(status.Message)
 	}
 	return f
 }
@@ -58,55 +58,55 @@ func retryAfter(resp *http.Response) time.Duration {
 
 // noResponse returns the failure for a call without a complete response.
 func noResponse(ctx context.Context, err error) *Failure {
-	return &Failure{Err: cause(ctx, err), brokeOff: brokeOff(err)}
+	return &Failure{Err: redactedCause(ctx, err), connectionLost: isConnectionLost(err)}
 }
 
-// cause returns why a response is missing, without anything that was sent or received.
-func cause(ctx context.Context, err error) error {
+// redactedCause returns why a response is missing, without anything that was sent or received.
+func redactedCause(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	text := err.Error()
-	var broken *await.Broken
+	var broken *await.CallError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &broken):
 		return broken
 	case strings.HasPrefix(text, "getting credentials: "), strings.HasPrefix(text, "failed to read token file"):
-		return noCredentials(text)
-	case brokeOff(err):
+		return missingCredentialError(text)
+	case isConnectionLost(err):
 		return errors.New("the connection was closed before the response was complete")
 	}
 	return remote.Cause(ctx, err)
 }
 
-// brokeOff reports whether the connection, or its stream, was closed before the response
+// isConnectionLost reports whether the connection, or its stream, was closed before the response
 // was complete. HTTP/2's error types are not exported by net/http.
-func brokeOff(err error) bool {
+func isConnectionLost(err error) bool {
 	text := err.Error()
 	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
 }
 
-// noCredentials shortens client-go's error for a missing credential: to the first line,
+// missingCredentialError shortens client-go's error for a missing credential: to the first line,
 // because advice follows, and without a program's output, which a decoder quotes.
-func noCredentials(text string) error {
+func missingCredentialError(text string) error {
 	text, _, _ = strings.Cut(text, "\n")
 	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
 		text = before + "the program's output is not an ExecCredential"
 	}
-	return errors.New(Clean(text))
+	return errors.New(CleanMessage(text))
 }
 
-// maxMessage bounds the API server's message, in bytes.
-const maxMessage = 1000
+// maxMessageSize bounds the API server's message, in bytes.
+const maxMessageSize = 1000
 
-// Clean returns an API server's message as one printable line.
-func Clean(s string) string {
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + "..."
+// CleanMessage returns an API server's message as one printable line.
+func CleanMessage(s string) string {
+	if len(s) > maxMessageSize {
+		s = strings.ToValidUTF8(s[:maxMessageSize], "") + "..."
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -86,13 +86,13 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	defer cancel()
 	again := c.Repeat // once, without a response
 	for {
-		body, failure := s.once(ctx, c)
+		body, failure := s.doOnce(ctx, c)
 		if failure == nil {
 			return body, nil
 		}
 		wait := failure.RetryAfter
 		if wait == 0 {
-			if !again || !failure.brokeOff {
+			if !again || !failure.connectionLost {
 				return nil, failure
 			}
 			again, wait = false, 50*time.Millisecond
@@ -103,14 +103,14 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	}
 }
 
-// once sends a call once.
-func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
-	req, err := s.request(ctx, c)
+// doOnce sends a call once.
+func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
+	req, err := s.newRequest(ctx, c)
 	if err != nil {
 		return nil, &Failure{Err: err}
 	}
 	// client-go's exec credential plugins ignore the context, and so may a wrapped transport.
-	resp, err := await.Result(ctx, "send", func() (*http.Response, error) {
+	resp, err := await.Call(ctx, "send", func() (*http.Response, error) {
 		resp, err := s.http.Do(req)
 		if err == nil && ctx.Err() != nil { // the caller has returned
 			resp.Body.Close()
@@ -135,10 +135,10 @@ func (s *Server) once(ctx context.Context, c *Call) ([]byte, *Failure) {
 	return body, nil
 }
 
-func (s *Server) request(ctx context.Context, c *Call) (*http.Request, error) {
+func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error) {
 	segments := make([]string, len(c.Path))
 	for i, segment := range c.Path {
-		if !isSegment(segment) {
+		if !isPathSegment(segment) {
 			return nil, fmt.Errorf("%q is not a valid namespace or name", segment)
 		}
 		segments[i] = url.PathEscape(segment)
@@ -159,8 +159,8 @@ func (s *Server) request(ctx context.Context, c *Call) (*http.Request, error) {
 	return req, nil
 }
 
-// isSegment refuses names that would change the path.
-func isSegment(s string) bool {
+// isPathSegment refuses names that would change the path.
+func isPathSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 253 && !strings.ContainsAny(s, "/%")
 }
 

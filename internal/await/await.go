@@ -19,29 +19,29 @@ import (
 	"strings"
 )
 
-// Broken is the error of a call that panicked or exited its goroutine. It does
+// CallError is the error of a call that panicked or exited its goroutine. It does
 // not contain the panic value, which may be a secret.
-type Broken struct {
+type CallError struct {
 	What string // the operation
 	How  string // what happened
 }
 
-func (e *Broken) Error() string { return e.What + ": " + e.How }
+func (e *CallError) Error() string { return e.What + ": " + e.How }
 
-// Result returns the result of f, or the cause of ctx if that ends first; a
+// Call returns the result of f, or the cause of ctx if that ends first; a
 // later result of f is dropped. After a panic and after runtime.Goexit the error
 // is a [*Broken]. Errors that f did not return begin with the operation.
-func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
+func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		res := result{err: &Broken{what, "it called runtime.Goexit"}}
+		res := result{err: &CallError{what, "it called runtime.Goexit"}}
 		defer func() {
 			if recover() != nil {
-				res = result{err: &Broken{what, "panic " + panicSite()}}
+				res = result{err: &CallError{what, "panic " + panicLocation()}}
 			}
 			done <- res
 		}()
@@ -55,19 +55,19 @@ func Result[T any](ctx context.Context, what string, f func() (T, error)) (T, er
 		return res.value, res.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%s: %w", what, ended{context.Cause(ctx), ctx.Err()})
+		return none, fmt.Errorf("%s: %w", what, endedError{context.Cause(ctx), ctx.Err()})
 	}
 }
 
-// ended is a context's cause that also matches context.Canceled or
+// endedError is a context's cause that also matches context.Canceled or
 // context.DeadlineExceeded.
-type ended struct{ cause, is error }
+type endedError struct{ cause, contextErr error }
 
-func (e ended) Error() string   { return e.cause.Error() }
-func (e ended) Unwrap() []error { return []error{e.cause, e.is} }
+func (e endedError) Error() string   { return e.cause.Error() }
+func (e endedError) Unwrap() []error { return []error{e.cause, e.contextErr} }
 
-// panicSite returns the location of the panic that is being recovered.
-func panicSite() string {
+// panicLocation returns the location of the panic that is being recovered.
+func panicLocation() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
 	panicking := false

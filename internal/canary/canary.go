@@ -17,14 +17,14 @@ const Marker = "canary-"
 
 // The secrets, by where they are used.
 const (
-	Password = Marker + "password-4b1d"
-	Token    = Marker + "token-4b1d"
-	Env      = Marker + "env-4b1d"
-	Arg      = Marker + "arg-4b1d"
+	PasswordSecret = Marker + "password-4b1d"
+	TokenSecret    = Marker + "token-4b1d"
+	EnvSecret      = Marker + "env-4b1d"
+	ArgSecret      = Marker + "arg-4b1d"
 )
 
-// Forms returns the marker in plain, in hex, and in base64 at each alignment.
-func Forms() []string {
+// EncodedMarkers returns the marker in plain, in hex, and in base64 at each alignment.
+func EncodedMarkers() []string {
 	forms := []string{Marker, hex.EncodeToString([]byte(Marker))}
 	for shift := range 3 {
 		enc := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + Marker))
@@ -35,9 +35,9 @@ func Forms() []string {
 	return forms
 }
 
-// Find returns the first form of the marker in s, or "".
-func Find(s string) string {
-	for _, f := range Forms() {
+// FindMarker returns the first form of the marker in s, or "".
+func FindMarker(s string) string {
+	for _, f := range EncodedMarkers() {
 		if strings.Contains(s, f) {
 			return f
 		}
@@ -45,10 +45,10 @@ func Find(s string) string {
 	return ""
 }
 
-// Check fails the test if s contains a secret. It does not print s.
-func Check(t testing.TB, what, s string) {
+// AssertAbsent fails the test if s contains a secret. It does not print s.
+func AssertAbsent(t testing.TB, what, s string) {
 	t.Helper()
-	if f := Find(s); f != "" {
+	if f := FindMarker(s); f != "" {
 		t.Errorf("%s holds a planted secret (as %d bytes at offset %d of %d)", what, len(f), strings.Index(s, f), len(s))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestFind(t *testing.T) {
 	for _, user := range []string{"", "u", "us", "use", "user:"} {
-		secret := user + Password
+		secret := user + PasswordSecret
 		for name, s := range map[string]string{
 			"plain":     secret,
 			"quoted":    fmt.Sprintf("%q", secret),
@@ -20,12 +20,12 @@ func TestFind(t *testing.T) {
 			"base64":    base64.StdEncoding.EncodeToString([]byte(secret)),
 			"base64url": base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		} {
-			if Find("x: "+s+"\n") == "" {
+			if FindMarker("x: "+s+"\n") == "" {
 				t.Errorf("user %q, %s: not found", user, name)
 			}
 		}
 	}
-	if f := Find("a harmless line about a Canary and Y2Fu"); f != "" {
+	if f := FindMarker("a harmless line about a Canary and Y2Fu"); f != "" {
 		t.Errorf("found %q in a harmless line", f)
 	}
 }

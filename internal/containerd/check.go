@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// maxHosts bounds the directories that are checked, and the tables of a hosts.toml.
-const maxHosts = 1000
+// maxHostEntries bounds the directories that are checked, and the tables of a hosts.toml.
+const maxHostEntries = 1000
 
 // RuleVersion is the rule of the note that the version of containerd is unknown.
 const RuleVersion = "mirror-version"
@@ -26,14 +26,14 @@ const RuleVersion = "mirror-version"
 // Check returns findings about the configuration and all hosts.toml files. It reads
 // the files only once.
 func (r *Runtime) Check() []finding.Finding {
-	r.once.Do(func() { r.checked = r.withVersionNote(r.check()) })
+	r.once.Do(func() { r.checked = r.withVersionNote(r.findProblems()) })
 	return slices.Clone(r.checked)
 }
 
-func (r *Runtime) check() []finding.Finding {
-	c := &checker{runtime: r, release: r.release()}
+func (r *Runtime) findProblems() []finding.Finding {
+	c := &checker{runtime: r, release: r.versionOrNewest()}
 	c.checkConfig()
-	for _, dir := range c.configPath() {
+	for _, dir := range c.configPathDirs() {
 		c.checkDirectory(dir)
 	}
 	return c.found
@@ -41,12 +41,12 @@ func (r *Runtime) check() []finding.Finding {
 
 // withVersionNote adds a note to warnings and errors if the version is unknown.
 func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
-	if r.Version.Known() || finding.Worst(found).Compare(finding.SeverityInfo) <= 0 {
+	if r.Version.IsKnown() || finding.Worst(found).Compare(finding.SeverityInfo) <= 0 {
 		return found
 	}
 	return append(found, finding.Finding{
 		Rule: RuleVersion, Severity: finding.SeverityInfo, File: r.File,
-		Message: fmt.Sprintf("the containerd version is unknown; the configuration was checked for containerd %v", r.release()),
+		Message: fmt.Sprintf("the containerd version is unknown; the configuration was checked for containerd %v", r.versionOrNewest()),
 	})
 }
 
@@ -57,27 +57,27 @@ type checker struct {
 	found   []finding.Finding
 }
 
-func (c *checker) add(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
+func (c *checker) addFinding(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
 	f := finding.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix}
 	if !slices.Contains(c.found, f) {
 		c.found = append(c.found, f)
 	}
 }
 
-func (c *checker) registry() *registry { return c.runtime.registry(c.release) }
+func (c *checker) registryConfig() *registryConfig { return c.runtime.decodeRegistry(c.release) }
 
-// configPath returns the directories of config_path.
-func (c *checker) configPath() []string { return c.registry().certs }
+// configPathDirs returns the directories of config_path.
+func (c *checker) configPathDirs() []string { return c.registryConfig().configPaths }
 
 // Hosts returns the image hosts that have their own settings, sorted.
 func (r *Runtime) Hosts() (list []string) {
-	c := &checker{runtime: r, release: r.release()}
-	for _, dir := range c.configPath() {
+	c := &checker{runtime: r, release: r.versionOrNewest()}
+	for _, dir := range c.configPathDirs() {
 		for _, name := range c.subdirectories(dir) {
-			list = append(list, imageHost(name))
+			list = append(list, hostFromDirName(name))
 		}
 	}
-	for name := range c.registry().mirrors {
+	for name := range c.registryConfig().mirrors {
 		list = append(list, name)
 	}
 	slices.Sort(list)
@@ -87,8 +87,8 @@ func (r *Runtime) Hosts() (list []string) {
 	})
 }
 
-// imageHost returns the host that a directory is for: "quay.io_8443_" is for quay.io:8443.
-func imageHost(name string) string {
+// hostFromDirName returns the host that a directory is for: "quay.io_8443_" is for quay.io:8443.
+func hostFromDirName(name string) string {
 	if rest, ok := strings.CutSuffix(name, "_"); ok {
 		if i := strings.LastIndexByte(rest, '_'); i > 0 {
 			return rest[:i] + ":" + rest[i+1:]
@@ -99,70 +99,70 @@ func imageHost(name string) string {
 
 // checkConfig checks config.toml and the files that it imports.
 func (c *checker) checkConfig() {
-	r, reg := c.runtime, c.registry()
-	p := &planner{runtime: r, registry: reg, version: c.release}
+	r, reg := c.runtime, c.registryConfig()
+	p := &routePlanner{runtime: r, registryConfig: reg, version: c.release}
 	if reg.invalidPath {
-		file, line := r.at("registry", "config_path")
-		c.add("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
+		file, line := r.keyLocation("registry", "config_path")
+		c.addFinding("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
 	} else if p.loadError() != "" {
-		file, line := r.at("registry", "mirrors")
+		file, line := r.keyLocation("registry", "mirrors")
 		if len(reg.mirrors) == 0 {
-			file, line = r.at("registry", "configs")
+			file, line = r.keyLocation("registry", "configs")
 		}
-		c.add("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
+		c.addFinding("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
 			"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin fails to load, and the kubelet cannot use containerd")
 	}
 	for host := range reg.tls {
-		if c.release.two() {
-			file, line := r.at("registry", "configs", host)
-			c.add("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
+		if c.release.isAtLeast2() {
+			file, line := r.keyLocation("registry", "configs", host)
+			c.addFinding("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
 		}
 	}
 	if len(reg.logins) > 0 {
-		file, line := r.at("registry", "configs")
+		file, line := r.keyLocation("registry", "configs")
 		if line == 0 {
-			file, line = r.at("registry", "auths")
+			file, line = r.keyLocation("registry", "auths")
 		}
-		c.add("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
+		c.addFinding("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
 			"a matching pull secret or provider overrides this password, even for mirrors")
 	}
-	c.checkUnset()
-	c.checkTwoDirectories()
+	c.checkConfigPathUnset()
+	c.checkMultipleDirectories()
 	c.checkSections()
 }
 
 const (
-	ruleUnset    = "mirror-unset"
-	usualCertDir = "/etc/containerd/certs.d" // config_path in containerd's documentation
+	ruleConfigPathUnset = "mirror-unset"
+	documentedCertDir   = "/etc/containerd/certs.d" // config_path in containerd's documentation
 )
 
-// checkUnset reports hosts.toml files that are not read because config_path is not set.
-func (c *checker) checkUnset() {
-	reg := c.registry()
-	read := len(reg.mirrors) > 0 || len(reg.certs) > 0 && (reg.explicit || !reg.asOneDirectory(c.release))
-	if read || !c.hasHosts(usualCertDir) {
+// checkConfigPathUnset reports hosts.toml files that are not read because config_path is not set.
+func (c *checker) checkConfigPathUnset() {
+	reg := c.registryConfig()
+	read := len(reg.mirrors) > 0 || len(reg.configPaths) > 0 && (reg.configPathSet || !reg.treatsListAsOneDir(c.release))
+	if read || !c.hasHosts(documentedCertDir) {
 		return
 	}
-	file, line := c.runtime.at("registry")
-	c.add(ruleUnset, finding.SeverityWarning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", usualCertDir, registryPlugin(c.runtime.format)),
-		"config_path is not set, so containerd reads no hosts.toml in %s and pulls every image directly from its registry", usualCertDir)
+	file, line := c.runtime.keyLocation("registry")
+	c.addFinding(ruleConfigPathUnset, finding.SeverityWarning, file, max(line, 1), fmt.Sprintf("set config_path = %q in [plugins.%q.registry], and restart containerd", documentedCertDir, registryPlugin(c.runtime.format)),
+		"config_path is not set, so containerd reads no hosts.toml in %s and pulls every image directly from its registry", documentedCertDir)
 }
 
-// asOneDirectory reports whether containerd takes a list of directories for the name
+// treatsListAsOneDir reports whether containerd takes a list of directories for the name
 // of one, and so reads no hosts.toml.
-func (reg *registry) asOneDirectory(v Version) bool {
-	return reg.transfer && v.oneDirectory() && len(reg.certs) > 1
+func (reg *registryConfig) treatsListAsOneDir(v Version) bool {
+	return reg.usesTransferService && v.allowsOnlyOneDirectory() && len(reg.configPaths) > 1
 }
 
-// checkTwoDirectories reports a config_path with two directories, of which some
+// checkMultipleDirectories reports a config_path with two directories, of which some
 // releases read none.
-func (c *checker) checkTwoDirectories() {
-	reg := c.registry()
-	if !reg.explicit || !reg.asOneDirectory(c.release) || !slices.ContainsFunc(c.configPath(), c.hasHosts) {
+func (c *checker) checkMultipleDirectories() {
+	reg := c.registryConfig()
+	if !reg.configPathSet || !reg.treatsListAsOneDir(c.release) || !slices.ContainsFunc(c.configPathDirs(), c.hasHosts) {
 		return
 	}
-	file, line := c.runtime.at("registry", "config_path")
-	c.add("mirror-two-directories", finding.SeverityError, file, line, "set config_path to one directory, or set use_local_image_pull = true",
+	file, line := c.runtime.keyLocation("registry", "config_path")
+	c.addFinding("mirror-two-directories", finding.SeverityError, file, line, "set config_path to one directory, or set use_local_image_pull = true",
 		"config_path lists two directories, so containerd reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry")
 }
 
@@ -173,10 +173,10 @@ func (c *checker) hasHosts(dir string) bool {
 // checkSections reports registry tables that belong to another version of the file.
 func (c *checker) checkSections() {
 	for _, s := range c.runtime.files {
-		for _, plugin := range []string{criV1, criV2, images} {
+		for _, plugin := range []string{criPluginV1, criPluginV2, imagesPluginV3} {
 			line := s.Line("plugins", plugin, "registry")
 			if line > 0 && !readsPlugin(s.format, plugin, c.release) {
-				c.add("mirror-section", finding.SeverityWarning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, registryPlugin(s.format)),
+				c.addFinding("mirror-section", finding.SeverityWarning, s.Path, line, fmt.Sprintf("in a configuration file of version %d, use [plugins.%q.registry]", s.format, registryPlugin(s.format)),
 					"containerd ignores [plugins.%q.registry] in a configuration file of version %d", plugin, s.format)
 			}
 		}
@@ -187,11 +187,11 @@ func (c *checker) checkSections() {
 func registryPlugin(format int) string {
 	switch format {
 	case 1:
-		return criV1
+		return criPluginV1
 	case 2:
-		return criV2
+		return criPluginV2
 	}
-	return images
+	return imagesPluginV3
 }
 
 // readsPlugin reports whether a release reads a plugin's table in a file of a version.
@@ -199,12 +199,12 @@ func readsPlugin(format int, plugin string, v Version) bool {
 	switch {
 	case plugin == registryPlugin(format):
 		return true
-	case !v.two():
+	case !v.isAtLeast2():
 		return false
-	case plugin == images:
+	case plugin == imagesPluginV3:
 		return true
-	case plugin == criV2:
-		return format <= 2 || format == 3 && v.formatFour()
+	case plugin == criPluginV2:
+		return format <= 2 || format == 3 && v.supportsFormat4()
 	}
 	return false
 }
@@ -215,7 +215,7 @@ func (c *checker) subdirectories(dir string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, e := range entries[:min(len(entries), maxHosts)] {
+	for _, e := range entries[:min(len(entries), maxHostEntries)] {
 		info, err := c.runtime.fs().Stat(filepath.Join(dir, e.Name())) // follows symlinks
 		if err == nil && info.IsDir() {
 			names = append(names, e.Name())
@@ -230,9 +230,9 @@ func (c *checker) checkDirectory(root string) {
 	names := c.subdirectories(root)
 	for _, name := range names {
 		dir := filepath.Join(root, name)
-		c.checkName(dir, name)
+		c.checkDirectoryName(dir, name)
 		if !c.runtime.hasHostsFile(dir) {
-			c.checkHidesDefault(dir, name, names)
+			c.checkOverridesDefault(dir, name, names)
 			continue
 		}
 		c.checkHostsFile(dir, name)
@@ -245,19 +245,19 @@ func (c *checker) checkMisplaced(root string) {
 	if err != nil {
 		return
 	}
-	for _, e := range entries[:min(len(entries), maxHosts)] {
+	for _, e := range entries[:min(len(entries), maxHostEntries)] {
 		path := filepath.Join(root, e.Name())
 		info, err := c.runtime.fs().Stat(path)
 		if err != nil || !info.Mode().IsRegular() || !c.isHostsFile(path) {
 			continue
 		}
 		if e.Name() == "hosts.toml" {
-			c.add("mirror-directory", finding.SeverityWarning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
+			c.addFinding("mirror-directory", finding.SeverityWarning, path, 1, "move it to "+filepath.Join(root, "HOST", "hosts.toml")+", where HOST is the registry host of the images",
 				"containerd never reads this file: each registry host needs its own directory with a hosts.toml")
 			continue
 		}
-		c.add("mirror-directory", finding.SeverityError, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
-			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", imageHost(e.Name()))
+		c.addFinding("mirror-directory", finding.SeverityError, path, 1, fmt.Sprintf("rename this file, create a directory with its old name, and move the file to %s", filepath.Join(path, "hosts.toml")),
+			"this is a file, but it must be a directory that contains a hosts.toml: every pull from %s fails", hostFromDirName(e.Name()))
 	}
 }
 
@@ -270,25 +270,25 @@ func (c *checker) isHostsFile(path string) bool {
 	return f.Line("server") > 0 || f.Line("host") > 0 || filepath.Base(path) == "docker.io"
 }
 
-// checkName reports a directory whose name is never an image's host.
-func (c *checker) checkName(dir, name string) {
+// checkDirectoryName reports a directory whose name is never an image's host.
+func (c *checker) checkDirectoryName(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
 	case name == "registry-1.docker.io" || name == "index.docker.io":
-		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to docker.io", "containerd never looks up %s: the host for Docker Hub images is docker.io", name)
+		c.addFinding(rule, finding.SeverityWarning, dir, 0, "rename it to docker.io", "containerd never looks up %s: the host for Docker Hub images is docker.io", name)
 	case name == "http:" || name == "https:":
-		c.add(rule, finding.SeverityWarning, dir, 0, "remove the scheme", "this is not a host name")
+		c.addFinding(rule, finding.SeverityWarning, dir, 0, "remove the scheme", "this is not a host name")
 	case name != strings.ToLower(name):
-		c.add(rule, finding.SeverityWarning, dir, 0, "rename it to "+strings.ToLower(name), "image references use lower-case host names")
+		c.addFinding(rule, finding.SeverityWarning, dir, 0, "rename it to "+strings.ToLower(name), "image references use lower-case host names")
 	}
 }
 
-// checkHidesDefault reports a directory without hosts.toml that overrides _default.
-func (c *checker) checkHidesDefault(dir, name string, names []string) {
+// checkOverridesDefault reports a directory without hosts.toml that overrides _default.
+func (c *checker) checkOverridesDefault(dir, name string, names []string) {
 	if name == "_default" || !slices.Contains(names, "_default") || !c.runtime.hasHostsFile(filepath.Join(filepath.Dir(dir), "_default")) {
 		return
 	}
-	c.add("mirror-hides-default", finding.SeverityWarning, dir, 0, "add a hosts.toml, or remove the directory",
+	c.addFinding("mirror-hides-default", finding.SeverityWarning, dir, 0, "add a hosts.toml, or remove the directory",
 		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
@@ -296,12 +296,12 @@ func (c *checker) checkHidesDefault(dir, name string, names []string) {
 func (c *checker) checkHostsFile(dir, name string) {
 	h, err := c.runtime.readHosts(dir, c.release)
 	if err != nil {
-		c.add("mirror-unread", finding.SeverityError, filepath.Join(dir, "hosts.toml"), 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", err)
+		c.addFinding("mirror-unread", finding.SeverityError, filepath.Join(dir, "hosts.toml"), 1, "replace this file with a readable regular file, or remove it", "%v: every pull from this host fails", err)
 		return
 	}
-	if h.broken != nil {
-		fix := cmp.Or(h.broken.fix, "correct the file, then run regcred doctor --image IMAGE")
-		c.add("mirror-unread", finding.SeverityError, h.path, max(h.broken.line, 1), fix, "%s; containerd silently ignores the whole file and pulls only from the image's own host", h.broken.what)
+	if h.parseError != nil {
+		fix := cmp.Or(h.parseError.fix, "correct the file, then run regcred doctor --image IMAGE")
+		c.addFinding("mirror-unread", finding.SeverityError, h.path, max(h.parseError.line, 1), fix, "%s; containerd silently ignores the whole file and pulls only from the image's own host", h.parseError.what)
 		return
 	}
 	if h.file == nil {
@@ -314,11 +314,11 @@ func (c *checker) checkHostsFile(dir, name string) {
 	c.checkKeys(h)
 }
 
-// openToOthers reports whether users other than the file's owner can read it.
-func (c *checker) openToOthers(path string) bool {
+// isReadableByOthers reports whether users other than the file's owner can read it.
+func (c *checker) isReadableByOthers(path string) bool {
 	info, err := c.runtime.fs().Stat(path)
 	return err == nil && info.Mode()&fs.FileMode(0o044) != 0
 }
 
-// lineOrFirst returns the line of the host's table, or the file's first line.
-func (h *host) lineOrFirst() int { return cmp.Or(h.line, 1) }
+// lineOrDefault returns the line of the host's table, or the file's first line.
+func (h *host) lineOrDefault() int { return cmp.Or(h.line, 1) }

@@ -22,16 +22,16 @@ func (c *checker) checkHost(f *hostsFile, h *host, dir string, last bool) {
 	c.checkHeaders(f, h)
 	if h.url == nil || h.url.Host == "" {
 		if !last || h.name != "" {
-			c.add("mirror-path", finding.SeverityWarning, f.path, h.lineOrFirst(), "use https://HOST", "it has no host")
+			c.addFinding("mirror-path", finding.SeverityWarning, f.path, h.lineOrDefault(), "use https://HOST", "it has no host")
 		}
 		return
 	}
 	c.checkPath(f, h)
 	if h.url.Scheme == "http" && !isLoopback(h.url.Host) {
-		c.add("mirror-plain-http", finding.SeverityInfo, f.path, h.lineOrFirst(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
+		c.addFinding("mirror-plain-http", finding.SeverityInfo, f.path, h.lineOrDefault(), "write https://", "%s is used without TLS: anyone on the network path can read the credential", h.url.Host)
 	}
 	if dir == "_default" {
-		c.add("mirror-default", finding.SeverityInfo, f.path, h.lineOrFirst(), "add a separate directory for each registry",
+		c.addFinding("mirror-default", finding.SeverityInfo, f.path, h.lineOrDefault(), "add a separate directory for each registry",
 			"%s is used for every registry that has no directory, and receives all their credentials", h.url.Host)
 	}
 }
@@ -44,30 +44,30 @@ func (c *checker) checkPath(f *hostsFile, h *host) {
 	written = "/" + strings.TrimSuffix(written, "/") + "/"
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
-		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), fmt.Sprintf("write https://%s", lastURL(h.name)),
-			"%s%s contains more than one URL, so containerd sends %s requests for %s/NAME/manifests/TAG", h.key(), shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+		c.addFinding(rule, finding.SeverityWarning, f.path, h.lineOrDefault(), fmt.Sprintf("write https://%s", lastURLInText(h.name)),
+			"%s%s contains more than one URL, so containerd sends %s requests for %s/NAME/manifests/TAG", h.sentenceSubject(), redactedURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
-		c.add(rule, finding.SeverityWarning, f.path, h.at(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
+		c.addFinding(rule, finding.SeverityWarning, f.path, h.keyLine(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
 			"with override_path, containerd does not add /v2 to the path: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
-		c.add(rule, finding.SeverityWarning, f.path, h.lineOrFirst(), "add override_path = true",
-			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", shownURL(h.name), h.url.Host, route.Masked(h.url.Path))
+		c.addFinding(rule, finding.SeverityWarning, f.path, h.lineOrDefault(), "add override_path = true",
+			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", redactedURL(h.name), h.url.Host, route.Masked(h.url.Path))
 	}
 }
 
-// key returns the start of a sentence about the host.
-func (h *host) key() string {
+// sentenceSubject returns the start of a sentence about the host.
+func (h *host) sentenceSubject() string {
 	if h.keys == nil {
 		return "server = "
 	}
 	return "the host "
 }
 
-// shownURL returns a host as configured, without a password.
-func shownURL(name string) string { return strconv.Quote(route.Masked(name)) }
+// redactedURL returns a host as configured, without a password.
+func redactedURL(name string) string { return strconv.Quote(route.Masked(name)) }
 
-// lastURL returns the last of several URLs in a text, without its scheme.
-func lastURL(name string) string {
+// lastURLInText returns the last of several URLs in a text, without its scheme.
+func lastURLInText(name string) string {
 	name = name[strings.LastIndex(name, "://")+len("://"):]
 	return name[strings.LastIndexByte(name, '@')+1:]
 }
@@ -79,7 +79,7 @@ func (c *checker) checkFiles(f *hostsFile, h *host) {
 			return
 		}
 		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
-			c.add("mirror-missing-file", finding.SeverityError, f.path, h.at(f.file, key), "create the file, or remove the setting",
+			c.addFinding("mirror-missing-file", finding.SeverityError, f.path, h.keyLine(f.file, key), "create the file, or remove the setting",
 				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, including pulls from the image's own host", key, name, regularfile.Cause(err))
 		}
 	}
@@ -95,17 +95,17 @@ func (c *checker) checkFiles(f *hostsFile, h *host) {
 // checkHeaders checks Authorization headers.
 func (c *checker) checkHeaders(f *hostsFile, h *host) {
 	for _, name := range slices.Sorted(maps.Keys(h.table.Header)) {
-		if !isAuthorization(name) {
+		if !isAuthorizationHeader(name) {
 			continue
 		}
-		line := h.at(f.file, "header", name)
+		line := h.keyLine(f.file, "header", name)
 		switch {
 		case name != "Authorization":
-			c.add("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
-		case c.openToOthers(f.path):
-			c.add("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header but is readable by other users")
+			c.addFinding("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
+		case c.isReadableByOthers(f.path):
+			c.addFinding("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+f.path, "the file contains an Authorization header but is readable by other users")
 		default:
-			c.add("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is tried first; if the host rejects it, the kubelet's credential is used")
+			c.addFinding("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is tried first; if the host rejects it, the kubelet's credential is used")
 		}
 	}
 }
@@ -127,16 +127,16 @@ func (c *checker) checkTables(f *hostsFile) {
 		}
 		line := f.file.Line("host", name)
 		switch {
-		case n == 0 && c.release.two():
-			c.add("mirror-inline", finding.SeverityWarning, f.path, line, "use a table: [host."+shownURL(name)+"]", "containerd 2 ignores a host that is not a table")
+		case n == 0 && c.release.isAtLeast2():
+			c.addFinding("mirror-inline", finding.SeverityWarning, f.path, line, "use a table: [host."+redactedURL(name)+"]", "containerd 2 ignores a host that is not a table")
 		case n > 1:
-			c.add("mirror-twice", finding.SeverityInfo, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
+			c.addFinding("mirror-twice", finding.SeverityInfo, f.path, line, "put the host's tables next to each other", "the host's tables are not adjacent, so containerd 2 queries the host %d times", n)
 		}
 	}
 }
 
-// hostKeys returns the keys that a host table may have.
-func hostKeys() []string {
+// knownHostKeys returns the keys that a host table may have.
+func knownHostKeys() []string {
 	return []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
 }
 
@@ -146,9 +146,9 @@ func (c *checker) checkKeys(f *hostsFile) {
 	if f.file.Decode(&top) != nil {
 		return
 	}
-	c.checkTableKeys(f, top, nil, append([]string{"server", "host"}, hostKeys()...))
-	for name, t := range table(top["host"]) {
-		c.checkTableKeys(f, table(t), []string{"host", name}, hostKeys())
+	c.checkTableKeys(f, top, nil, append([]string{"server", "host"}, knownHostKeys()...))
+	for name, t := range asTable(top["host"]) {
+		c.checkTableKeys(f, asTable(t), []string{"host", name}, knownHostKeys())
 	}
 }
 
@@ -158,8 +158,8 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 			continue
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
-			if !c.release.two() { // its parser is case-sensitive
-				c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
+			if !c.release.isAtLeast2() { // its parser is case-sensitive
+				c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
 			}
 			continue
 		}
@@ -170,6 +170,6 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near
 		}
-		c.add("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
+		c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
 	}
 }

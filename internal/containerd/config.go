@@ -37,12 +37,12 @@ type Runtime struct {
 	once    sync.Once
 	checked []finding.Finding // set by once
 
-	files  []*source
+	files  []*parsedConfigFile
 	format int // config version, 1 if not set
 }
 
-// source is one file with its plugins.
-type source struct {
+// parsedConfigFile is one file with its plugins.
+type parsedConfigFile struct {
 	*tomlfile.File
 	format  int
 	plugins map[string]any
@@ -54,9 +54,9 @@ var ErrNoCRI = errors.New("the CRI plugin is disabled")
 
 // The plugins with a registry table, for config versions 1, 2 and 3.
 const (
-	criV1  = "cri"
-	criV2  = "io.containerd.grpc.v1.cri"
-	images = "io.containerd.cri.v1.images"
+	criPluginV1    = "cri"
+	criPluginV2    = "io.containerd.grpc.v1.cri"
+	imagesPluginV3 = "io.containerd.cri.v1.images"
 )
 
 // maxImports bounds the number of files.
@@ -73,7 +73,7 @@ func Read(root, path string, version Version) (*Runtime, error) {
 		if slices.Contains(r.Files, path) {
 			continue
 		}
-		imports, err := r.read(path, disabled)
+		imports, err := r.readFile(path, disabled)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func Read(root, path string, version Version) (*Runtime, error) {
 		}
 	}
 	r.format = cmp.Or(r.format, 1)
-	if disabled[criV1] || disabled[criV2] || disabled[images] {
+	if disabled[criPluginV1] || disabled[criPluginV2] || disabled[imagesPluginV3] {
 		return nil, fmt.Errorf("%s: %w", r.File, ErrNoCRI)
 	}
 	return r, nil
@@ -90,9 +90,9 @@ func Read(root, path string, version Version) (*Runtime, error) {
 
 func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
 
-// read reads one file and returns its imports.
-func (r *Runtime) read(path string, disabled map[string]bool) (imports []string, err error) {
-	f, err := r.release().parser()(context.Background(), r.fs(), path)
+// readFile reads one file and returns its imports.
+func (r *Runtime) readFile(path string, disabled map[string]bool) (imports []string, err error) {
+	f, err := r.versionOrNewest().tomlParser()(context.Background(), r.fs(), path)
 	if e, ok := errors.AsType[*tomlfile.Error](err); ok {
 		return nil, fmt.Errorf("%s: invalid TOML: %w", path, e)
 	}
@@ -118,13 +118,13 @@ func (r *Runtime) read(path string, disabled map[string]bool) (imports []string,
 		disabled[id] = true
 	}
 	r.Files = append(r.Files, path)
-	r.files = append(r.files, &source{File: f, format: cmp.Or(top.Version, 1), plugins: top.Plugins})
+	r.files = append(r.files, &parsedConfigFile{File: f, format: cmp.Or(top.Version, 1), plugins: top.Plugins})
 	r.format = cmp.Or(top.Version, r.format)
-	return r.resolve(path, top.Imports)
+	return r.resolveImports(path, top.Imports)
 }
 
-// resolve expands the imports of a file, relative to its directory.
-func (r *Runtime) resolve(path string, imports []string) (found []string, err error) {
+// resolveImports expands the imports of a file, relative to its directory.
+func (r *Runtime) resolveImports(path string, imports []string) (found []string, err error) {
 	for _, pattern := range imports {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(filepath.Dir(path), pattern)
@@ -133,7 +133,7 @@ func (r *Runtime) resolve(path string, imports []string) (found []string, err er
 			found = append(found, filepath.Clean(pattern))
 			continue
 		}
-		matches, err := r.glob(pattern)
+		matches, err := r.globFiles(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("%s imports %q: %w", path, pattern, err)
 		}
@@ -142,8 +142,8 @@ func (r *Runtime) resolve(path string, imports []string) (found []string, err er
 	return found, nil
 }
 
-// glob returns the files that match a pattern, relative to the root directory.
-func (r *Runtime) glob(pattern string) (found []string, err error) {
+// globFiles returns the files that match a pattern, relative to the root directory.
+func (r *Runtime) globFiles(pattern string) (found []string, err error) {
 	root := cmp.Or(r.Root, "/")
 	matches, err := filepath.Glob(filepath.Join(root, pattern))
 	for _, m := range matches {
@@ -156,10 +156,10 @@ func (r *Runtime) glob(pattern string) (found []string, err error) {
 	return found, err
 }
 
-// at returns the file and line of a plugin's key. The last file that sets it wins.
-func (r *Runtime) at(keys ...string) (file string, line int) {
+// keyLocation returns the file and line of a plugin's key. The last file that sets it wins.
+func (r *Runtime) keyLocation(keys ...string) (file string, line int) {
 	for _, s := range slices.Backward(r.files) {
-		for _, plugin := range []string{images, criV2, criV1} {
+		for _, plugin := range []string{imagesPluginV3, criPluginV2, criPluginV1} {
 			if line := s.Line(append([]string{"plugins", plugin}, keys...)...); line > 0 {
 				return s.Path, line
 			}
@@ -183,11 +183,11 @@ func ParseVersion(text string) (v Version) {
 	return v
 }
 
-// Known reports whether the version is known.
-func (v Version) Known() bool { return v != Version{} }
+// IsKnown reports whether the version is known.
+func (v Version) IsKnown() bool { return v != Version{} }
 
 func (v Version) String() string {
-	if !v.Known() {
+	if !v.IsKnown() {
 		return ""
 	}
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
@@ -200,30 +200,30 @@ func (v Version) atLeast(major, minor, patch int) bool {
 
 // Differences between releases, from their sources and the tests in upstream/mirrors.
 
-func (v Version) two() bool          { return v.Major >= 2 }                              // merges imports key by key; needs no host table after a server
-func (v Version) referrers() bool    { return v.atLeast(2, 2, 0) }                        // has this capability
-func (v Version) dialTimeout() bool  { return v.atLeast(2, 1, 0) }                        // has this key
-func (v Version) defaultCerts() bool { return v.atLeast(2, 2, 0) }                        // has a default for config_path
-func (v Version) formatFour() bool   { return v.atLeast(2, 3, 0) }                        // reads config version 4, and migrates version 3
-func (v Version) httpsFirst() bool   { return v.atLeast(1, 7, 0) }                        // tries HTTPS for loopback hosts and for http hosts with TLS settings
-func (v Version) transfer() bool     { return v.atLeast(2, 1, 0) }                        // pulls through the transfer service
-func (v Version) oneDirectory() bool { return v.atLeast(2, 1, 0) && !v.atLeast(2, 4, 3) } // whose config_path is one directory, even with a colon
+func (v Version) isAtLeast2() bool             { return v.Major >= 2 }                              // merges imports key by key; needs no host table after a server
+func (v Version) supportsReferrers() bool      { return v.atLeast(2, 2, 0) }                        // has this capability
+func (v Version) supportsDialTimeout() bool    { return v.atLeast(2, 1, 0) }                        // has this key
+func (v Version) hasDefaultConfigPath() bool   { return v.atLeast(2, 2, 0) }                        // has a default for config_path
+func (v Version) supportsFormat4() bool        { return v.atLeast(2, 3, 0) }                        // reads config version 4, and migrates version 3
+func (v Version) triesHTTPSFirst() bool        { return v.atLeast(1, 7, 0) }                        // tries HTTPS for loopback hosts and for http hosts with TLS settings
+func (v Version) usesTransferService() bool    { return v.atLeast(2, 1, 0) }                        // pulls through the transfer service
+func (v Version) allowsOnlyOneDirectory() bool { return v.atLeast(2, 1, 0) && !v.atLeast(2, 4, 3) } // whose config_path is one directory, even with a colon
 
-// parser returns the function that reads a TOML file as the release does.
-func (v Version) parser() func(context.Context, inroot.FS, string) (*tomlfile.File, error) {
-	if v.two() {
+// tomlParser returns the function that reads a TOML file as the release does.
+func (v Version) tomlParser() func(context.Context, inroot.FS, string) (*tomlfile.File, error) {
+	if v.isAtLeast2() {
 		return tomlfile.Read
 	}
 	return tomlfile.ReadOld
 }
 
-// newest is the newest release whose behaviour was compared with this package.
-func newest() Version { return Version{2, 4, 3} }
+// newestVersion is the newest release whose behaviour was compared with this package.
+func newestVersion() Version { return Version{2, 4, 3} }
 
-// release returns the runtime's version or, if it is unknown, the newest one.
-func (r *Runtime) release() Version {
-	if r.Version.Known() {
+// versionOrNewest returns the runtime's version or, if it is unknown, the newest one.
+func (r *Runtime) versionOrNewest() Version {
+	if r.Version.IsKnown() {
 		return r.Version
 	}
-	return newest()
+	return newestVersion()
 }

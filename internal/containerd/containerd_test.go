@@ -108,7 +108,7 @@ func TestOrigin(t *testing.T) {
 				if name == "the server alone" && version == "3" {
 					want = "" // of which containerd 1 reads no file
 				}
-				got := r.Origin(tt.host)
+				got := r.OriginQueryReason(tt.host)
 				if !strings.Contains(got, want) || (got == "") != (want == "") {
 					t.Errorf("got %q, want %q", got, want)
 				}

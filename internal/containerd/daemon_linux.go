@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxOutput bounds the output of the program in bytes.
-const maxOutput = 1 << 20
+// maxProgramOutput bounds the output of the program in bytes.
+const maxProgramOutput = 1 << 20
 
 // daemon is the process that serves a socket. It is read through one open directory of
 // /proc, so that a reused PID is never taken for it.
@@ -36,7 +36,7 @@ type daemon struct {
 // findDaemon finds the process that listens on a socket (SO_PEERCRED). The caller must
 // close it.
 func findDaemon(ctx context.Context, socket string) (*daemon, error) {
-	cred, err := peer(ctx, socket)
+	cred, err := peerCredentials(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func findDaemon(ctx context.Context, socket string) (*daemon, error) {
 		return nil, err
 	}
 	d := &daemon{pid: int(cred.Pid), proc: proc}
-	if err := d.read(); err != nil {
+	if err := d.readProcess(); err != nil {
 		proc.Close()
 		return nil, fmt.Errorf("process %d: %w", d.pid, err)
 	}
 	return d, nil
 }
 
-func peer(ctx context.Context, socket string) (cred *unix.Ucred, err error) {
+func peerCredentials(ctx context.Context, socket string) (cred *unix.Ucred, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
@@ -75,30 +75,32 @@ func peer(ctx context.Context, socket string) (cred *unix.Ucred, err error) {
 // Close releases the directory of the process.
 func (d *daemon) Close() { _ = d.proc.Close() } // read only
 
-// at returns the path of a file in the directory of the process.
-func (d *daemon) at(name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", d.proc.Fd(), name) }
+// procPath returns the path of a file in the directory of the process.
+func (d *daemon) procPath(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.proc.Fd(), name)
+}
 
-func (d *daemon) read() error {
-	cmdline, err := regularfile.Read(context.Background(), d.at("cmdline"), maxOutput)
+func (d *daemon) readProcess() error {
+	cmdline, err := regularfile.Read(context.Background(), d.procPath("cmdline"), maxProgramOutput)
 	if err != nil {
 		return regularfile.Cause(err)
 	}
 	if d.args = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00"); d.args[0] == "" {
 		return errors.New("the process has exited")
 	}
-	dir, err := os.Readlink(d.at("cwd"))
+	dir, err := os.Readlink(d.procPath("cwd"))
 	if err != nil {
-		return denied(err)
+		return permissionError(err)
 	}
-	d.file = configFile(d.args[1:], dir)
-	return cmp.Or(d.sameFile("/"), d.sameFile(d.file), d.checkProgram())
+	d.file = configFileFromArgs(d.args[1:], dir)
+	return cmp.Or(d.checkSameFile("/"), d.checkSameFile(d.file), d.checkProgram())
 }
 
-// sameFile returns an error if the process has another file at path than this process.
-func (d *daemon) sameFile(path string) error {
-	theirs, theirErr := os.Stat(d.at("root") + path)
+// checkSameFile returns an error if the process has another file at path than this process.
+func (d *daemon) checkSameFile(path string) error {
+	theirs, theirErr := os.Stat(d.procPath("root") + path)
 	if errors.Is(theirErr, fs.ErrPermission) {
-		return denied(theirErr)
+		return permissionError(theirErr)
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
@@ -109,9 +111,9 @@ func (d *daemon) sameFile(path string) error {
 
 // checkProgram returns an error for a set-user-ID program, which any user can start.
 func (d *daemon) checkProgram() error {
-	exe, err := os.Stat(d.at("exe"))
+	exe, err := os.Stat(d.procPath("exe"))
 	if err != nil {
-		return denied(err)
+		return permissionError(err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return errors.New("the process runs a set-user-ID program, so it is not containerd")
@@ -119,18 +121,18 @@ func (d *daemon) checkProgram() error {
 	return nil
 }
 
-// denied adds the required capability to a permission error.
-func denied(err error) error {
+// permissionError adds the required capability to a permission error.
+func permissionError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: root with CAP_SYS_PTRACE is required", regularfile.Cause(err))
 	}
 	return regularfile.Cause(err)
 }
 
-// run runs the program of the process and returns its output, which may contain
+// runProgram runs the program of the process and returns its output, which may contain
 // passwords and must not reach an error.
-func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, d.at("exe"))
+func (d *daemon) runProgram(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, d.procPath("exe"))
 	// Keep argv[0]: k3s is one executable for several programs.
 	cmd.Args = append([]string{d.args[0]}, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -142,10 +144,10 @@ func (d *daemon) run(ctx context.Context, args ...string) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(out, maxOutput+1))
-	if len(text) > maxOutput {
+	text, err := io.ReadAll(io.LimitReader(out, maxProgramOutput+1))
+	if len(text) > maxProgramOutput {
 		_ = cmd.Process.Kill() // or it would block on a full pipe
-		err = fmt.Errorf("the output is longer than %d bytes", maxOutput)
+		err = fmt.Errorf("the output is longer than %d bytes", maxProgramOutput)
 	}
 	if ended := cmd.Wait(); err == nil {
 		err = ended

@@ -23,4 +23,6 @@ func findDaemon(context.Context, string) (*daemon, error) {
 // Close releases the process.
 func (*daemon) Close() {}
 
-func (*daemon) run(context.Context, ...string) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (*daemon) runProgram(context.Context, ...string) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}

@@ -21,10 +21,10 @@ import (
 
 // hostsFile is a hosts.toml as one release reads it.
 type hostsFile struct {
-	path   string
-	file   *tomlfile.File // nil if the file is missing or empty
-	hosts  []host         // host tables in their order, then the server or the image's own host
-	broken *brokenError   // nil if containerd accepts the file
+	path       string
+	file       *tomlfile.File  // nil if the file is missing or empty
+	hosts      []host          // host tables in their order, then the server or the image's own host
+	parseError *hostsFileError // nil if containerd accepts the file
 }
 
 // host is a host table of a hosts.toml, or its server.
@@ -49,9 +49,9 @@ type hostTable struct {
 	DialTimeout  string         `toml:"dial_timeout"`
 }
 
-// dropOtherCase empties the settings whose keys have another case: containerd
+// clearWrongCaseKeys empties the settings whose keys have another case: containerd
 // 1 has a case-sensitive parser, and containerd 2 does not.
-func (t *hostTable) dropOtherCase(written map[string]any) {
+func (t *hostTable) clearWrongCaseKeys(written map[string]any) {
 	none := hostTable{}
 	for key, empty := range map[string]func(){
 		"capabilities":  func() { t.Capabilities = none.Capabilities },
@@ -68,37 +68,37 @@ func (t *hostTable) dropOtherCase(written map[string]any) {
 	}
 }
 
-// brokenError is the reason why containerd ignores a whole hosts.toml.
-type brokenError struct {
+// hostsFileError is the reason why containerd ignores a whole hosts.toml.
+type hostsFileError struct {
 	line int // 0 if unknown
 	what string
 	fix  string
 }
 
-func (e *brokenError) Error() string { return e.what }
+func (e *hostsFileError) Error() string { return e.what }
 
-func brokenAt(line int, format string, args ...any) *brokenError {
-	return &brokenError{line: line, what: fmt.Sprintf(format, args...)}
+func newHostsFileError(line int, format string, args ...any) *hostsFileError {
+	return &hostsFileError{line: line, what: fmt.Sprintf(format, args...)}
 }
 
 // readHosts reads the hosts.toml of a directory. It returns an error only if reading fails.
 func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	h := &hostsFile{path: filepath.Join(dir, "hosts.toml")}
-	f, err := v.parser()(context.Background(), r.fs(), h.path)
+	f, err := v.tomlParser()(context.Background(), r.fs(), h.path)
 	switch bad, ok := errors.AsType[*tomlfile.Error](err); {
 	case ok:
-		h.file, h.broken = f, brokenAt(bad.Line, "%v", bad)
+		h.file, h.parseError = f, newHostsFileError(bad.Line, "%v", bad)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
-	case len(f.Tables()) > maxHosts:
-		return nil, fmt.Errorf("%s: more than %d tables", h.path, maxHosts)
+	case len(f.Tables()) > maxHostEntries:
+		return nil, fmt.Errorf("%s: more than %d tables", h.path, maxHostEntries)
 	case !f.Empty():
 		h.file = f
-		h.broken = h.parse(v)
+		h.parseError = h.parse(v)
 	}
-	if h.file == nil || h.broken != nil {
-		own, err := r.certificates(dir)
+	if h.file == nil || h.parseError != nil {
+		own, err := r.readCertificates(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 }
 
 // parse decodes the file into h.hosts.
-func (h *hostsFile) parse(v Version) *brokenError {
+func (h *hostsFile) parse(v Version) *hostsFileError {
 	var file struct {
 		Server string               `toml:"server"`
 		Hosts  map[string]hostTable `toml:"host"`
@@ -117,23 +117,23 @@ func (h *hostsFile) parse(v Version) *brokenError {
 	var top map[string]any
 	if err := errors.Join(h.file.Decode(&file), h.file.Decode(&top)); err != nil {
 		bad, _ := errors.AsType[*tomlfile.Error](err)
-		return brokenAt(bad.Line, "%v", bad)
+		return newHostsFileError(bad.Line, "%v", bad)
 	}
-	if _, isTable := top["host"].(map[string]any); !isTable && !v.two() {
-		return &brokenError{what: "the file has no host table, so containerd 1 treats it as invalid", fix: "add an empty [host] table at the end of the file"}
+	if _, isTable := top["host"].(map[string]any); !isTable && !v.isAtLeast2() {
+		return &hostsFileError{what: "the file has no host table, so containerd 1 treats it as invalid", fix: "add an empty [host] table at the end of the file"}
 	}
-	if !v.two() {
-		file.hostTable.dropOtherCase(top)
+	if !v.isAtLeast2() {
+		file.hostTable.clearWrongCaseKeys(top)
 		if top["server"] == nil {
 			file.Server = ""
 		}
 		for name, t := range file.Hosts {
-			t.dropOtherCase(table(table(top["host"])[name]))
+			t.clearWrongCaseKeys(asTable(asTable(top["host"])[name]))
 			file.Hosts[name] = t
 		}
 	}
 	dir := filepath.Dir(h.path)
-	for _, name := range h.order(v, file.Hosts) {
+	for _, name := range h.queryOrder(v, file.Hosts) {
 		one := host{name: name, keys: []string{"host", name}, table: file.Hosts[name]}
 		if bad := one.parse(h.file, dir, v); bad != nil {
 			return bad
@@ -148,23 +148,23 @@ func (h *hostsFile) parse(v Version) *brokenError {
 	return nil
 }
 
-// order returns the names of the host tables in the order in which containerd queries
+// queryOrder returns the names of the host tables in the order in which containerd queries
 // them. containerd 2 ignores inline tables, and queries a host twice whose tables are
 // not adjacent.
-func (h *hostsFile) order(v Version, hosts map[string]hostTable) (names []string) {
+func (h *hostsFile) queryOrder(v Version, hosts map[string]hostTable) (names []string) {
 	for _, keys := range h.file.Tables() {
 		if len(keys) < 2 || keys[0] != "host" {
 			continue
 		}
 		again := slices.Contains(names, keys[1])
-		if v.two() {
+		if v.isAtLeast2() {
 			again = len(names) > 0 && names[len(names)-1] == keys[1]
 		}
 		if !again {
 			names = append(names, keys[1])
 		}
 	}
-	if v.two() {
+	if v.isAtLeast2() {
 		return names
 	}
 	var rest []string
@@ -178,8 +178,8 @@ func (h *hostsFile) order(v Version, hosts map[string]hostTable) (names []string
 	return names
 }
 
-// at returns the line of a key of the host, or of its table.
-func (h *host) at(f *tomlfile.File, key ...string) int {
+// keyLine returns the line of a key of the host, or of its table.
+func (h *host) keyLine(f *tomlfile.File, key ...string) int {
 	if line := f.Near(append(slices.Clone(h.keys), key...)...); line > 0 {
 		return line
 	}
@@ -187,7 +187,7 @@ func (h *host) at(f *tomlfile.File, key ...string) int {
 }
 
 // parse decodes a table as containerd's parseHostConfig does.
-func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
+func (h *host) parse(f *tomlfile.File, dir string, v Version) *hostsFileError {
 	h.line = f.Line(h.keys...)
 	if h.keys == nil {
 		h.line = f.Line("server")
@@ -197,20 +197,20 @@ func (h *host) parse(f *tomlfile.File, dir string, v Version) *brokenError {
 	}
 	for _, c := range h.table.Capabilities {
 		known := []string{"pull", "resolve", "push"}
-		if v.referrers() {
+		if v.supportsReferrers() {
 			known = append(known, "referrers")
 		}
 		if !slices.Contains(known, strings.ToLower(c)) {
-			return brokenAt(h.at(f, "capabilities"), "unknown capability %q", c)
+			return newHostsFileError(h.keyLine(f, "capabilities"), "unknown capability %q", c)
 		}
 	}
-	if _, err := time.ParseDuration(h.table.DialTimeout); err != nil && h.table.DialTimeout != "" && v.dialTimeout() {
-		return brokenAt(h.at(f, "dial_timeout"), "dial_timeout must be a duration such as \"30s\"")
+	if _, err := time.ParseDuration(h.table.DialTimeout); err != nil && h.table.DialTimeout != "" && v.supportsDialTimeout() {
+		return newHostsFileError(h.keyLine(f, "dial_timeout"), "dial_timeout must be a duration such as \"30s\"")
 	}
 	return h.parseFiles(f, dir)
 }
 
-func (h *host) parseURL() *brokenError {
+func (h *host) parseURL() *hostsFileError {
 	if h.name == "" && h.keys == nil {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (h *host) parseURL() *brokenError {
 	}
 	u, err := url.Parse(address)
 	if h.name != "" && err != nil {
-		return brokenAt(h.line, "a host or server must be a URL")
+		return newHostsFileError(h.line, "a host or server must be a URL")
 	}
 	if h.name == "" {
 		u = &url.URL{}
@@ -238,7 +238,7 @@ func (h *host) parseURL() *brokenError {
 }
 
 // parseFiles decodes ca, client and header.
-func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
+func (h *host) parseFiles(f *tomlfile.File, dir string) *hostsFileError {
 	abs := func(name string) string {
 		if filepath.IsAbs(name) {
 			return name
@@ -246,14 +246,14 @@ func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 		return filepath.Join(dir, name)
 	}
 	var ok bool
-	if h.ca, ok = list(h.table.CA); !ok {
-		return brokenAt(h.at(f, "ca"), "ca must be a path or a list of paths")
+	if h.ca, ok = parseStringList(h.table.CA); !ok {
+		return newHostsFileError(h.keyLine(f, "ca"), "ca must be a path or a list of paths")
 	}
 	for i := range h.ca {
 		h.ca[i] = abs(h.ca[i])
 	}
-	if h.client, ok = pairs(h.table.Client); !ok {
-		return brokenAt(h.at(f, "client"), "client must be a path, a list of paths or a list of pairs")
+	if h.client, ok = parseCertPairs(h.table.Client); !ok {
+		return newHostsFileError(h.keyLine(f, "client"), "client must be a path, a list of paths or a list of pairs")
 	}
 	for i, pair := range h.client {
 		if h.client[i][0] = abs(pair[0]); pair[1] != "" {
@@ -261,15 +261,15 @@ func (h *host) parseFiles(f *tomlfile.File, dir string) *brokenError {
 		}
 	}
 	for name, value := range h.table.Header {
-		if _, ok := list(value); !ok {
-			return brokenAt(h.at(f, "header", name), "a header must be a string or a list of strings")
+		if _, ok := parseStringList(value); !ok {
+			return newHostsFileError(h.keyLine(f, "header", name), "a header must be a string or a list of strings")
 		}
 	}
 	return nil
 }
 
-// list decodes a string or a list of strings.
-func list(v any) (texts []string, ok bool) {
+// parseStringList decodes a string or a list of strings.
+func parseStringList(v any) (texts []string, ok bool) {
 	switch v := v.(type) {
 	case nil:
 		return nil, true
@@ -288,8 +288,8 @@ func list(v any) (texts []string, ok bool) {
 	return nil, false
 }
 
-// pairs decodes a string, a list of strings or a list of pairs.
-func pairs(v any) (found [][2]string, ok bool) {
+// parseCertPairs decodes a string, a list of strings or a list of pairs.
+func parseCertPairs(v any) (found [][2]string, ok bool) {
 	items, isList := v.([]any)
 	if !isList {
 		items = []any{v}
@@ -298,7 +298,7 @@ func pairs(v any) (found [][2]string, ok bool) {
 		return nil, true
 	}
 	for _, item := range items {
-		texts, ok := list(item)
+		texts, ok := parseStringList(item)
 		_, nested := item.([]any)
 		if !ok || nested != (len(texts) == 2) || len(texts) == 0 {
 			return nil, false
@@ -308,9 +308,9 @@ func pairs(v any) (found [][2]string, ok bool) {
 	return found, true
 }
 
-// certificates returns the image's own host with the certificates in its directory:
+// readCertificates returns the image's own host with the certificates in its directory:
 // *.crt are CAs, *.cert and *.key are the client's.
-func (r *Runtime) certificates(dir string) (own host, err error) {
+func (r *Runtime) readCertificates(dir string) (own host, err error) {
 	entries, err := r.fs().ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return own, fmt.Errorf("%s: %w", dir, regularfile.Cause(err))

@@ -13,13 +13,13 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Origin returns why containerd may query host itself for images of host, or "" if it
+// OriginQueryReason returns why containerd may query host itself for images of host, or "" if it
 // never does. If the version is unknown, no possible release may query it: the check
 // decides whether a cloud's credential stays with its mirror.
-func (r *Runtime) Origin(host string) string {
+func (r *Runtime) OriginQueryReason(host string) string {
 	image := route.Image{Repository: host + "/image", Host: host, Path: "image", Tag: "latest"}
-	for _, v := range r.originReleases() {
-		if why := r.relativePath(v); why != "" {
+	for _, v := range r.originCheckVersions() {
+		if why := r.relativePathReason(v); why != "" {
 			return why
 		}
 		w := r.RouteFor(image, v)
@@ -28,20 +28,20 @@ func (r *Runtime) Origin(host string) string {
 		}
 		for i := range w.Hops {
 			if h := &w.Hops[i]; h.Origin || h.Base.Host == "" {
-				return cmp.Or(r.whyHostItself(host, v), hostItself(h, i == len(w.Hops)-1))
+				return cmp.Or(r.originHopReason(host, v), describeOriginHop(h, i == len(w.Hops)-1))
 			}
 		}
 	}
 	return ""
 }
 
-// originReleases returns the known version, or one release of each kind that differs
+// originCheckVersions returns the known version, or one release of each kind that differs
 // in when it queries an image's own host.
-func (r *Runtime) originReleases() []Version {
-	if r.Version.Known() {
+func (r *Runtime) originCheckVersions() []Version {
+	if r.Version.IsKnown() {
 		return []Version{r.Version}
 	}
-	list := []Version{{2, 4, 2}, newest()}
+	list := []Version{{2, 4, 2}, newestVersion()}
 	if r.format < 4 {
 		list = slices.Insert(list, 0, Version{2, 0, 0})
 	}
@@ -51,27 +51,27 @@ func (r *Runtime) originReleases() []Version {
 	return list
 }
 
-// relativePath reports a relative config_path, whose meaning depends on the process.
-func (r *Runtime) relativePath(v Version) string {
-	certs := r.registry(v).certs
+// relativePathReason reports a relative config_path, whose meaning depends on the process.
+func (r *Runtime) relativePathReason(v Version) string {
+	certs := r.decodeRegistry(v).configPaths
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
 		return fmt.Sprintf("config_path in %s contains %q, which is not an absolute path", r.File, certs[i])
 	}
 	return ""
 }
 
-// whyHostItself returns why the settings for a host lead to the host itself.
-func (r *Runtime) whyHostItself(host string, v Version) string {
-	reg := r.registry(v)
-	if len(reg.certs) == 0 {
+// originHopReason returns why the settings for a host lead to the host itself.
+func (r *Runtime) originHopReason(host string, v Version) string {
+	reg := r.decodeRegistry(v)
+	if len(reg.configPaths) == 0 {
 		return fmt.Sprintf("%s does not set config_path, so no hosts.toml is read", r.File)
 	}
-	dir, err := r.hostDir(reg.certs, host)
+	dir, err := r.hostDir(reg.configPaths, host)
 	if err != nil {
 		return err.Error()
 	}
 	if dir == "" {
-		return fmt.Sprintf("%s has no directory for this host", strings.Join(reg.certs, ", "))
+		return fmt.Sprintf("%s has no directory for this host", strings.Join(reg.configPaths, ", "))
 	}
 	h, err := r.readHosts(dir, v)
 	switch {
@@ -79,16 +79,16 @@ func (r *Runtime) whyHostItself(host string, v Version) string {
 		return err.Error()
 	case h.file == nil:
 		return fmt.Sprintf("%s has no hosts.toml, so only the host itself is queried", dir)
-	case h.broken != nil:
-		return fmt.Sprintf("%s: %v, so containerd %v ignores the file and queries only the host itself", h.path, h.broken, v)
-	case reg.asOneDirectory(v):
-		return fmt.Sprintf("config_path in %s lists %d directories, so containerd 2.1.0 to 2.4.2 does not read any hosts.toml", r.File, len(reg.certs))
+	case h.parseError != nil:
+		return fmt.Sprintf("%s: %v, so containerd %v ignores the file and queries only the host itself", h.path, h.parseError, v)
+	case reg.treatsListAsOneDir(v):
+		return fmt.Sprintf("config_path in %s lists %d directories, so containerd 2.1.0 to 2.4.2 does not read any hosts.toml", r.File, len(reg.configPaths))
 	}
 	return ""
 }
 
-// hostItself returns how a hosts.toml names the host itself.
-func hostItself(h *route.Hop, last bool) string {
+// describeOriginHop returns how a hosts.toml names the host itself.
+func describeOriginHop(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:
 		return fmt.Sprintf("%s does not set server, so the host itself is queried last", h.File)

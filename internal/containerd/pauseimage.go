@@ -18,8 +18,8 @@ import (
 // DefaultFile is containerd's config.toml without --config.
 const DefaultFile = "/etc/containerd/config.toml"
 
-// maxDump bounds the run time of "containerd config dump".
-const maxDump = 10 * time.Second
+// configDumpTimeout bounds the run time of "containerd config dump".
+const configDumpTimeout = 10 * time.Second
 
 // PauseImage returns the pause image of the containerd that serves a socket, and its
 // config.toml. containerd 2 does not report the image over CRI
@@ -28,49 +28,49 @@ const maxDump = 10 * time.Second
 //
 // The process must belong to root or the caller, and have the caller's root directory.
 func PauseImage(ctx context.Context, socket string) (image, file string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxDump, fmt.Errorf("no response within %s: %w", maxDump, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, configDumpTimeout, fmt.Errorf("no response within %s: %w", configDumpTimeout, context.DeadlineExceeded))
 	defer cancel()
 	d, err := findDaemon(ctx, socket)
 	if err != nil {
 		return "", "", fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
-	out, err := d.run(ctx, "--config", d.file, "config", "dump")
+	out, err := d.runProgram(ctx, "--config", d.file, "config", "dump")
 	if err != nil {
 		return "", "", fmt.Errorf("running %q: %w", "containerd --config "+d.file+" config dump", cmp.Or(context.Cause(ctx), err))
 	}
-	if image, err = parseDump(out); err != nil {
+	if image, err = pauseImageFromDump(out); err != nil {
 		return "", "", fmt.Errorf("read the output of %q: %w", "containerd --config "+d.file+" config dump", err)
 	}
 	return image, d.file, nil
 }
 
-// Served is the containerd that serves a socket.
-type Served struct {
+// Daemon is the containerd that serves a socket.
+type Daemon struct {
 	PID     int
 	File    string  // config.toml
 	Version Version // zero if unknown
 }
 
-// Serving finds the containerd that serves a socket, and runs its program with
+// FindDaemon finds the containerd that serves a socket, and runs its program with
 // --version. It has the same requirements as [PauseImage].
-func Serving(ctx context.Context, socket string) (*Served, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxDump)
+func FindDaemon(ctx context.Context, socket string) (*Daemon, error) {
+	ctx, cancel := context.WithTimeout(ctx, configDumpTimeout)
 	defer cancel()
 	d, err := findDaemon(ctx, socket)
 	if err != nil {
 		return nil, fmt.Errorf("find the containerd process that serves %s: %w", socket, err)
 	}
 	defer d.Close()
-	s := &Served{PID: d.pid, File: d.file}
-	if output, err := d.run(ctx, "--version"); err == nil {
+	s := &Daemon{PID: d.pid, File: d.file}
+	if output, err := d.runProgram(ctx, "--version"); err == nil {
 		s.Version = ParseVersion(string(output))
 	}
 	return s, nil
 }
 
-// parseDump returns the pause image of a complete configuration.
-func parseDump(dump []byte) (string, error) {
+// pauseImageFromDump returns the pause image of a complete configuration.
+func pauseImageFromDump(dump []byte) (string, error) {
 	var file struct {
 		Plugins map[string]map[string]any `toml:"plugins"`
 	}
@@ -81,18 +81,18 @@ func parseDump(dump []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("invalid TOML: %w", err)
 	}
-	pinned, _ := file.Plugins[images]["pinned_images"].(map[string]any)
+	pinned, _ := file.Plugins[imagesPluginV3]["pinned_images"].(map[string]any)
 	image, _ := pinned["sandbox"].(string)
-	before, _ := file.Plugins[criV2]["sandbox_image"].(string)
+	before, _ := file.Plugins[criPluginV2]["sandbox_image"].(string)
 	if image = cmp.Or(image, before); image == "" {
 		return "", errors.New("no pause image is set: is the CRI plugin disabled?")
 	}
 	return image, nil
 }
 
-// configFile returns the file that containerd's command line names. Go's package flag
+// configFileFromArgs returns the file that containerd's command line names. Go's package flag
 // parses it: "-config" is "--config", and the last one wins.
-func configFile(args []string, dir string) string {
+func configFileFromArgs(args []string, dir string) string {
 	file := DefaultFile
 	for i, arg := range args {
 		name, value, inline := strings.Cut(arg, "=")

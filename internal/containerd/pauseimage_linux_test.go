@@ -94,7 +94,7 @@ func TestPauseImage(t *testing.T) {
 	const (
 		two   = "version = 3\n[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'it.example/pause:2'\n"
 		one   = "version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'it.example/pause:1'\n"
-		login = "[plugins.'io.containerd.grpc.v1.cri'.registry.configs.'it.example'.auth]\npassword = '" + canary.Password + "'\n"
+		login = "[plugins.'io.containerd.grpc.v1.cri'.registry.configs.'it.example'.auth]\npassword = '" + canary.PasswordSecret + "'\n"
 	)
 	for _, tt := range []struct{ name, config, want, fails string }{
 		{name: "containerd 2", config: two, want: "it.example/pause:2"},
@@ -102,7 +102,7 @@ func TestPauseImage(t *testing.T) {
 		{name: "both keys", config: two + strings.TrimPrefix(one, "version = 2\n"), want: "it.example/pause:2"},
 		{name: "no key", config: "version = 3\n" + login, fails: "no pause image is set: is the CRI plugin disabled?"},
 		{name: "a list", config: "[plugins.'io.containerd.cri.v1.images']\npinned_images = ['a']\n", fails: "no pause image is set"},
-		{name: "no TOML", config: login + "= '" + canary.Password, fails: "invalid TOML"},
+		{name: "no TOML", config: login + "= '" + canary.PasswordSecret, fails: "invalid TOML"},
 		{name: "too much", config: strings.Repeat("# more\n", 1<<18), fails: "the output is longer than 1048576 bytes"},
 		{name: "no file", fails: "config dump\": exit status 1"},
 	} {
@@ -119,7 +119,7 @@ func TestPauseImage(t *testing.T) {
 			serve(t, cmd, filepath.Join(dir, "s"))
 			image, from, err := containerd.PauseImage(t.Context(), filepath.Join(dir, "s"))
 			if tt.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), canary.Password) {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), canary.PasswordSecret) {
 					t.Errorf("got %q, %v; want %q and %s in it", image, err, tt.fails, file)
 				}
 				return

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// registry is the registry table as one release reads it.
-type registry struct {
-	certs       []string            // config_path
-	explicit    bool                // config_path is set, not the default
-	mirrors     map[string][]string // endpoints, by host or "*" (deprecated)
-	logins      map[string]bool     // hosts with a password (deprecated)
-	tls         map[string]tlsFiles // by host, for containerd 1 (deprecated)
-	invalidPath bool                // config_path is not a string
-	headers     []string            // names of headers that are sent to every host
-	transfer    bool                // pulls go through the transfer service
+// registryConfig is the registry table as one release reads it.
+type registryConfig struct {
+	configPaths         []string            // config_path
+	configPathSet       bool                // config_path is set, not the default
+	mirrors             map[string][]string // endpoints, by host or "*" (deprecated)
+	logins              map[string]bool     // hosts with a password (deprecated)
+	tls                 map[string]tlsFiles // by host, for containerd 1 (deprecated)
+	invalidPath         bool                // config_path is not a string
+	headers             []string            // names of headers that are sent to every host
+	usesTransferService bool                // pulls go through the transfer service
 }
 
 type tlsFiles struct {
@@ -29,50 +29,50 @@ type tlsFiles struct {
 	skipVerify    bool
 }
 
-// defaultCerts is the default of config_path from containerd 2.2.0, without mirrors.
-const defaultCerts = "/etc/containerd/certs.d:/etc/docker/certs.d"
+// defaultConfigPath is the default of config_path from containerd 2.2.0, without mirrors.
+const defaultConfigPath = "/etc/containerd/certs.d:/etc/docker/certs.d"
 
-// registry decodes the registry table for a release.
-func (r *Runtime) registry(v Version) *registry {
-	plugin := r.plugin(v)
-	raw := table(plugin["registry"])
-	if v.two() { // its parser is case-insensitive
+// decodeRegistry decodes the registry table for a release.
+func (r *Runtime) decodeRegistry(v Version) *registryConfig {
+	plugin := r.mergedPluginTable(v)
+	raw := asTable(plugin["registry"])
+	if v.isAtLeast2() { // its parser is case-insensitive
 		lower := map[string]any{}
 		for key, value := range raw {
 			lower[strings.ToLower(key)] = value
 		}
 		raw = lower
 	}
-	reg := &registry{mirrors: map[string][]string{}, logins: map[string]bool{}, tls: map[string]tlsFiles{}}
-	for host, m := range table(raw["mirrors"]) {
-		reg.mirrors[host] = texts(table(m)["endpoint"])
+	reg := &registryConfig{mirrors: map[string][]string{}, logins: map[string]bool{}, tls: map[string]tlsFiles{}}
+	for host, m := range asTable(raw["mirrors"]) {
+		reg.mirrors[host] = asStringList(asTable(m)["endpoint"])
 	}
 	reg.readConfigs(raw)
-	reg.headers = slices.Sorted(maps.Keys(table(raw["headers"])))
+	reg.headers = slices.Sorted(maps.Keys(asTable(raw["headers"])))
 	path, isText := raw["config_path"].(string)
 	reg.invalidPath = !isText && raw["config_path"] != nil
-	reg.explicit = path != ""
-	if path == "" && v.defaultCerts() && len(reg.mirrors) == 0 {
-		path = defaultCerts
+	reg.configPathSet = path != ""
+	if path == "" && v.hasDefaultConfigPath() && len(reg.mirrors) == 0 {
+		path = defaultConfigPath
 	}
 	if path != "" {
-		reg.certs = filepath.SplitList(path)
+		reg.configPaths = filepath.SplitList(path)
 	}
-	reg.transfer = v.transfer() && !pullsLocally(plugin, raw)
+	reg.usesTransferService = v.usesTransferService() && !isTransferDisabled(plugin, raw)
 	return reg
 }
 
-func (reg *registry) readConfigs(raw map[string]any) {
-	for host, c := range table(raw["configs"]) {
-		if table(c)["auth"] != nil {
+func (reg *registryConfig) readConfigs(raw map[string]any) {
+	for host, c := range asTable(raw["configs"]) {
+		if asTable(c)["auth"] != nil {
 			reg.logins[host] = true
 		}
-		if t := table(table(c)["tls"]); len(t) > 0 {
+		if t := asTable(asTable(c)["tls"]); len(t) > 0 {
 			skip, _ := t["insecure_skip_verify"].(bool)
-			reg.tls[host] = tlsFiles{text(t["ca_file"]), text(t["cert_file"]), text(t["key_file"]), skip}
+			reg.tls[host] = tlsFiles{asString(t["ca_file"]), asString(t["cert_file"]), asString(t["key_file"]), skip}
 		}
 	}
-	for endpoint := range table(raw["auths"]) {
+	for endpoint := range asTable(raw["auths"]) {
 		if u, err := url.Parse(endpoint); err == nil && u.Scheme != "" {
 			endpoint = u.Host
 		}
@@ -80,57 +80,57 @@ func (reg *registry) readConfigs(raw map[string]any) {
 	}
 }
 
-// pullsLocally reports whether a setting disables the transfer service.
+// isTransferDisabled reports whether a setting disables the transfer service.
 // containerd: CheckLocalImagePullConfigs.
-func pullsLocally(plugin, registry map[string]any) bool {
+func isTransferDisabled(plugin, registry map[string]any) bool {
 	is := func(key string, value bool) bool { b, ok := plugin[key].(bool); return ok && b == value }
 	downloads, ok := plugin["max_concurrent_downloads"].(int64)
 	return is("use_local_image_pull", true) || is("discard_unpacked_layers", true) || is("disable_snapshot_annotations", false) ||
 		is("image_pull_with_sync_fs", true) || ok && downloads != 3 ||
-		len(table(registry["mirrors"]))+len(table(registry["configs"]))+len(table(registry["auths"])) > 0
+		len(asTable(registry["mirrors"]))+len(asTable(registry["configs"]))+len(asTable(registry["auths"])) > 0
 }
 
-// plugin returns the table of the plugin that pulls images, merged from all files.
-func (r *Runtime) plugin(v Version) map[string]any {
-	if !v.two() {
-		return r.pluginOfOne()
+// mergedPluginTable returns the table of the plugin that pulls images, merged from all files.
+func (r *Runtime) mergedPluginTable(v Version) map[string]any {
+	if !v.isAtLeast2() {
+		return r.pluginTableV1()
 	}
 	merged := map[string]any{}
 	for _, s := range r.files {
-		merge(merged, s.migrated(v))
+		mergeTables(merged, s.migratedPluginTable(v))
 	}
 	return merged
 }
 
-// pluginOfOne returns the table for containerd 1, where a later file replaces it.
-func (r *Runtime) pluginOfOne() (found map[string]any) {
-	id := criV2
+// pluginTableV1 returns the table for containerd 1, where a later file replaces it.
+func (r *Runtime) pluginTableV1() (found map[string]any) {
+	id := criPluginV2
 	if r.format == 1 {
-		id = criV1
+		id = criPluginV1
 	}
 	for _, s := range r.files {
 		if p, ok := s.plugins[id]; ok {
-			found = table(p)
+			found = asTable(p)
 		}
 	}
 	return found
 }
 
-// migrated returns the plugin's table of one file after containerd 2 has migrated it
+// migratedPluginTable returns the plugin's table of one file after containerd 2 has migrated it
 // from an older version. containerd: plugins/cri/images, migrateConfig.
-func (s *source) migrated(v Version) map[string]any {
-	plugin := maps.Clone(table(s.plugins[images]))
+func (s *parsedConfigFile) migratedPluginTable(v Version) map[string]any {
+	plugin := maps.Clone(asTable(s.plugins[imagesPluginV3]))
 	if plugin == nil {
 		plugin = map[string]any{}
 	}
-	old := table(s.plugins[criV2])
-	if s.format == 1 && s.plugins[criV1] != nil {
-		old = table(s.plugins[criV1])
+	old := asTable(s.plugins[criPluginV2])
+	if s.format == 1 && s.plugins[criPluginV1] != nil {
+		old = asTable(s.plugins[criPluginV1])
 	}
-	if s.format > 3 || s.format == 3 && !v.formatFour() || old == nil {
+	if s.format > 3 || s.format == 3 && !v.supportsFormat4() || old == nil {
 		return plugin
 	}
-	snapshots := table(old["containerd"])
+	snapshots := asTable(old["containerd"])
 	for _, key := range []string{"registry", "max_concurrent_downloads", "image_pull_with_sync_fs"} {
 		if value, ok := old[key]; ok {
 			plugin[key] = value
@@ -144,8 +144,8 @@ func (s *source) migrated(v Version) map[string]any {
 	return plugin
 }
 
-// merge copies from into to, key by key. Lists and other values are replaced.
-func merge(to, from map[string]any) {
+// mergeTables copies from into to, key by key. Lists and other values are replaced.
+func mergeTables(to, from map[string]any) {
 	for key, value := range from {
 		next, isTable := value.(map[string]any)
 		if !isTable {
@@ -153,17 +153,17 @@ func merge(to, from map[string]any) {
 			continue
 		}
 		into := map[string]any{}
-		merge(into, table(to[key]))
-		merge(into, next)
+		mergeTables(into, asTable(to[key]))
+		mergeTables(into, next)
 		to[key] = into
 	}
 }
 
-func table(v any) map[string]any { t, _ := v.(map[string]any); return t }
+func asTable(v any) map[string]any { t, _ := v.(map[string]any); return t }
 
-func text(v any) string { s, _ := v.(string); return s }
+func asString(v any) string { s, _ := v.(string); return s }
 
-func texts(v any) (list []string) {
+func asStringList(v any) (list []string) {
 	items, _ := v.([]any)
 	for _, item := range items {
 		if s, ok := item.(string); ok {
@@ -173,8 +173,8 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// endpoints returns the endpoints of a host's mirrors, and the key that has them.
-func (reg *registry) endpoints(host string) (list []string, key string) {
+// mirrorEndpoints returns the endpoints of a host's mirrors, and the key that has them.
+func (reg *registryConfig) mirrorEndpoints(host string) (list []string, key string) {
 	key = host
 	if _, ok := reg.mirrors[host]; !ok {
 		key = "*"

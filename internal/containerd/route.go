@@ -22,39 +22,39 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// hub is the registry of Docker Hub images.
-const hub = registries.HubServer
+// hubHost is the registry of Docker Hub images.
+const hubHost = registries.HubServer
 
 // Route returns the hosts that containerd queries for an image. Its findings are about
 // the files that apply to the image.
 func (r *Runtime) Route(image route.Image) *route.Route {
-	w := r.RouteFor(image, r.release())
+	w := r.RouteFor(image, r.versionOrNewest())
 	for _, f := range r.Check() {
-		if f.Rule == RuleVersion || f.Rule == ruleUnset && !r.hasUsualDir(image.Host) {
+		if f.Rule == RuleVersion || f.Rule == ruleConfigPathUnset && !r.hasDefaultHostDir(image.Host) {
 			continue
 		}
 		if slices.Contains(w.Files, f.File) {
 			w.Findings = append(w.Findings, f)
 		}
 	}
-	r.addOtherPort(w, image.Host)
+	r.addPortMismatchFinding(w, image.Host)
 	w.Findings = r.withVersionNote(w.Findings)
 	return w
 }
 
-// hasUsualDir reports whether the usual directory has a directory for a host.
-func (r *Runtime) hasUsualDir(host string) bool {
-	dir, err := r.hostDir([]string{usualCertDir}, host)
+// hasDefaultHostDir reports whether the usual directory has a directory for a host.
+func (r *Runtime) hasDefaultHostDir(host string) bool {
+	dir, err := r.hostDir([]string{documentedCertDir}, host)
 	return err != nil || dir != ""
 }
 
-// addOtherPort reports a directory that is for the same host without its port.
-func (r *Runtime) addOtherPort(w *route.Route, host string) {
+// addPortMismatchFinding reports a directory that is for the same host without its port.
+func (r *Runtime) addPortMismatchFinding(w *route.Route, host string) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		return
 	}
-	for _, root := range r.registry(r.release()).certs {
+	for _, root := range r.decodeRegistry(r.versionOrNewest()).configPaths {
 		if dir := filepath.Join(root, name); len(w.Files) == len(r.Files) && r.hasHostsFile(dir) {
 			w.Findings = append(w.Findings, finding.Finding{
 				Rule: "mirror-directory", Severity: finding.SeverityWarning, File: filepath.Join(dir, "hosts.toml"), Line: 1,
@@ -72,13 +72,13 @@ func (r *Runtime) hasHostsFile(dir string) bool {
 
 // RouteFor returns the hosts that one release queries for an image, without findings.
 func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
-	w := &planner{runtime: r, registry: r.registry(v), image: image, version: v}
+	w := &routePlanner{runtime: r, registryConfig: r.decodeRegistry(v), image: image, version: v}
 	w.Route = &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
 	if why := w.loadError(); why != "" {
 		w.Fails = why
 		return w.Route
 	}
-	if len(w.certs) == 0 {
+	if len(w.configPaths) == 0 {
 		w.addMirrors()
 	} else {
 		w.addHosts()
@@ -89,9 +89,9 @@ func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
 	return w.Route
 }
 
-// planner collects the hosts of a route.
-type planner struct {
-	*registry
+// routePlanner collects the hosts of a route.
+type routePlanner struct {
+	*registryConfig
 	*route.Route
 	runtime *Runtime
 	image   route.Image
@@ -99,26 +99,26 @@ type planner struct {
 }
 
 // loadError returns why the CRI plugin does not load, or "".
-func (w *planner) loadError() string {
+func (w *routePlanner) loadError() string {
 	switch {
 	case w.invalidPath:
-		file, line := w.runtime.at("registry", "config_path")
+		file, line := w.runtime.keyLocation("registry", "config_path")
 		return fmt.Sprintf("%s:%d: config_path is not a string, so the CRI plugin does not load", file, line)
-	case len(w.certs) == 0:
+	case len(w.configPaths) == 0:
 		return ""
 	case len(w.mirrors) > 0:
-		file, line := w.runtime.at("registry", "mirrors")
+		file, line := w.runtime.keyLocation("registry", "mirrors")
 		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path and registry.mirrors are mutually exclusive", file, line)
-	case len(w.tls) > 0 && !w.version.two():
-		file, line := w.runtime.at("registry", "configs")
+	case len(w.tls) > 0 && !w.version.isAtLeast2():
+		file, line := w.runtime.keyLocation("registry", "configs")
 		return fmt.Sprintf("%s:%d: the CRI plugin does not load: config_path and registry.configs.*.tls are mutually exclusive", file, line)
 	}
 	return ""
 }
 
 // addHosts adds the hosts of the hosts.toml that applies to the image.
-func (w *planner) addHosts() {
-	dir, err := w.runtime.hostDir(w.directories(), w.image.Host)
+func (w *routePlanner) addHosts() {
+	dir, err := w.runtime.hostDir(w.configPathDirs(), w.image.Host)
 	if err != nil {
 		w.Fails = err.Error()
 		return
@@ -143,13 +143,13 @@ func (w *planner) addHosts() {
 	}
 }
 
-// directories returns the directories of config_path. The transfer service of some
+// configPathDirs returns the directories of config_path. The transfer service of some
 // releases takes several for the name of one, which does not exist.
-func (w *planner) directories() []string {
-	if w.asOneDirectory(w.version) {
+func (w *routePlanner) configPathDirs() []string {
+	if w.treatsListAsOneDir(w.version) {
 		return nil
 	}
-	return w.certs
+	return w.configPaths
 }
 
 // hostDir returns the directory for a host, from the first directory of config_path
@@ -174,40 +174,40 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 }
 
 // addHost adds a host. The last one is the image's own host if it has no name.
-func (w *planner) addHost(h *host, path string, last bool) {
+func (w *routePlanner) addHost(h *host, path string, last bool) {
 	var hop route.Hop
 	if last && (h.url == nil || h.url.Host == "") {
-		hop = w.origin()
+		hop = w.originHop()
 	} else {
 		hop = route.NewHop(h.url.Scheme, h.url.Host, h.url.Path, w.image.Path)
 		hop.Origin = w.isOrigin(h.url.Host)
-		hop.Skipped = w.whySkipped(h.table.Capabilities)
+		hop.Skipped = w.skipReason(h.table.Capabilities)
 		explicit := h.table.CA != nil || len(h.client) > 0 || h.table.SkipVerify != nil
-		hop.HTTPToo = h.url.Scheme == "http" && explicit && w.version.httpsFirst() && port(h.url.Host) != "80"
+		hop.HTTPToo = h.url.Scheme == "http" && explicit && w.version.triesHTTPSFirst() && portOrDefault(h.url.Host) != "80"
 	}
 	hop.File, hop.Line, hop.CA, hop.Client = path, h.line, h.ca, h.client
 	hop.SkipVerify = hop.SkipVerify || h.table.SkipVerify != nil && *h.table.SkipVerify
 	hop.Headers = slices.Sorted(maps.Keys(h.table.Header))
-	if slices.ContainsFunc(hop.Headers, isAuthorization) {
+	if slices.ContainsFunc(hop.Headers, isAuthorizationHeader) {
 		hop.Shown = route.ShownHeader
 	}
-	w.add(hop)
+	w.addHop(hop)
 	w.requireFiles(h, path)
 }
 
-func isAuthorization(name string) bool { return strings.EqualFold(name, "Authorization") }
+func isAuthorizationHeader(name string) bool { return strings.EqualFold(name, "Authorization") }
 
-// add adds a host with the settings that apply to every host.
-func (w *planner) add(hop route.Hop) {
+// addHop adds a host with the settings that apply to every host.
+func (w *routePlanner) addHop(hop route.Hop) {
 	hop.Headers = slices.Concat(hop.Headers, w.headers)
 	if w.logins[hop.Base.Host] {
-		hop.OwnFile, _ = w.runtime.at("registry", "configs")
+		hop.OwnFile, _ = w.runtime.keyLocation("registry", "configs")
 	}
 	w.Hops = append(w.Hops, hop)
 }
 
-// whySkipped returns why containerd does not request the manifest from a host, or "".
-func (w *planner) whySkipped(capabilities []string) string {
+// skipReason returns why containerd does not request the manifest from a host, or "".
+func (w *routePlanner) skipReason(capabilities []string) string {
 	has := func(name string) bool {
 		return len(capabilities) == 0 || slices.ContainsFunc(capabilities, func(c string) bool { return strings.EqualFold(c, name) })
 	}
@@ -221,7 +221,7 @@ func (w *planner) whySkipped(capabilities []string) string {
 }
 
 // requireFiles makes the pull fail if a certificate or key cannot be read.
-func (w *planner) requireFiles(h *host, path string) {
+func (w *routePlanner) requireFiles(h *host, path string) {
 	names := slices.Clone(h.ca)
 	for _, pair := range h.client {
 		names = append(names, pair[0])
@@ -236,29 +236,29 @@ func (w *planner) requireFiles(h *host, path string) {
 	}
 }
 
-// origin returns the image's own host.
-func (w *planner) origin() route.Hop {
+// originHop returns the image's own host.
+func (w *routePlanner) originHop() route.Hop {
 	name, scheme := w.image.Host, "https"
 	if name == "docker.io" {
-		name = hub
+		name = hubHost
 	}
 	hop := route.NewHop(scheme, name, "/v2", w.image.Path)
 	if isLoopback(name) {
-		p := port(name)
-		plain := !w.version.httpsFirst() || p != "" && p != "443"
+		p := portOrDefault(name)
+		plain := !w.version.triesHTTPSFirst() || p != "" && p != "443"
 		if plain {
 			hop = route.NewHop("http", name, "/v2", w.image.Path)
 		}
 		// containerd does not verify its certificate, which counts as a TLS setting.
-		hop.SkipVerify = p != "80" || !w.version.httpsFirst()
-		hop.HTTPToo = plain && w.version.httpsFirst() && p != "80"
+		hop.SkipVerify = p != "80" || !w.version.triesHTTPSFirst()
+		hop.HTTPToo = plain && w.version.triesHTTPSFirst() && p != "80"
 	}
 	hop.Origin = true
 	return hop
 }
 
 // isOrigin reports whether a host is the image's own host.
-func (w *planner) isOrigin(host string) bool {
+func (w *routePlanner) isOrigin(host string) bool {
 	return canonicalHost(host) == canonicalHost(w.image.Host)
 }
 
@@ -266,13 +266,13 @@ func (w *planner) isOrigin(host string) bool {
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
-	if host == hub || host == registries.HubIndex {
+	if host == hubHost || host == registries.HubIndex {
 		return "docker.io"
 	}
 	return host
 }
 
-func port(host string) string {
+func portOrDefault(host string) string {
 	_, p, _ := net.SplitHostPort(host)
 	return p
 }
@@ -286,16 +286,16 @@ func isLoopback(host string) bool {
 }
 
 // addMirrors adds the deprecated registry.mirrors of config.toml.
-func (w *planner) addMirrors() {
-	endpoints, key := w.endpoints(w.image.Host)
+func (w *routePlanner) addMirrors() {
+	endpoints, key := w.mirrorEndpoints(w.image.Host)
 	own := false
 	for _, e := range endpoints {
 		if !strings.Contains(e, "://") {
-			e = w.scheme(e) + "://" + e
+			e = w.schemeFor(e) + "://" + e
 		}
 		u, err := url.Parse(e)
 		if err != nil {
-			file, line := w.runtime.at("registry", "mirrors", key)
+			file, line := w.runtime.keyLocation("registry", "mirrors", key)
 			w.Fails = fmt.Sprintf("%s:%d: an endpoint must be a URL", file, line)
 			return
 		}
@@ -307,12 +307,12 @@ func (w *planner) addMirrors() {
 	}
 	name := w.image.Host
 	if name == "docker.io" {
-		name = hub
+		name = hubHost
 	}
-	w.addEndpoint(&url.URL{Scheme: w.scheme(name), Host: name}, "")
+	w.addEndpoint(&url.URL{Scheme: w.schemeFor(name), Host: name}, "")
 }
 
-func (w *planner) scheme(endpoint string) string {
+func (w *routePlanner) schemeFor(endpoint string) string {
 	if u, err := url.Parse("dummy://" + endpoint); err == nil && isLoopback(u.Host) {
 		return "http"
 	}
@@ -320,13 +320,13 @@ func (w *planner) scheme(endpoint string) string {
 }
 
 // addEndpoint adds an endpoint of the mirrors under key, or the image's own host if key is "".
-func (w *planner) addEndpoint(u *url.URL, key string) {
+func (w *routePlanner) addEndpoint(u *url.URL, key string) {
 	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)
 	hop.Origin = w.isOrigin(u.Host)
 	if key != "" {
-		hop.File, hop.Line = w.runtime.at("registry", "mirrors", key)
+		hop.File, hop.Line = w.runtime.keyLocation("registry", "mirrors", key)
 	}
-	if t, ok := w.tls[u.Host]; ok && !w.version.two() {
+	if t, ok := w.tls[u.Host]; ok && !w.version.isAtLeast2() {
 		hop.SkipVerify = t.skipVerify
 		if t.ca != "" {
 			hop.CA = []string{t.ca}
@@ -337,5 +337,5 @@ func (w *planner) addEndpoint(u *url.URL, key string) {
 	} else if u.Scheme == "http" && isLoopback(w.image.Host) {
 		hop.SkipVerify = true
 	}
-	w.add(hop)
+	w.addHop(hop)
 }

@@ -21,7 +21,7 @@ import (
 func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	var files []File
 	for _, f := range src.Files() {
-		s := newSource(f)
+		s := newSourceFile(f)
 		want := slices.Clone(src.Providers[f.First:][:f.Count])
 		var edits []textedit.Edit
 		for i := range want {
@@ -29,9 +29,9 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 			if len(add) == 0 {
 				continue
 			}
-			edit, ok := s.prepend(textedit.Item(textedit.Field(s.top, "providers"), i), add)
+			edit, ok := s.prependArgs(textedit.Item(textedit.Field(s.root, "providers"), i), add)
 			if !ok {
-				return nil, byHand(src, f, map[int][]string{f.First + i: add})
+				return nil, manualEditError(src, f, map[int][]string{f.First + i: add})
 			}
 			edits = append(edits, edit)
 			secrets := make([]plugin.Secret, len(add))
@@ -41,17 +41,17 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 			want[i].Args = append(secrets, want[i].Args...)
 		}
 		data := textedit.Apply(f.Data(), edits...)
-		if got, err := config.Parse(f.Name, data); err != nil || difference(want, got.Providers) != "" {
-			return nil, byHand(src, f, args)
+		if got, err := config.Parse(f.Name, data); err != nil || firstDifference(want, got.Providers) != "" {
+			return nil, manualEditError(src, f, args)
 		}
 		files = append(files, File{f.Name, data, f.Data()})
 	}
 	return files, nil
 }
 
-// byHand returns the error for a file that cannot be edited, for example
+// manualEditError returns the error for a file that cannot be edited, for example
 // because of aliases, tabs or its encoding.
-func byHand(src *config.Config, f *config.File, args map[int][]string) error {
+func manualEditError(src *config.Config, f *config.File, args map[int][]string) error {
 	where, what := f.Name, []string{}
 	for i := f.First; i < f.First+f.Count; i++ {
 		if add := args[i]; len(add) > 0 {
@@ -67,38 +67,38 @@ func byHand(src *config.Config, f *config.File, args map[int][]string) error {
 	return fmt.Errorf("%s: cannot add arguments automatically because of the file's formatting; add them manually: %s", where, strings.Join(what, "; "))
 }
 
-// prepend returns the edit that gives a provider more arguments before its own.
-func (s *source) prepend(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
+// prependArgs returns the edit that gives a provider more arguments before its own.
+func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	if provider == nil || provider.Kind != yaml.MappingNode || len(provider.Content) < 4 {
 		return e, false
 	}
 	args := textedit.Field(provider, "args")
 	switch {
 	case args == nil:
-		return s.newField(provider, add)
+		return s.insertArgsField(provider, add)
 	case args.Kind != yaml.SequenceNode:
 		return e, false
 	case args.Style&yaml.FlowStyle != 0:
-		text := strings.Join(quoted(add), ", ")
+		text := strings.Join(quoteArgs(add), ", ")
 		if len(args.Content) > 0 {
 			text += ", "
 		}
-		bracket := s.find(args, "[")
+		bracket := s.findOnLine(args, "[")
 		return textedit.Insert(bracket+1, text), bracket >= 0
 	}
-	offset, indent, ok := s.lineOf(args)
-	return textedit.Insert(offset, items(indent, add)), ok
+	offset, indent, ok := s.lineStart(args)
+	return textedit.Insert(offset, blockList(indent, add)), ok
 }
 
-// newField inserts args before the second field of a provider, since the first
+// insertArgsField inserts args before the second field of a provider, since the first
 // may share its line with a dash or a bracket.
-func (s *source) newField(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
+func (s *sourceFile) insertArgsField(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	key := provider.Content[2]
-	offset, indent, ok := s.lineOf(key)
+	offset, indent, ok := s.lineStart(key)
 	if provider.Style&yaml.FlowStyle == 0 {
-		return textedit.Insert(offset, indent+"args:\n"+items(indent, add)), ok
+		return textedit.Insert(offset, indent+"args:\n"+blockList(indent, add)), ok
 	}
-	field := `"args": [` + strings.Join(quoted(add), ", ") + "],"
+	field := `"args": [` + strings.Join(quoteArgs(add), ", ") + "],"
 	if ok {
 		return textedit.Insert(offset, indent+field+"\n"), true
 	}
@@ -106,13 +106,13 @@ func (s *source) newField(provider *yaml.Node, add []string) (e textedit.Edit, o
 	if key.Style&yaml.DoubleQuotedStyle == 0 {
 		begin = key.Value
 	}
-	offset = s.find(key, begin)
+	offset = s.findOnLine(key, begin)
 	return textedit.Insert(offset, field+" "), offset >= 0
 }
 
-// lineOf returns the offset of a node's line, and the text before the node on
+// lineStart returns the offset of a node's line, and the text before the node on
 // it. It returns false if that text is not only white space.
-func (s *source) lineOf(n *yaml.Node) (offset int, indent string, ok bool) {
+func (s *sourceFile) lineStart(n *yaml.Node) (offset int, indent string, ok bool) {
 	line, ok := s.Line(n.Line)
 	if !ok {
 		return 0, "", false
@@ -121,11 +121,11 @@ func (s *source) lineOf(n *yaml.Node) (offset int, indent string, ok bool) {
 	return line.From, indent, strings.Trim(indent, " \t") == ""
 }
 
-// items writes a block list.
-func items(indent string, add []string) string {
+// blockList writes a block list.
+func blockList(indent string, add []string) string {
 	var b strings.Builder
-	for i, text := range quoted(add) {
-		if isPlain(add[i]) {
+	for i, text := range quoteArgs(add) {
+		if isPlainText(add[i]) {
 			text = add[i]
 		}
 		b.WriteString(indent + "- " + text + "\n")
@@ -133,7 +133,7 @@ func items(indent string, add []string) string {
 	return b.String()
 }
 
-func quoted(add []string) []string {
+func quoteArgs(add []string) []string {
 	list := make([]string, len(add))
 	for i, s := range add {
 		list[i] = fmt.Sprintf("%q", s) // flags and hosts, for which Go's quoting is valid JSON

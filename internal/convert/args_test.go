@@ -104,7 +104,7 @@ func TestAddArgsNotThere(t *testing.T) {
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for name, text := range map[string]string{
 		"null":          head + "- name: a\n  args:\n" + rest,
-		"shared by two": head + "- name: a\n  args: &x [" + canary.Arg + "]\n" + rest + "- name: b\n  args: *x\n" + rest,
+		"shared by two": head + "- name: a\n  args: &x [" + canary.ArgSecret + "]\n" + rest + "- name: b\n  args: *x\n" + rest,
 		"UTF-16":        asUTF16(head + "- name: a\n" + rest),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAddArgsNotThere(t *testing.T) {
 			if all := "--x --y=" + strings.Repeat("y", 200); !strings.HasSuffix(err.Error(), all) {
 				t.Errorf("the error %q does not name all arguments", err)
 			}
-			canary.Check(t, "the error", err.Error())
+			canary.AssertAbsent(t, "the error", err.Error())
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestAddArgsDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files[0].Diff() != "" || files[0].Changed() {
+	if files[0].Diff() != "" || files[0].IsChanged() {
 		t.Errorf("the first file changes: %s", files[0].Diff())
 	}
 	if got := files[1].Diff(); !strings.HasPrefix(got, "--- "+filepath.Join(dir, "20.yaml")+"\n") || !strings.Contains(got, "\n+") {
@@ -174,11 +174,11 @@ func TestAddArgsDirectory(t *testing.T) {
 // changes does not draw in those between them.
 func TestDiffShowsNoOtherLine(t *testing.T) {
 	const list = "  args: [get-credentials]\n"
-	between := strings.Repeat("  name: PASSWORD\n  value: "+canary.Arg+"\n", 3)
+	between := strings.Repeat("  name: PASSWORD\n  value: "+canary.ArgSecret+"\n", 3)
 	text := "a\n" + list + between + list + "z\n"
 	f := File{"with a blank.yaml", []byte(strings.Replace(text, "[", "[\"--x\", ", 1)), []byte(text)}
 	diff := f.Diff()
-	canary.Check(t, "the diff", diff)
+	canary.AssertAbsent(t, "the diff", diff)
 	if want := "--- with a blank.yaml\t\n+++ with a blank.yaml\t\n@@ -2,1 +2,1 @@\n-" + list + "+  args: [\"--x\", get-credentials]\n"; diff != want {
 		t.Errorf("got\n%s\nwant\n%s", diff, want)
 	}

@@ -18,7 +18,7 @@ import (
 // TestConvertBad: what is no configuration is refused with its place, and no
 // value of env or args is shown.
 func TestConvertBad(t *testing.T) {
-	secrets := "  args: [" + canary.Arg + "]\n  env: [{name: A, value: " + canary.Env + "}]\n"
+	secrets := "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n"
 	head := func(kind, version string) string {
 		return "kind: " + kind + "\napiVersion: " + version + "\nproviders:\n"
 	}
@@ -36,42 +36,42 @@ func TestConvertBad(t *testing.T) {
 		"unknown field":           {v1beta1 + entry + secrets + "  matchimages: []\n", "providers[0]"},
 		"tokenAttributes":         {v1beta1 + entry + secrets + "  tokenAttributes: {}\n", "supported only in version kubelet.config.k8s.io/v1"},
 		"the same name twice":     {v1beta1 + entry + entry, "config.yaml:8:9: "},
-		"value that is no text":   {v1beta1 + entry + "  env: [{name: A, value: [" + canary.Env + "]}]\n", "providers[0].env[0].value"},
+		"value that is no text":   {v1beta1 + entry + "  env: [{name: A, value: [" + canary.EnvSecret + "]}]\n", "providers[0].env[0].value"},
 		"tab":                     {v1beta1 + "\t" + entry, "tab"},
 		"pattern without quotes":  {old + "  imageMatchers:\n  - *.dkr.ecr.*.amazonaws.com\n", "config.yaml:6:5: "},
 		"today's field":           {old + "  matchImages: [r.example]\n", "matchImages"},
-		"extra argument twice":    {old + "  imageMatchers: [r.example]\n  extraArgs: {region: " + canary.Env + ", REGION: " + canary.Env + "}\n", "sets the same variable"},
-		"extra arguments, both":   {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A, value: " + canary.Env + "}]\n  extraArgs: {b: " + canary.Env + "}\n", "config.yaml:7:3: providers[0].extraArgs: a field is set twice"},
-		"extra arguments, mixed":  {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A, value: " + canary.Env + "}, {region: " + canary.Env + "}]\n", "providers[0].extraArgs[1]: has an unknown field"},
-		"extra arguments, a text": {old + "  imageMatchers: [r.example]\n  extraArgs: " + canary.Env + "\n", "providers[0].extraArgs: is a string"},
-		"extra argument, no name": {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A=" + canary.Env + ", value: " + canary.Env + "}]\n", "extraArgs[0].name"},
+		"extra argument twice":    {old + "  imageMatchers: [r.example]\n  extraArgs: {region: " + canary.EnvSecret + ", REGION: " + canary.EnvSecret + "}\n", "sets the same variable"},
+		"extra arguments, both":   {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A, value: " + canary.EnvSecret + "}]\n  extraArgs: {b: " + canary.EnvSecret + "}\n", "config.yaml:7:3: providers[0].extraArgs: a field is set twice"},
+		"extra arguments, mixed":  {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A, value: " + canary.EnvSecret + "}, {region: " + canary.EnvSecret + "}]\n", "providers[0].extraArgs[1]: has an unknown field"},
+		"extra arguments, a text": {old + "  imageMatchers: [r.example]\n  extraArgs: " + canary.EnvSecret + "\n", "providers[0].extraArgs: is a string"},
+		"extra argument, no name": {old + "  imageMatchers: [r.example]\n  extraArgs: [{name: A=" + canary.EnvSecret + ", value: " + canary.EnvSecret + "}]\n", "extraArgs[0].name"},
 		"extra argument, number":  {old + "  imageMatchers: [r.example]\n  extraArgs: {a: 1}\n", "extraArgs"},
-		"without patterns":        {old + "  extraArgs: {a: " + canary.Env + "}\n", "imageMatchers"},
+		"without patterns":        {old + "  extraArgs: {a: " + canary.EnvSecret + "}\n", "imageMatchers"},
 		"pattern that is none":    {old + "  imageMatchers: ['r example']\n", "config.yaml:5:19: "},
-		"half of JSON":            {`{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1beta1","providers":[{"args":["` + canary.Arg + `"`, "not valid JSON"},
+		"half of JSON":            {`{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1beta1","providers":[{"args":["` + canary.ArgSecret + `"`, "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, t.TempDir(), "config.yaml", tt.text)
-			for _, layout := range []Layout{Keep, Single, Split} {
+			for _, layout := range []Layout{LayoutKeep, LayoutSingle, LayoutSplit} {
 				_, err := Convert(path, layout, Options{})
 				if err == nil {
 					t.Fatal("no error")
 				}
-				canary.Check(t, "the error", err.Error())
-				if !strings.Contains(err.Error(), tt.want) && canary.Find(err.Error()) == "" {
+				canary.AssertAbsent(t, "the error", err.Error())
+				if !strings.Contains(err.Error(), tt.want) && canary.FindMarker(err.Error()) == "" {
 					t.Errorf("got %q, want %q in it", err, tt.want)
 				}
 			}
 		})
 	}
-	if _, err := Convert(filepath.Join(t.TempDir(), "missing"), Keep, Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Convert(filepath.Join(t.TempDir(), "missing"), LayoutKeep, Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
 }
 
 // TestResultValidate: what a kubelet rejects stands where the result is, or will be.
 func TestResultValidate(t *testing.T) {
-	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), Keep, Options{})
+	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), LayoutKeep, Options{})
 	check := func(target config.Target, want string) {
 		t.Helper()
 		err := res.Validate(target, "out")
@@ -83,16 +83,16 @@ func TestResultValidate(t *testing.T) {
 	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not support this version of the file")
 	check(config.Target{KubeletVersion: "x"}, `invalid kubelet version "x"`)
 	var err error
-	if res, err = Convert(mixed(t), Split, Options{}); err != nil {
+	if res, err = Convert(mixed(t), LayoutSplit, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
 	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not support a configuration directory (added in 1.34); use a single file\n"+filepath.Join("out", "10-ecr.yaml")+":1:13: ")
-	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), Keep, Options{}); err != nil {
+	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", beta)), LayoutKeep, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
-	if err := convert(t, beta, Keep, Options{}).Validate(config.Target{}, "out"); err != nil {
+	if err := convert(t, beta, LayoutKeep, Options{}).Validate(config.Target{}, "out"); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,7 +107,7 @@ func TestConvertLeavesNothing(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Convert(write(t, dir, "config.yaml", beta), Split, Options{}); err != nil {
+	if _, err := Convert(write(t, dir, "config.yaml", beta), LayoutSplit, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(temp)
@@ -124,7 +124,7 @@ func TestConvertWithoutTempDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
-	for _, layout := range []Layout{Keep, Single, Split} {
+	for _, layout := range []Layout{LayoutKeep, LayoutSingle, LayoutSplit} {
 		res, err := Convert(path, layout, Options{})
 		if err == nil {
 			err = res.Validate(config.Target{}, path)

@@ -9,9 +9,9 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// check fails unless files, loaded again, have the wanted providers.
-func check(dir bool, files []File, want []config.Provider) error {
-	cfg, err := load("the result", dir, files)
+// verifyFiles fails unless files, loaded again, have the wanted providers.
+func verifyFiles(dir bool, files []File, want []config.Provider) error {
+	cfg, err := loadFiles("the result", dir, files)
 	if err != nil {
 		return fmt.Errorf("load the result: %w", err)
 	}
@@ -20,7 +20,7 @@ func check(dir bool, files []File, want []config.Provider) error {
 			return fmt.Errorf("the converted file is not a %s with apiVersion %s", config.Kind, config.V1)
 		}
 	}
-	if at := difference(want, cfg.Providers); at != "" {
+	if at := firstDifference(want, cfg.Providers); at != "" {
 		return fmt.Errorf("the result differs from the source in %s", at)
 	}
 	return nil
@@ -30,28 +30,28 @@ func check(dir bool, files []File, want []config.Provider) error {
 // [config.Config.ValidateFor] does. Its errors name the given path: of a
 // directory if the result is one, else of a file.
 func (r *Result) Validate(t config.Target, path string) error {
-	cfg, err := load(path, r.dir, r.Files)
+	cfg, err := loadFiles(path, r.dir, r.Files)
 	if err != nil {
 		return err
 	}
 	return cfg.ValidateFor(t)
 }
 
-// load loads files as a kubelet would from path, a directory or a file.
-func load(path string, dir bool, files []File) (*config.Config, error) {
+// loadFiles loads files as a kubelet would from path, a directory or a file.
+func loadFiles(path string, dir bool, files []File) (*config.Config, error) {
 	if !dir {
 		return config.Parse(path, files[0].Data)
 	}
 	byName := map[string][]byte{}
 	for _, f := range files {
-		byName[f.base()] = f.Data
+		byName[f.baseName()] = f.Data
 	}
 	return config.ParseDir(path, byName)
 }
 
-// difference names the first provider that differs between two lists, or
+// firstDifference names the first provider that differs between two lists, or
 // returns "". It shows no values.
-func difference(want, got []config.Provider) string {
+func firstDifference(want, got []config.Provider) string {
 	if len(want) != len(got) {
 		return fmt.Sprintf("the number of providers (%d instead of %d)", len(got), len(want))
 	}

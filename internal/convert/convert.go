@@ -34,13 +34,13 @@ import (
 type Layout int
 
 const (
-	// Keep converts each file separately.
-	Keep Layout = iota
-	// Single puts all providers into one file.
-	Single
-	// Split puts each provider into its own file. The lexical order of the file
+	// LayoutKeep converts each file separately.
+	LayoutKeep Layout = iota
+	// LayoutSingle puts all providers into one file.
+	LayoutSingle
+	// LayoutSplit puts each provider into its own file. The lexical order of the file
 	// names is the order of the providers.
-	Split
+	LayoutSplit
 )
 
 // Format is the syntax of a file.
@@ -74,8 +74,8 @@ type File struct {
 	Source []byte // the previous content if Layout was Keep
 }
 
-// Changed reports whether f differs from its source.
-func (f File) Changed() bool { return string(f.Data) != string(f.Source) }
+// IsChanged reports whether f differs from its source.
+func (f File) IsChanged() bool { return string(f.Data) != string(f.Source) }
 
 // Diff returns a diff of what changes in f; see [textedit.Diff].
 func (f File) Diff() string { return textedit.Diff(f.Name, f.Source, f.Data) }
@@ -107,10 +107,10 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		// No kubelet starts with such a configuration.
 		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are no providers to convert"}
 	}
-	c := &conversion{options: o, res: &Result{Source: src, Providers: wanted(src.Providers, o)}}
+	c := &conversion{options: o, res: &Result{Source: src, Providers: convertProviders(src.Providers, o)}}
 	outOfTree := false
 	for _, f := range src.Files() {
-		s := newSource(f)
+		s := newSourceFile(f)
 		c.files = append(c.files, s)
 		outOfTree = outOfTree || f.Kind != config.Kind
 		if s.secondDocument > 0 {
@@ -125,7 +125,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		}
 	}
 	c.convert(path, layout)
-	if err := check(c.res.dir, c.res.Files, c.res.Providers); err != nil {
+	if err := verifyFiles(c.res.dir, c.res.Files, c.res.Providers); err != nil {
 		return nil, fmt.Errorf("convert %s: %w", path, err)
 	}
 	return c.res, nil
@@ -134,12 +134,12 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 // conversion is one run of [Convert].
 type conversion struct {
 	options Options
-	files   []*source
+	files   []*sourceFile
 	res     *Result
 }
 
-// wanted returns the providers after the conversion.
-func wanted(providers []config.Provider, o Options) []config.Provider {
+// convertProviders returns the providers after the conversion.
+func convertProviders(providers []config.Provider, o Options) []config.Provider {
 	list := slices.Clone(providers)
 	for i := range list {
 		p := &list[i]
@@ -178,67 +178,67 @@ func hideValues(p *config.Provider) {
 // convert produces the result files.
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
-	case layout == Split:
+	case layout == LayoutSplit:
 		c.res.dir = true
-		c.split()
-	case layout == Single && len(c.files) > 1:
-		c.merge()
+		c.splitProviders()
+	case layout == LayoutSingle && len(c.files) > 1:
+		c.mergeFiles()
 	default:
 		info, err := os.Stat(path)
-		c.res.dir = layout == Keep && err == nil && info.IsDir()
+		c.res.dir = layout == LayoutKeep && err == nil && info.IsDir()
 		for _, f := range c.files {
-			c.keep(f)
+			c.convertFile(f)
 		}
 	}
 }
 
-// keep converts a file separately, by editing its text if possible. Edits of unusual texts
+// convertFile converts a file separately, by editing its text if possible. Edits of unusual texts
 // (aliases, escapes, another encoding) can go wrong, so the result is checked.
-func (c *conversion) keep(f *source) {
-	format, want := c.format(f.format), c.res.Providers[f.First:][:f.Count]
-	data, ok := f.edit(want)
-	if !ok || c.options.HideValues || format != f.format || check(false, []File{{Data: data}}, want) != nil {
-		data = c.render(f.First, f.Count, format)
-		c.noteLostComments(f)
+func (c *conversion) convertFile(f *sourceFile) {
+	format, want := c.formatOr(f.format), c.res.Providers[f.First:][:f.Count]
+	data, ok := f.editVersions(want)
+	if !ok || c.options.HideValues || format != f.format || verifyFiles(false, []File{{Data: data}}, want) != nil {
+		data = c.renderProviders(f.First, f.Count, format)
+		c.recordLostComments(f)
 	}
 	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
 
-// merge puts all providers into one file.
-func (c *conversion) merge() {
+// mergeFiles puts all providers into one file.
+func (c *conversion) mergeFiles() {
 	format := JSON
 	for _, f := range c.files {
 		if f.format != JSON {
 			format = YAML
 		}
-		c.noteLostComments(f)
+		c.recordLostComments(f)
 	}
-	format = c.format(format)
-	data := c.render(0, len(c.res.Providers), format)
+	format = c.formatOr(format)
+	data := c.renderProviders(0, len(c.res.Providers), format)
 	c.res.Files = []File{{Name: "converted." + string(format), Data: data}}
 }
 
-// split puts each provider into its own file.
-func (c *conversion) split() {
+// splitProviders puts each provider into its own file.
+func (c *conversion) splitProviders() {
 	for _, f := range c.files {
-		format := c.format(f.format)
+		format := c.formatOr(f.format)
 		for i := f.First; i < f.First+f.Count; i++ {
 			name := fileName(i, len(c.res.Providers), c.res.Providers[i].Name)
-			c.res.Files = append(c.res.Files, File{Name: name + "." + string(format), Data: c.render(i, 1, format)})
+			c.res.Files = append(c.res.Files, File{Name: name + "." + string(format), Data: c.renderProviders(i, 1, format)})
 		}
-		c.noteLostComments(f)
+		c.recordLostComments(f)
 	}
 }
 
-// noteLostComments records a file whose comments are lost.
-func (c *conversion) noteLostComments(f *source) {
+// recordLostComments records a file whose comments are lost.
+func (c *conversion) recordLostComments(f *sourceFile) {
 	if f.hasComments() {
 		c.res.LostComments = append(c.res.LostComments, f.Name)
 	}
 }
 
-// render returns a file with some of the providers.
-func (c *conversion) render(first, count int, format Format) []byte {
+// renderProviders returns a file with some of the providers.
+func (c *conversion) renderProviders(first, count int, format Format) []byte {
 	var outOfTree []int
 	for i, p := range c.res.Source.Providers[first:][:count] {
 		if p.APIVersion == plugin.OutOfTree {
@@ -254,25 +254,25 @@ func fileName(index, count int, provider string) string {
 	const longest = 128
 	safe := []byte(provider)
 	for i, b := range safe {
-		if !isPlainByte(b) {
+		if !isSafeFileNameByte(b) {
 			safe[i] = '-'
 		}
 	}
 	return fmt.Sprintf("%0*d-%s", len(fmt.Sprint(10*count)), 10*(index+1), safe[:min(len(safe), longest)])
 }
 
-// isPlainByte reports whether every system allows a byte in file names.
-func isPlainByte(b byte) bool {
+// isSafeFileNameByte reports whether every system allows a byte in file names.
+func isSafeFileNameByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
 }
 
-// format returns the requested format, or else f.
-func (c *conversion) format(f Format) Format {
+// formatOr returns the requested format, or else f.
+func (c *conversion) formatOr(f Format) Format {
 	if c.options.Format != "" {
 		return c.options.Format
 	}
 	return f
 }
 
-// base returns the name of f without its path.
-func (f File) base() string { return filepath.Base(f.Name) }
+// baseName returns the name of f without its path.
+func (f File) baseName() string { return filepath.Base(f.Name) }

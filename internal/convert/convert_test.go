@@ -32,7 +32,7 @@ func convert(t *testing.T, text string, layout Layout, o Options) *Result {
 	t.Helper()
 	res, err := Convert(write(t, t.TempDir(), "config.yaml", text), layout, o)
 	if err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 		t.Fatal(err)
 	}
 	return res
@@ -43,7 +43,7 @@ func contents(res *Result) string {
 	var b strings.Builder
 	for _, f := range res.Files {
 		if len(res.Files) > 1 {
-			b.WriteString("=== " + f.base() + "\n")
+			b.WriteString("=== " + f.baseName() + "\n")
 		}
 		b.Write(f.Data)
 	}
@@ -73,9 +73,9 @@ providers:
   # twelve hours
   defaultCacheDuration:  720m
   apiVersion: "credentialprovider.kubelet.k8s.io/v1beta1" # old
-  args: ['` + canary.Arg + `', "a: b # c"]
+  args: ['` + canary.ArgSecret + `', "a: b # c"]
   env:
-  - {value: "` + canary.Env + `", name: TOKEN}
+  - {value: "` + canary.EnvSecret + `", name: TOKEN}
 
 - name: second
   matchImages:
@@ -135,9 +135,9 @@ func TestConvertEdits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			res := convert(t, tt.source, Keep, tt.options)
+			res := convert(t, tt.source, LayoutKeep, tt.options)
 			compare(t, tt.want, contents(res))
-			if got, want := res.Files[0].Changed(), tt.want != tt.source; got != want {
+			if got, want := res.Files[0].IsChanged(), tt.want != tt.source; got != want {
 				t.Errorf("Changed: got %v, want %v", got, want)
 			}
 			if len(res.LostComments) > 0 {
@@ -181,7 +181,7 @@ func TestConvertWritesAnew(t *testing.T) {
 			strings.Replace(want, "r.example", "kubelet.config.k8s.io/v1beta1", 1)},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { compare(t, tt.want, contents(convert(t, tt.source, Keep, Options{}))) })
+		t.Run(tt.name, func(t *testing.T) { compare(t, tt.want, contents(convert(t, tt.source, LayoutKeep, Options{}))) })
 	}
 }
 
@@ -197,8 +197,8 @@ func TestConvertQuotes(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"a","` + field + `":[` + string(quoted) + `,"b"]}]}`
-			inYAML := contents(convert(t, file, Keep, Options{Format: YAML}))
-			again := contents(convert(t, inYAML, Split, Options{}))
+			inYAML := contents(convert(t, file, LayoutKeep, Options{Format: YAML}))
+			again := contents(convert(t, inYAML, LayoutSplit, Options{}))
 			if again != inYAML {
 				t.Errorf("%s %q: got\n%s\nand written anew\n%s", field, word, inYAML, again)
 			}

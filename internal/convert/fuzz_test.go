@@ -30,7 +30,7 @@ func FuzzConvert(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		layout, format := []Layout{Keep, Single, Split}[way%3], []Format{"", YAML, JSON}[way/3%3]
+		layout, format := []Layout{LayoutKeep, LayoutSingle, LayoutSplit}[way%3], []Format{"", YAML, JSON}[way/3%3]
 		checkConvert(t, path, layout, format)
 	})
 }
@@ -48,11 +48,11 @@ func checkConvert(t *testing.T, path string, layout Layout, format Format) {
 		if err := os.WriteFile(again, file.Data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		res, err := Convert(again, Keep, Options{})
+		res, err := Convert(again, LayoutKeep, Options{})
 		if err != nil {
 			t.Fatalf("layout %v, format %q, again: %v", layout, format, err)
 		}
-		if res.Files[0].Changed() {
+		if res.Files[0].IsChanged() {
 			t.Fatalf("layout %v, format %q: not idempotent", layout, format)
 		}
 	}

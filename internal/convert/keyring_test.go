@@ -54,7 +54,7 @@ func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp.CacheKeyType, key = plugin.CacheImage, req.Image
 	}
 	user := fmt.Sprintf("%s for %s: USER %s, REGION %s", name, key, os.Getenv("USER"), os.Getenv("REGION"))
-	resp.Auth = map[string]plugin.AuthConfig{key: {Username: user, Password: plugin.NewSecret(canary.Password + os.Getenv("TOKEN"))}}
+	resp.Auth = map[string]plugin.AuthConfig{key: {Username: user, Password: plugin.NewSecret(canary.PasswordSecret + os.Getenv("TOKEN"))}}
 	return resp, nil
 }
 
@@ -122,7 +122,7 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 			for _, how := range []struct {
 				layout  Layout
 				options Options
-			}{{Keep, Options{}}, {Single, Options{}}, {Split, Options{}}, {Single, Options{Format: JSON}}, {Keep, Options{PluginAPIVersion: plugin.V1}}} {
+			}{{LayoutKeep, Options{}}, {LayoutSingle, Options{}}, {LayoutSplit, Options{}}, {LayoutSingle, Options{Format: JSON}}, {LayoutKeep, Options{PluginAPIVersion: plugin.V1}}} {
 				t.Run(fmt.Sprint(how.layout, how.options), func(t *testing.T) {
 					got := lookups(t, converted(t, dir, how.layout, how.options), bin)
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -173,7 +173,7 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 		}
 		got[image] = append(got[image], fmt.Sprint("failed: ", failure != nil))
 		for _, c := range res.Credentials {
-			token := strings.TrimPrefix(c.Password.Reveal(), canary.Password) == canary.Env
+			token := strings.TrimPrefix(c.Password.Reveal(), canary.PasswordSecret) == canary.EnvSecret
 			user := strings.ReplaceAll(c.Username, canary.Marker, "MASKED-")
 			got[image] = append(got[image], fmt.Sprintf("%s, TOKEN %v", user, token))
 			found++
@@ -208,7 +208,7 @@ providers:
 		name, _, _ := strings.Cut(lookups(t, path, bin)["registry.example/team/app"][1], " ")
 		return name
 	}
-	if got := first(dir) + ", " + first(converted(t, dir, Keep, Options{})); got != "whole-registry, second" {
+	if got := first(dir) + ", " + first(converted(t, dir, LayoutKeep, Options{})); got != "whole-registry, second" {
 		t.Errorf("first before and after: %s", got)
 	}
 }

@@ -38,7 +38,7 @@ providers:
     # where the registry is
     region: us-west-2 # Oregon
     mode: "yes"
-    Token: &t ` + canary.Env + `
+    Token: &t ` + canary.EnvSecret + `
 -
   name: two
   imageMatchers: [registry.example, 'registry.example:5000']
@@ -66,7 +66,7 @@ providers:
       - get-credentials
     env:
       - name: TOKEN
-        value: ` + canary.Env + `
+        value: ` + canary.EnvSecret + `
       - name: MODE
         value: "yes"
       - name: REGION
@@ -84,11 +84,11 @@ providers:
       - get-credentials
     env:
       - name: USER
-        value: ` + canary.Env + `
+        value: ` + canary.EnvSecret + `
 `
 
 func TestConvertPredecessor(t *testing.T) {
-	res := convert(t, former, Keep, Options{})
+	res := convert(t, former, LayoutKeep, Options{})
 	compare(t, formerConverted, contents(res))
 	want := []string{res.Source.Files()[0].Name}
 	if diff := cmp.Diff(want, res.LostComments); diff != "" {
@@ -97,7 +97,7 @@ func TestConvertPredecessor(t *testing.T) {
 	if got := versions(res.Providers); got != "v1 v1" {
 		t.Errorf("versions: %s", got)
 	}
-	res = convert(t, former, Keep, Options{PluginAPIVersion: plugin.V1Beta1})
+	res = convert(t, former, LayoutKeep, Options{PluginAPIVersion: plugin.V1Beta1})
 	if got := versions(res.Providers); got != "v1beta1 v1beta1" {
 		t.Errorf("versions with an older protocol: %s", got)
 	}
@@ -117,11 +117,11 @@ func TestConvertIsIdempotent(t *testing.T) {
 	for name, text := range map[string]string{"v1beta1": beta, "JSON": betaJSON, "predecessor": former, "no line at the end": oneLine} {
 		for _, format := range []Format{"", YAML, JSON} {
 			t.Run(name+"/"+string(format), func(t *testing.T) {
-				once := contents(convert(t, text, Single, Options{Format: format}))
-				again := convert(t, once, Single, Options{Format: format})
+				once := contents(convert(t, text, LayoutSingle, Options{Format: format}))
+				again := convert(t, once, LayoutSingle, Options{Format: format})
 				compare(t, once, contents(again))
-				if again.Files[0].Changed() || len(again.LostComments) > 0 {
-					t.Errorf("changed: %v, lost: %v", again.Files[0].Changed(), again.LostComments)
+				if again.Files[0].IsChanged() || len(again.LostComments) > 0 {
+					t.Errorf("changed: %v, lost: %v", again.Files[0].IsChanged(), again.LostComments)
 				}
 			})
 		}
@@ -142,7 +142,7 @@ func mixed(t *testing.T) string {
 
 func TestConvertSingle(t *testing.T) {
 	dir := mixed(t)
-	res, err := Convert(dir, Single, Options{})
+	res, err := Convert(dir, LayoutSingle, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func lines(places []config.Position) []int {
 }
 
 func TestConvertSplit(t *testing.T) {
-	res, err := Convert(mixed(t), Split, Options{})
+	res, err := Convert(mixed(t), LayoutSplit, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestConvertSecondDocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The head has seven lines, the last of them empty.
-			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, Keep, Options{})
+			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, LayoutKeep, Options{})
 			if diff := cmp.Diff(tt.want, lines(res.SecondDocuments)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -258,13 +258,13 @@ providers:%s
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := fmt.Sprintf(text, tt.on, tt.after)
-			for _, layout := range []Layout{Keep, Split} {
+			for _, layout := range []Layout{LayoutKeep, LayoutSplit} {
 				res := convert(t, file, layout, Options{Format: JSON})
 				if got := len(res.LostComments) == 1; got != tt.want {
 					t.Errorf("layout %v: lost %v, want %v", layout, res.LostComments, tt.want)
 				}
 			}
-			if res := convert(t, file, Keep, Options{}); len(res.LostComments) > 0 {
+			if res := convert(t, file, LayoutKeep, Options{}); len(res.LostComments) > 0 {
 				t.Errorf("an edit: lost %v", res.LostComments)
 			}
 		})

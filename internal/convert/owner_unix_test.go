@@ -60,7 +60,7 @@ func TestWriteLikeForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	name += ".new"
-	foreign, err := writeLike(inroot.FS{}.Create, name, []byte("new"), ofNobody{info})
+	foreign, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, []byte("new"), ofNobody{info})
 	if err != nil || !foreign {
 		t.Errorf("foreign %t, %v", foreign, err)
 	}

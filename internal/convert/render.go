@@ -27,9 +27,9 @@ func encode(doc entries.Document, outOfTree []int, format Format) []byte {
 	if n.Encode(doc) != nil {
 		return nil
 	}
-	quote(&n)
+	quoteAmbiguous(&n)
 	for _, i := range outOfTree {
-		explainDuration(textedit.Item(textedit.Field(&n, "providers"), i))
+		addZeroCacheComment(textedit.Item(textedit.Field(&n, "providers"), i))
 	}
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
@@ -45,7 +45,7 @@ const zeroCacheComment = `# The out-of-tree proposal cached a response until its
 # not at all without one. With cacheDuration, a default of 0s has the same
 # effect; a longer duration applies to responses that do not set one.`
 
-func explainDuration(provider *yaml.Node) {
+func addZeroCacheComment(provider *yaml.Node) {
 	for i := 0; i < len(provider.Content); i += 2 {
 		if key := provider.Content[i]; key.Value == "defaultCacheDuration" {
 			key.HeadComment = zeroCacheComment
@@ -53,23 +53,23 @@ func explainDuration(provider *yaml.Node) {
 	}
 }
 
-// quote quotes strings that some YAML version would read as another type.
-func quote(n *yaml.Node) {
+// quoteAmbiguous quotes strings that some YAML version would read as another type.
+func quoteAmbiguous(n *yaml.Node) {
 	if n.Tag == "!!str" && n.Kind == yaml.ScalarNode {
 		n.Style = 0
-		if !isPlain(n.Value) {
+		if !isPlainText(n.Value) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 	}
 	for _, child := range n.Content {
-		quote(child)
+		quoteAmbiguous(child)
 	}
 }
 
-// plainText matches words that begin with a letter, and durations.
-var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./_-]*$|^[0-9]+(\.[0-9]+)?(h|m|s)[0-9.hms]*$`)
+// plainTextPattern matches words that begin with a letter, and durations.
+var plainTextPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./_-]*$|^[0-9]+(\.[0-9]+)?(h|m|s)[0-9.hms]*$`)
 
-func isPlain(s string) bool {
+func isPlainText(s string) bool {
 	words := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-	return plainText.MatchString(s) && !slices.Contains(words, strings.ToLower(s))
+	return plainTextPattern.MatchString(s) && !slices.Contains(words, strings.ToLower(s))
 }

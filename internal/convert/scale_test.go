@@ -44,7 +44,7 @@ func written(t testing.TB, text string) string {
 // TestConvertOneLine: each of many versions on one line is replaced in its place.
 func TestConvertOneLine(t *testing.T) {
 	text := onOneLine(300)
-	res, err := Convert(written(t, text), Keep, Options{PluginAPIVersion: plugin.V1})
+	res, err := Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func BenchmarkConvert(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					if _, err := Convert(path, Keep, Options{PluginAPIVersion: plugin.V1}); err != nil {
+					if _, err := Convert(path, LayoutKeep, Options{PluginAPIVersion: plugin.V1}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -13,18 +13,18 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// source is a file and the nodes of its first document. [config.Load] decides
+// sourceFile is a file and the nodes of its first document. [config.Load] decides
 // what the file means; the nodes only give positions.
-type source struct {
+type sourceFile struct {
 	*config.File
 	*textedit.Lines
 	format         Format
-	top            *yaml.Node // nil if the file cannot be parsed
+	root           *yaml.Node // nil if the file cannot be parsed
 	secondDocument int        // its line, or 0
 }
 
-func newSource(f *config.File) *source {
-	s := &source{File: f, Lines: textedit.NewLines(f.Data())}
+func newSourceFile(f *config.File) *sourceFile {
+	s := &sourceFile{File: f, Lines: textedit.NewLines(f.Data())}
 	var text []byte
 	if textedit.IsJSON(f.Data()) {
 		// YAML 1.2 contains JSON, except that the parser refuses tabs. JSON
@@ -34,25 +34,25 @@ func newSource(f *config.File) *source {
 		s.format = YAML
 		text, s.secondDocument = textedit.Document(f.Data())
 	}
-	s.top, _ = textedit.ParseYAML(text)
+	s.root, _ = textedit.ParseYAML(text)
 	return s
 }
 
-// commentStart matches what may begin a comment. It also matches within values.
-var commentStart = regexp.MustCompile(`(?m)(^|[ \t])#`)
+// commentStartPattern matches what may begin a comment. It also matches within values.
+var commentStartPattern = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
 // hasComments reports whether the first document seems to have comments.
-func (s *source) hasComments() bool {
+func (s *sourceFile) hasComments() bool {
 	text := s.Data()
 	if line, ok := s.Line(s.secondDocument); ok {
 		text = text[:line.From]
 	}
-	return s.format == YAML && commentStart.Match(text)
+	return s.format == YAML && commentStartPattern.Match(text)
 }
 
-// edit changes only versions in the text of s. It returns false if that is not
+// editVersions changes only versions in the text of s. It returns false if that is not
 // enough, or if the text differs from the nodes; the caller checks the result.
-func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
+func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool) {
 	if s.Kind != config.Kind {
 		return nil, false
 	}
@@ -61,14 +61,14 @@ func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 		if old == new {
 			return true
 		}
-		offset := s.find(at, old)
+		offset := s.findOnLine(at, old)
 		edits = append(edits, textedit.Edit{Span: textedit.Span{From: offset, To: offset + len(old)}, New: new})
 		return offset >= 0
 	}
-	if !replace(textedit.Field(s.top, "apiVersion"), s.APIVersion, config.V1) {
+	if !replace(textedit.Field(s.root, "apiVersion"), s.APIVersion, config.V1) {
 		return nil, false
 	}
-	providers := textedit.Field(s.top, "providers")
+	providers := textedit.Field(s.root, "providers")
 	for i, p := range want {
 		at := textedit.Resolve(textedit.Field(textedit.Item(providers, i), "apiVersion"))
 		if at == nil || !replace(at, at.Value, p.APIVersion) {
@@ -78,9 +78,9 @@ func (s *source) edit(want []config.Provider) (data []byte, ok bool) {
 	return textedit.Apply(s.Data(), edits...), true
 }
 
-// find returns the offset of a text on a node's line, at or after the node; -1
+// findOnLine returns the offset of a text on a node's line, at or after the node; -1
 // if it is not there.
-func (s *source) find(n *yaml.Node, text string) int {
+func (s *sourceFile) findOnLine(n *yaml.Node, text string) int {
 	if n = textedit.Resolve(n); n == nil {
 		return -1
 	}

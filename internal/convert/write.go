@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Replaced is a file that [Replace] changed.
-type Replaced struct {
+// ReplacedFile is a file that [Replace] changed.
+type ReplacedFile struct {
 	Name    string
 	Backup  string // a copy of the previous file
 	Foreign bool   // its owner could not be kept: only the caller can read it now
@@ -30,41 +30,41 @@ type Replaced struct {
 // mode and, if the caller may set it, the owner of the previous one, of which a
 // backup stays. If anything fails, all files are restored. Symbolic links are
 // refused, since another user may own their targets.
-func Replace(files []File) ([]Replaced, error) {
-	list, err := backUp(files)
+func Replace(files []File) ([]ReplacedFile, error) {
+	list, err := backUpFiles(files)
 	if err == nil {
-		err = replace(list)
+		err = replaceFiles(list)
 	}
 	if err != nil {
-		return nil, errors.Join(err, restore(list))
+		return nil, errors.Join(err, restoreFiles(list))
 	}
-	done := make([]Replaced, len(list))
+	done := make([]ReplacedFile, len(list))
 	for i, r := range list {
-		done[i] = r.Replaced
+		done[i] = r.ReplacedFile
 	}
 	return done, nil
 }
 
 // replacement is a file that [Replace] is about to replace.
 type replacement struct {
-	Replaced
+	ReplacedFile
 	data     []byte
 	previous fs.FileInfo
 	done     bool
 }
 
-// backUp makes backups of all files that changed.
-func backUp(files []File) (list []*replacement, err error) {
+// backUpFiles makes backups of all files that changed.
+func backUpFiles(files []File) (list []*replacement, err error) {
 	for _, f := range files {
-		if !f.Changed() {
+		if !f.IsChanged() {
 			continue
 		}
-		r := &replacement{Replaced: Replaced{Name: f.Name}, data: f.Data}
+		r := &replacement{ReplacedFile: ReplacedFile{Name: f.Name}, data: f.Data}
 		if r.previous, err = checkUnchanged(f); err != nil {
 			return list, err
 		}
 		list = append(list, r)
-		if err := r.backUp(f.Source); err != nil {
+		if err := r.writeBackup(f.Source); err != nil {
 			return list, fmt.Errorf("back up %s: %w", f.Name, err)
 		}
 	}
@@ -91,16 +91,16 @@ func checkUnchanged(f File) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// backUp writes a copy under a new name. Its extension keeps a kubelet from
+// writeBackup writes a copy under a new name. Its extension keeps a kubelet from
 // reading it in a directory of configurations.
-func (r *replacement) backUp(data []byte) error {
+func (r *replacement) writeBackup(data []byte) error {
 	const most = 1000
 	for i := range most {
 		name := r.Name + ".bak"
 		if i > 0 {
 			name += "." + strconv.Itoa(i)
 		}
-		_, err := writeLike(inroot.FS{}.Create, name, data, r.previous)
+		_, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, data, r.previous)
 		if !errors.Is(err, fs.ErrExist) {
 			if err == nil {
 				r.Backup = name
@@ -111,20 +111,20 @@ func (r *replacement) backUp(data []byte) error {
 	return fmt.Errorf("%d backups already exist", most)
 }
 
-// writeLike writes a file with the mode and owner of another one. Foreign means
+// writeWithAttrOf writes a file with the mode and owner of another one. Foreign means
 // that the owner could not be kept.
-func writeLike(write func(string, io.Reader, inroot.Attr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
-	err = write(name, bytes.NewReader(data), inroot.Attr{Mode: like.Mode(), Like: like})
+func writeWithAttrOf(write func(string, io.Reader, inroot.FileAttr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
+	err = write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode(), Like: like})
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}
 	// Its permissions for group and others would apply to another group.
-	return true, write(name, bytes.NewReader(data), inroot.Attr{Mode: like.Mode() & 0o700})
+	return true, write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode() & 0o700})
 }
 
-func replace(list []*replacement) (err error) {
+func replaceFiles(list []*replacement) (err error) {
 	for _, r := range list {
-		if r.Foreign, err = writeLike(inroot.FS{}.Put, r.Name, r.data, r.previous); err != nil {
+		if r.Foreign, err = writeWithAttrOf(inroot.FS{}.WriteFile, r.Name, r.data, r.previous); err != nil {
 			return fmt.Errorf("replace %s: %w", r.Name, err)
 		}
 		r.done = true
@@ -132,8 +132,8 @@ func replace(list []*replacement) (err error) {
 	return nil
 }
 
-// restore restores the files that were replaced, and removes the other backups.
-func restore(list []*replacement) error {
+// restoreFiles restores the files that were replaced, and removes the other backups.
+func restoreFiles(list []*replacement) error {
 	var errs []error
 	for _, r := range slices.Backward(list) {
 		switch {
@@ -148,10 +148,10 @@ func restore(list []*replacement) error {
 	return errors.Join(errs...)
 }
 
-// Create writes a new file that only its owner can read. It fails with
+// CreateFile writes a new file that only its owner can read. It fails with
 // [fs.ErrExist] if the name exists, also as a symbolic link.
-func Create(name string, data []byte) error {
-	return inroot.FS{}.Create(name, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
+func CreateFile(name string, data []byte) error {
+	return inroot.FS{}.CreateFile(name, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 }
 
 // CreateDir writes files into a directory, which it creates if necessary. It
@@ -165,13 +165,13 @@ func CreateDir(dir string, files []File) (err error) {
 	case !errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if err := checkNoConfigs(dir); err != nil {
+	if err := checkNoConfigFiles(dir); err != nil {
 		return err
 	}
 	var written []string
 	for _, f := range files {
-		name := filepath.Join(dir, f.base())
-		if err = Create(name, f.Data); err != nil {
+		name := filepath.Join(dir, f.baseName())
+		if err = CreateFile(name, f.Data); err != nil {
 			break
 		}
 		written = append(written, name)
@@ -188,8 +188,8 @@ func CreateDir(dir string, files []File) (err error) {
 	return err
 }
 
-// checkNoConfigs refuses a directory with files that a kubelet would read.
-func checkNoConfigs(dir string) error {
+// checkNoConfigFiles refuses a directory with files that a kubelet would read.
+func checkNoConfigFiles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

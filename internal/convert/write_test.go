@@ -83,7 +83,7 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Replaced{{Name: files[0].Name, Backup: files[0].Name + ".bak"}, {Name: files[1].Name, Backup: files[1].Name + ".bak"}}
+	want := []ReplacedFile{{Name: files[0].Name, Backup: files[0].Name + ".bak"}, {Name: files[1].Name, Backup: files[1].Name + ".bak"}}
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -177,29 +177,29 @@ func TestReplaceRestores(t *testing.T) {
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
 	before := list(t, dir)
-	replacing, err := backUp(files)
+	replacing, err := backUpFiles(files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replacing[1].Name = filepath.Join(dir, "none", "b.yaml")
-	err = replace(replacing)
+	err = replaceFiles(replacing)
 	if !errors.Is(err, fs.ErrNotExist) || !replacing[0].done || replacing[1].done {
 		t.Fatalf("got %v, done %v %v", err, replacing[0].done, replacing[1].done)
 	}
-	if err := restore(replacing); err != nil {
+	if err := restoreFiles(replacing); err != nil {
 		t.Fatal(err)
 	}
 	compareDirs(t, before, list(t, dir))
 
 	// Should that fail too, the error names the backup.
-	if replacing, err = backUp(files[:1]); err != nil {
+	if replacing, err = backUpFiles(files[:1]); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(replacing); err != nil {
+	if err := replaceFiles(replacing); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, replacing[0].Backup)
-	if err := restore(replacing); err == nil || !strings.Contains(err.Error(), "its previous content is in "+replacing[0].Backup) {
+	if err := restoreFiles(replacing); err == nil || !strings.Contains(err.Error(), "its previous content is in "+replacing[0].Backup) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -207,14 +207,14 @@ func TestReplaceRestores(t *testing.T) {
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "new.yaml")
-	if err := Create(name, []byte("text")); err != nil {
+	if err := CreateFile(name, []byte("text")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	for _, taken := range []string{"new.yaml", "link.yaml"} {
-		if err := Create(filepath.Join(dir, taken), []byte("other")); !errors.Is(err, fs.ErrExist) {
+		if err := CreateFile(filepath.Join(dir, taken), []byte("other")); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: got %v", taken, err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestExit(t *testing.T) {
 		{"signal: bad system call", -1, "", "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit"},
 		{"signal: user defined signal 1", -1, "", ""},
 	} {
-		got := Exit{State: tt.state, Code: tt.code, Stderr: tt.stderr, FindFlag: none}.Explain()
+		got := FailedExit{State: tt.state, Code: tt.code, Stderr: tt.stderr, FindFlag: none}.Explain()
 		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s, %q: got %q, want …%s…", tt.state, tt.stderr, got, tt.want)
 		}
@@ -47,13 +47,13 @@ func TestExit(t *testing.T) {
 func TestExitOutput(t *testing.T) {
 	none := func(string) string { return "" }
 	for name, tt := range map[string]struct {
-		exit Exit
+		exit FailedExit
 		want string
 	}{
-		"helper":      {Exit{Stdout: "credentials not found in native keychain\n"}, "it behaves like a docker credential helper"},
-		"new version": {Exit{Stderr: `no kind "CredentialProviderRequest" is registered for version "` + protocol.V1 + `"`, APIVersion: protocol.V1}, "the plugin does not support the request's version, " + protocol.V1 + "; install a newer plugin"},
-		"old version": {Exit{Stderr: "unsupported apiVersion", APIVersion: protocol.V1Beta1}, "set apiVersion: " + protocol.V1 + " in the plugin's entry"},
-		"none":        {Exit{Stdout: "x"}, ""},
+		"helper":      {FailedExit{Stdout: "credentials not found in native keychain\n"}, "it behaves like a docker credential helper"},
+		"new version": {FailedExit{Stderr: `no kind "CredentialProviderRequest" is registered for version "` + protocol.VersionV1 + `"`, APIVersion: protocol.VersionV1}, "the plugin does not support the request's version, " + protocol.VersionV1 + "; install a newer plugin"},
+		"old version": {FailedExit{Stderr: "unsupported apiVersion", APIVersion: protocol.VersionV1Beta1}, "set apiVersion: " + protocol.VersionV1 + " in the plugin's entry"},
+		"none":        {FailedExit{Stdout: "x"}, ""},
 	} {
 		tt.exit.State, tt.exit.Code, tt.exit.FindFlag = "exit status 1", 1, none
 		if got := tt.exit.Explain(); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
@@ -76,11 +76,11 @@ func TestRejectedFlag(t *testing.T) {
 		"unknown flag":                                                          "",
 		"":                                                                      "",
 	} {
-		if got := rejectedFlag(stderr); got != want {
+		if got := findRejectedFlag(stderr); got != want {
 			t.Errorf("%q: got %q, want %q", stderr, got, want)
 		}
 	}
-	exit := Exit{State: "exit status 1", Stderr: "unknown flag: --a", FindFlag: func(flag string) string { return "args[1] for " + flag }}
+	exit := FailedExit{State: "exit status 1", Stderr: "unknown flag: --a", FindFlag: func(flag string) string { return "args[1] for " + flag }}
 	if got, want := exit.Explain(), "the plugin rejected the flag in args[1] for --a; compare it with the installed version's --help output"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -93,13 +93,13 @@ func FuzzOutput(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		Value(data)
+		ExplainValue(data)
 		offset := int64(len(data))
 		var value any
 		if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(data, &value)); ok {
 			offset = max(0, syntax.Offset-1)
 		}
-		if why := Output(data, offset); strings.ContainsAny(why, "\n\x00") {
+		if why := ExplainOutput(data, offset); strings.ContainsAny(why, "\n\x00") {
 			t.Errorf("got %q", why)
 		}
 	})

@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	needFile    = ", but the kubelet needs a file of kind " + configKind
-	kubeadm     = "a kubeadm configuration: use the file that is set as image-credential-provider-config in kubeletExtraArgs; that file has kind " + configKind
-	messageKind = "a request or response exchanged by the kubelet and a plugin, in API group credentialprovider.kubelet.k8s.io: use a file of kind " + configKind + " of version kubelet.config.k8s.io/v1"
-	kubelet     = "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + configKind
+	hintNeedsConfigFile = ", but the kubelet needs a file of kind " + providerConfigKind
+	hintKubeadmConfig   = "a kubeadm configuration: use the file that is set as image-credential-provider-config in kubeletExtraArgs; that file has kind " + providerConfigKind
+	hintMessageKind     = "a request or response exchanged by the kubelet and a plugin, in API group credentialprovider.kubelet.k8s.io: use a file of kind " + providerConfigKind + " of version kubelet.config.k8s.io/v1"
+	hintKubeletConfig   = "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + providerConfigKind
 )
 
-// otherKinds are documents that users pass instead of a configuration.
-var otherKinds = map[string]string{
-	"KubeletConfiguration":       kubelet,
-	"Secret":                     "a Secret for imagePullSecrets" + needFile,
+// otherKindHints are documents that users pass instead of a configuration.
+var otherKindHints = map[string]string{
+	"KubeletConfiguration":       hintKubeletConfig,
+	"Secret":                     "a Secret for imagePullSecrets" + hintNeedsConfigFile,
 	"ConfigMap":                  "a ConfigMap: copy the configuration from its data field to a separate file",
-	"ExecCredential":             "a response from a kubectl credential plugin" + needFile,
-	"Config":                     "a kubeconfig or another program's configuration" + needFile,
-	"EncryptionConfiguration":    "an API server configuration" + needFile,
-	"ClusterConfiguration":       kubeadm,
-	"InitConfiguration":          kubeadm,
-	"JoinConfiguration":          kubeadm,
-	"NodeConfig":                 "a nodeadm configuration: use the file that nodeadm generates from it; that file has kind " + configKind,
-	"MachineConfig":              "an operator's configuration: use the file that the operator writes; that file has kind " + configKind,
-	"CredentialProviderRequest":  messageKind,
-	"CredentialProviderResponse": messageKind,
+	"ExecCredential":             "a response from a kubectl credential plugin" + hintNeedsConfigFile,
+	"Config":                     "a kubeconfig or another program's configuration" + hintNeedsConfigFile,
+	"EncryptionConfiguration":    "an API server configuration" + hintNeedsConfigFile,
+	"ClusterConfiguration":       hintKubeadmConfig,
+	"InitConfiguration":          hintKubeadmConfig,
+	"JoinConfiguration":          hintKubeadmConfig,
+	"NodeConfig":                 "a nodeadm configuration: use the file that nodeadm generates from it; that file has kind " + providerConfigKind,
+	"MachineConfig":              "an operator's configuration: use the file that the operator writes; that file has kind " + providerConfigKind,
+	"CredentialProviderRequest":  hintMessageKind,
+	"CredentialProviderResponse": hintMessageKind,
 }
 
-// ConfigKind explains a kind that is not a configuration's.
-func ConfigKind(kind string) string {
-	if text := otherKinds[kind]; text != "" {
+// ExplainKind explains a kind that is not a configuration's.
+func ExplainKind(kind string) string {
+	if text := otherKindHints[kind]; text != "" {
 		return text
 	}
-	if d := spelling.Distance(strings.ToLower(kind), strings.ToLower(configKind)); d == 0 {
-		return "did you mean " + configKind + "? (case matters)"
+	if d := spelling.Distance(strings.ToLower(kind), strings.ToLower(providerConfigKind)); d == 0 {
+		return "did you mean " + providerConfigKind + "? (case matters)"
 	} else if d <= 4 {
-		return "did you mean " + configKind + "?"
+		return "did you mean " + providerConfigKind + "?"
 	}
-	return "unsupported kind: must be " + configKind
+	return "unsupported kind: must be " + providerConfigKind
 }
 
-// ConfigFile explains a document without a kind, by fields that only certain
+// ExplainDocument explains a document without a kind, by fields that only certain
 // files have; "" without such fields.
-func ConfigFile(fields map[string]any) string {
+func ExplainDocument(fields map[string]any) string {
 	for _, file := range []struct{ text, fields string }{
-		{"a docker config.json" + needFile, "auths credHelpers credsStore"},
-		{"a kubeconfig" + needFile, "clusters contexts users current-context"},
-		{"a Secret or ConfigMap" + needFile, "data stringData"},
-		{kubelet, "clusterDNS cgroupDriver staticPodPath authentication authorization"},
+		{"a docker config.json" + hintNeedsConfigFile, "auths credHelpers credsStore"},
+		{"a kubeconfig" + hintNeedsConfigFile, "clusters contexts users current-context"},
+		{"a Secret or ConfigMap" + hintNeedsConfigFile, "data stringData"},
+		{hintKubeletConfig, "clusterDNS cgroupDriver staticPodPath authentication authorization"},
 	} {
 		for name := range strings.FieldsSeq(file.fields) {
 			if _, ok := fields[name]; ok {
@@ -81,8 +81,8 @@ func IsTOML(text []byte) bool {
 	return false
 }
 
-// Template describes a file that contains template actions.
-const Template = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
+// TemplateProblem describes a file that contains template actions.
+const TemplateProblem = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
 
 // TemplateOffset returns the offset of the first template action outside quotes
 // and comments; -1 without one.
@@ -93,21 +93,21 @@ func TemplateOffset(text []byte) int {
 			return -1
 		}
 		at += next
-		if IsPlain(text[bytes.LastIndexByte(text[:at], '\n')+1 : at]) {
+		if IsUnquoted(text[bytes.LastIndexByte(text[:at], '\n')+1 : at]) {
 			return at
 		}
 	}
 }
 
-// IsPlain reports whether the text after before, on the same line, is neither
+// IsUnquoted reports whether the text after before, on the same line, is neither
 // quoted nor in a comment.
-func IsPlain(before []byte) bool {
+func IsUnquoted(before []byte) bool {
 	text := strings.TrimLeft(string(before), " \t")
 	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")
 }
 
-// yamlErrors maps parts of the YAML parser's errors to causes.
-var yamlErrors = []struct{ text, cause string }{
+// yamlErrorCauses maps parts of the YAML parser's errors to causes.
+var yamlErrorCauses = []struct{ text, cause string }{
 	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
 	{"could not find expected ':'", "missing colon after a field name; check the indentation and the quotes"},
 	{"did not find expected key", "expected a field here; check the indentation and the quotes"},
@@ -129,10 +129,10 @@ var yamlErrors = []struct{ text, cause string }{
 	{"map merge requires", "the merge key << requires a mapping"},
 }
 
-// YAMLError returns the cause of an error of the YAML parser, which may quote the
+// ExplainYAMLError returns the cause of an error of the YAML parser, which may quote the
 // file; "" if it is unknown.
-func YAMLError(text string) string {
-	for _, e := range yamlErrors {
+func ExplainYAMLError(text string) string {
+	for _, e := range yamlErrorCauses {
 		if strings.Contains(text, e.text) {
 			return e.cause
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// Exit is how a plugin ended that did not exit 0.
-type Exit struct {
+// FailedExit is how a plugin ended that did not exit 0.
+type FailedExit struct {
 	State          string // as [os.ProcessState] prints it
 	Code           int    // -1 if a signal killed it
 	Stdout, Stderr string
@@ -22,80 +22,80 @@ type Exit struct {
 }
 
 const (
-	outOfMemory = "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit"
-	crashed     = "the plugin crashed; report the crash to the plugin's authors"
-	byShell     = "by shell convention, this exit code means that a command run by the plugin "
+	causeOutOfMemory = "killed by the system or another process, usually because memory ran out; check \"journalctl -k\" and the memory limit of the kubelet's unit"
+	causeCrashed     = "the plugin crashed; report the crash to the plugin's authors"
+	causeShellPrefix = "by shell convention, this exit code means that a command run by the plugin "
 )
 
-// signals are the usual causes of signals, by the name that package os prints.
-var signals = map[string]string{
-	"killed":              outOfMemory,
+// signalCauses are the usual causes of signals, by the name that package os prints.
+var signalCauses = map[string]string{
+	"killed":              causeOutOfMemory,
 	"terminated":          "stopped by another process, for example because the kubelet's unit was stopped",
-	"segmentation fault":  crashed,
-	"aborted":             crashed,
+	"segmentation fault":  causeCrashed,
+	"aborted":             causeCrashed,
 	"bus error":           "the plugin crashed, or its file was modified while it was running; to update a plugin, write the new file under a temporary name, then rename it",
 	"illegal instruction": "the plugin was built for a newer CPU, or its file is corrupt",
 	"bad system call":     "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
 }
 
-// codes are exit codes of shells (POSIX, "Exit Status for Commands"), which add
+// exitCodeCauses are exit codes of shells (POSIX, "Exit Status for Commands"), which add
 // 128 to the number of a signal.
-var codes = map[int]string{
-	126:      byShell + "is not executable; check the command's mode and format",
+var exitCodeCauses = map[int]string{
+	126:      causeShellPrefix + "is not executable; check the command's mode and format",
 	127:      "by shell convention, this exit code means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless env in the plugin's entry sets PATH",
-	128 + 9:  byShell + "was " + outOfMemory,
-	128 + 11: byShell + "crashed",
+	128 + 9:  causeShellPrefix + "was " + causeOutOfMemory,
+	128 + 11: causeShellPrefix + "crashed",
 }
 
 // Errors of flag parsers: pflag, flag, argparse and getopt.
 var (
-	unknownFlag    = []string{"unknown flag", "flag provided but not defined", "unknown shorthand flag", "unrecognized argument", "unrecognized option", "invalid option"}
-	unknownCommand = []string{"unknown command", "unknown subcommand", "invalid choice"}
+	unknownFlagPattern    = []string{"unknown flag", "flag provided but not defined", "unknown shorthand flag", "unrecognized argument", "unrecognized option", "invalid option"}
+	unknownCommandPattern = []string{"unknown command", "unknown subcommand", "invalid choice"}
 )
 
 // Explain returns why the plugin ended, or "" if that is unknown.
-func (e Exit) Explain() string {
+func (e FailedExit) Explain() string {
 	stderr := strings.ToLower(e.Stderr)
 	has := func(part string) bool { return strings.Contains(stderr, part) }
 	name, signaled := strings.CutPrefix(e.State, "signal: ")
 	switch {
 	case signaled:
-		return signals[strings.TrimSuffix(name, " (core dumped)")]
+		return signalCauses[strings.TrimSuffix(name, " (core dumped)")]
 	case has("panic: ") && has("goroutine "):
 		return "the plugin crashed with a Go panic; report the crash to the plugin's authors"
-	case slices.ContainsFunc(unknownFlag, has):
+	case slices.ContainsFunc(unknownFlagPattern, has):
 		return e.explainFlag()
-	case slices.ContainsFunc(unknownCommand, has):
+	case slices.ContainsFunc(unknownCommandPattern, has):
 		return "the plugin rejected the subcommand in args; compare args with the installed version's --help output"
-	case codes[e.Code] != "":
-		return codes[e.Code]
-	case hasPrefix(strings.ToLower(e.Stdout), helperErrors):
-		return "it " + dockerHelper
+	case exitCodeCauses[e.Code] != "":
+		return exitCodeCauses[e.Code]
+	case hasAnyPrefix(strings.ToLower(e.Stdout), dockerHelperErrors):
+		return "it " + hintDockerHelper
 	case (has(protocol.Group) || has("apiversion") || has("group version")) && (has("not supported") || has("unsupported") || has("no kind ")):
-		return "the plugin does not support the request's version, " + e.APIVersion + "; " + otherVersion(e.APIVersion)
+		return "the plugin does not support the request's version, " + e.APIVersion + "; " + explainAPIVersion(e.APIVersion)
 	}
 	return ""
 }
 
-func otherVersion(apiVersion string) string {
-	if apiVersion == protocol.V1 {
-		return "install a newer plugin, or set apiVersion in the plugin's entry to a version that it supports, " + protocol.V1Beta1 + " or v1alpha1"
+func explainAPIVersion(apiVersion string) string {
+	if apiVersion == protocol.VersionV1 {
+		return "install a newer plugin, or set apiVersion in the plugin's entry to a version that it supports, " + protocol.VersionV1Beta1 + " or v1alpha1"
 	}
-	return "set apiVersion: " + protocol.V1 + " in the plugin's entry, or install an older plugin version"
+	return "set apiVersion: " + protocol.VersionV1 + " in the plugin's entry, or install an older plugin version"
 }
 
-func (e Exit) explainFlag() string {
-	if place := e.FindFlag(rejectedFlag(e.Stderr)); place != "" {
+func (e FailedExit) explainFlag() string {
+	if place := e.FindFlag(findRejectedFlag(e.Stderr)); place != "" {
 		return "the plugin rejected the flag in " + place + "; compare it with the installed version's --help output"
 	}
 	return "the plugin rejected a flag in args; compare args with the installed version's --help output"
 }
 
-// rejectedFlag returns the flag that follows the error of a flag parser, or "".
-func rejectedFlag(stderr string) string {
+// findRejectedFlag returns the flag that follows the error of a flag parser, or "".
+func findRejectedFlag(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		lower := strings.ToLower(line)
-		for _, message := range unknownFlag {
+		for _, message := range unknownFlagPattern {
 			i := strings.Index(lower, message)
 			if i < 0 || len(lower) != len(line) {
 				continue

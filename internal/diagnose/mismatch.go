@@ -25,21 +25,21 @@ type Mismatch struct {
 // repository, in the order host, port, path.
 func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 	if p.Match(image) {
-		return Mismatch{Similarity: identical}
+		return Mismatch{Similarity: maxSimilarity}
 	}
-	intended, reason := withoutMistake(p.Location, image)
-	c := newComparison(intended, image)
+	intended, reason := correctPattern(p.Location, image)
+	c := newPatternComparison(intended, image)
 	if reason == "" {
-		reason = c.reason()
+		reason = c.mismatchReason()
 	}
 	m := Mismatch{Reason: reason, Similarity: c.similarity()}
-	if instead, err := location.ParsePattern(c.instead().String()); err == nil && c.related() && instead.Match(image) {
+	if instead, err := location.ParsePattern(c.suggestedPattern().String()); err == nil && c.isLikelyIntended() && instead.Match(image) {
 		m.Instead = instead.String()
 	}
 	return m
 }
 
-const hub = "docker.io"
+const hubHost = "docker.io"
 
 // hubAliases are names of Docker Hub that image names never have.
 var hubAliases = []string{
@@ -47,10 +47,10 @@ var hubAliases = []string{
 	"hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com",
 }
 
-// withoutMistake corrects a pattern that cannot match any image because of a
+// correctPattern corrects a pattern that cannot match any image because of a
 // common mistake, and describes the mistake. It returns other patterns unchanged.
-func withoutMistake(p, image location.Location) (intended location.Location, reason string) {
-	oneLabel, onHub := len(p.Labels()) == 1, image.Host == hub && image.Port == "" && p.Port == ""
+func correctPattern(p, image location.Location) (intended location.Location, reason string) {
+	oneLabel, onHub := len(p.Labels()) == 1, image.Host == hubHost && image.Port == "" && p.Port == ""
 	if rest, ok := strings.CutPrefix(p.Path, "//"); ok && oneLabel {
 		if intended, err := location.Parse(rest); err == nil {
 			return intended, fmt.Sprintf("scheme: patterns cannot have a scheme, so %q is parsed as the host", p.Host)
@@ -59,12 +59,12 @@ func withoutMistake(p, image location.Location) (intended location.Location, rea
 	intended = p
 	switch {
 	case onHub && slices.Contains(hubAliases, p.Host):
-		intended.Host = hub
+		intended.Host = hubHost
 		reason = fmt.Sprintf("host: Docker Hub images are matched as docker.io/…, not %s/…", p.Host)
 	case onHub && oneLabel && strings.HasPrefix(hubPath(p)+"/", image.Path+"/"):
-		intended.Host, intended.Path = hub, hubPath(p)
+		intended.Host, intended.Path = hubHost, hubPath(p)
 		reason = "host: the pattern has no host, but Docker Hub images are matched as docker.io/…"
-	case image.Host == hub && p.Host == hub && !strings.HasPrefix(image.Path, p.Path) && strings.HasPrefix(image.Path+"/", "/library"+p.Path+"/"):
+	case image.Host == hubHost && p.Host == hubHost && !strings.HasPrefix(image.Path, p.Path) && strings.HasPrefix(image.Path+"/", "/library"+p.Path+"/"):
 		intended.Path = "/library" + p.Path
 		reason = fmt.Sprintf("path: %q does not begin with %q (official Docker Hub images are in library/)", image.Path, p.Path)
 	}
@@ -79,54 +79,54 @@ func hubPath(l location.Location) string {
 	return "/" + l.Host + l.Path
 }
 
-// reason describes the first difference.
-func (c *comparison) reason() string {
+// mismatchReason describes the first difference.
+func (c *patternComparison) mismatchReason() string {
 	switch {
-	case len(c.wants) != len(c.has):
-		return c.lengthReason()
+	case len(c.patternLabels) != len(c.imageLabels):
+		return c.lengthMismatchReason()
 	case !c.hostMatches():
-		return c.labelReason()
+		return c.labelMismatchReason()
 	case c.pattern.Port != c.image.Port:
-		return portReason(c.pattern.Port, c.image.Port)
+		return portMismatchReason(c.pattern.Port, c.image.Port)
 	}
-	return pathReason(c.pattern.Path, c.image.Path)
+	return pathMismatchReason(c.pattern.Path, c.image.Path)
 }
 
-func (c *comparison) lengthReason() string {
+func (c *patternComparison) lengthMismatchReason() string {
 	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
-		c.pattern.Host, count(len(c.wants), "label"), c.image.Host, count(len(c.has), "label"))
-	if c.relation < sameOwner {
+		c.pattern.Host, countText(len(c.patternLabels), "label"), c.image.Host, countText(len(c.imageLabels), "label"))
+	if c.relation < relationSameOwner {
 		return counts
 	}
-	if pattern, image := c.endings(); pattern != "" {
+	if pattern, image := c.differingSuffixes(); pattern != "" {
 		return fmt.Sprintf("host: the pattern ends in %q, but the image host ends in %q", pattern, image)
 	}
-	d, much := len(c.wants)-len(c.has), "long"
+	d, much := len(c.patternLabels)-len(c.imageLabels), "long"
 	if d < 0 {
 		d, much = -d, "short"
 	}
-	return "host: " + count(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
+	return "host: " + countText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
-// endings returns the ends of hosts whose last labels differ, beginning with the
+// differingSuffixes returns the ends of hosts whose last labels differ, beginning with the
 // last label in the image's domain that both have at the same place.
-func (c *comparison) endings() (pattern, image string) {
-	start := len(c.has) - len(domain(c.has))
-	for i := min(len(c.wants), len(c.has)) - 1; c.suffix == 0 && i >= start; i-- {
-		if c.wants[i] == c.has[i] {
-			return strings.Join(c.wants[i:], "."), strings.Join(c.has[i:], ".")
+func (c *patternComparison) differingSuffixes() (pattern, image string) {
+	start := len(c.imageLabels) - len(ownerDomain(c.imageLabels))
+	for i := min(len(c.patternLabels), len(c.imageLabels)) - 1; c.suffix == 0 && i >= start; i-- {
+		if c.patternLabels[i] == c.imageLabels[i] {
+			return strings.Join(c.patternLabels[i:], "."), strings.Join(c.imageLabels[i:], ".")
 		}
 	}
 	return "", ""
 }
 
-func (c *comparison) labelReason() string {
+func (c *patternComparison) labelMismatchReason() string {
 	i := 0
-	for location.MatchLabel(c.wants[i], c.has[i]) {
+	for location.MatchLabel(c.patternLabels[i], c.imageLabels[i]) {
 		i++
 	}
-	want, got, where := c.wants[i], c.has[i], fmt.Sprintf("label %d", i+1)
-	if i > 0 && i == len(c.wants)-1 && c.relation >= sameOwner {
+	want, got, where := c.patternLabels[i], c.imageLabels[i], fmt.Sprintf("label %d", i+1)
+	if i > 0 && i == len(c.patternLabels)-1 && c.relation >= relationSameOwner {
 		where = "last label"
 	}
 	reason := fmt.Sprintf("%s: %q does not match %q", where, got, want)
@@ -139,7 +139,7 @@ func (c *comparison) labelReason() string {
 	return reason
 }
 
-func portReason(want, got string) string {
+func portMismatchReason(want, got string) string {
 	switch {
 	case got == "":
 		return fmt.Sprintf("port: the pattern has %s, but the image has none", want)
@@ -149,7 +149,7 @@ func portReason(want, got string) string {
 	return fmt.Sprintf("port: the image has %s, but the pattern has %s", got, want)
 }
 
-func pathReason(want, got string) string {
+func pathMismatchReason(want, got string) string {
 	reason := fmt.Sprintf("path: %q does not begin with %q", got, want)
 	switch {
 	case strings.ContainsAny(want, "*["):
@@ -164,7 +164,7 @@ func pathReason(want, got string) string {
 	return reason
 }
 
-func count(n int, noun string) string {
+func countText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

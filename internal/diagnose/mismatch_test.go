@@ -190,7 +190,7 @@ func FuzzMismatch(f *testing.F) {
 			return
 		}
 		m := ComparePattern(p, at)
-		if p.Match(at) != (m.Reason == "") || p.Match(at) != (m.Similarity == identical) || m.Similarity > identical {
+		if p.Match(at) != (m.Reason == "") || p.Match(at) != (m.Similarity == maxSimilarity) || m.Similarity > maxSimilarity {
 			t.Errorf("%q, %q: matches %v, but %+v", pattern, image, p.Match(at), m)
 		}
 		if m.Instead == "" {

@@ -14,46 +14,46 @@ import (
 )
 
 const (
-	toStderr     = "write only the response to standard output and everything else to standard error"
-	noSubcommand = "check whether args lacks a required subcommand, such as get-credentials, or has one that this plugin version does not support"
-	cutShort     = "the plugin did not write the whole response; check whether it was killed or its output was truncated by a pipe or a variable"
-	dockerHelper = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
+	hintLogToStderr       = "write only the response to standard output and everything else to standard error"
+	hintMissingSubcommand = "check whether args lacks a required subcommand, such as get-credentials, or has one that this plugin version does not support"
+	hintTruncatedOutput   = "the plugin did not write the whole response; check whether it was killed or its output was truncated by a pipe or a variable"
+	hintDockerHelper      = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
 )
 
-// Output explains what the output of a plugin is if it is not one JSON value.
+// ExplainOutput explains what the output of a plugin is if it is not one JSON value.
 // offset is where it stops being JSON: its length if it ends too early.
-func Output(stdout []byte, offset int64) string {
+func ExplainOutput(stdout []byte, offset int64) string {
 	text := strings.TrimSpace(string(stdout))
 	if text == "" {
-		return "the plugin exited 0 and wrote nothing to standard output; " + noSubcommand
+		return "the plugin exited 0 and wrote nothing to standard output; " + hintMissingSubcommand
 	}
 	why := explainText(stdout, text)
 	atEnd := len(bytes.TrimSpace(stdout[min(offset, int64(len(stdout))):])) == 0
 	switch {
 	case atEnd && (why == "" || text[0] == '{'):
-		return cutShort
+		return hintTruncatedOutput
 	case why == "" && offset > 0 && !atEnd:
 		return explainByte(stdout, offset)
 	}
 	return why
 }
 
-// texts are outputs that are recognized by how they begin, or by a part of them,
+// knownOutputs are outputs that are recognized by how they begin, or by a part of them,
 // both in lower case.
-var texts = []struct {
+var knownOutputs = []struct {
 	prefixes, parts []string
 	why             string
 }{
 	{prefixes: []string{"<!doctype html", "<html"}, why: "the output is an HTML page, such as a proxy's error or login page; if the plugin receives an HTML page, it must exit with an error"},
 	{prefixes: []string{"<"}, why: "the output is XML, such as a cloud API error; write the response as JSON, and exit with a nonzero code on errors"},
-	{prefixes: helperErrors, why: "the plugin " + dockerHelper},
-	{parts: []string{"panic: ", "traceback (most recent call last)", "exception in thread"}, why: "the output is a stack trace; " + toStderr},
-	{parts: []string{"usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"}, why: "the output is a usage message; " + noSubcommand},
+	{prefixes: dockerHelperErrors, why: "the plugin " + hintDockerHelper},
+	{parts: []string{"panic: ", "traceback (most recent call last)", "exception in thread"}, why: "the output is a stack trace; " + hintLogToStderr},
+	{parts: []string{"usage:", "usage of ", "available commands:", "unknown command", "--help\" for more", "unknown flag", "flag provided but not defined"}, why: "the output is a usage message; " + hintMissingSubcommand},
 	{prefixes: []string{"kind:", "apiversion:"}, parts: []string{"\nkind:", "\napiversion:"}, why: "the output is YAML; the response must be JSON"},
 }
 
-// helperErrors are errors of docker-credential-helpers (credentials/error.go).
-var helperErrors = []string{"credentials not found in native keychain", "no credentials server url", "no credentials username"}
+// dockerHelperErrors are errors of docker-credential-helpers (credentials/error.go).
+var dockerHelperErrors = []string{"credentials not found in native keychain", "no credentials server url", "no credentials username"}
 
 func explainText(stdout []byte, text string) string {
 	switch {
@@ -65,21 +65,21 @@ func explainText(stdout []byte, text string) string {
 		return "the output is not UTF-8 text"
 	}
 	if where := textAroundResponse(text); where != "" {
-		return where + "; " + toStderr
+		return where + "; " + hintLogToStderr
 	}
 	lower := strings.ToLower(text)
-	for _, t := range texts {
-		if hasPrefix(lower, t.prefixes) || slices.ContainsFunc(t.parts, func(part string) bool { return strings.Contains(lower, part) }) {
+	for _, t := range knownOutputs {
+		if hasAnyPrefix(lower, t.prefixes) || slices.ContainsFunc(t.parts, func(part string) bool { return strings.Contains(lower, part) }) {
 			return t.why
 		}
 	}
 	if text[0] == '{' || text[0] == '[' {
 		return explainBrackets(text)
 	}
-	return "the output is text; " + toStderr
+	return "the output is text; " + hintLogToStderr
 }
 
-func hasPrefix(text string, prefixes []string) bool {
+func hasAnyPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
@@ -95,11 +95,11 @@ func textAroundResponse(text string) string {
 			before, after := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+int(dec.InputOffset()):])
 			switch {
 			case before == "":
-				return describeLines(after) + " after the response"
+				return describeTextLines(after) + " after the response"
 			case after == "":
-				return describeLines(before) + " before the response"
+				return describeTextLines(before) + " before the response"
 			}
-			return describeLines(before) + " before the response, and there is more text after the response"
+			return describeTextLines(before) + " before the response, and there is more text after the response"
 		}
 		next := strings.IndexByte(text[at:], '\n')
 		if next < 0 {
@@ -110,7 +110,7 @@ func textAroundResponse(text string) string {
 	return ""
 }
 
-func describeLines(text string) string {
+func describeTextLines(text string) string {
 	first, _, more := strings.Cut(text, "\n")
 	var value map[string]json.RawMessage
 	isJSON := json.NewDecoder(strings.NewReader(text)).Decode(&value) == nil
@@ -137,13 +137,13 @@ func isLogLine(line string) bool {
 	klog := strings.IndexAny(line, "IWEF") == 0 && isDigits(1, 5)
 	date := isDigits(0, 4) && strings.ContainsAny(line[4:5], "-/")
 	level, _, _ := strings.Cut(strings.ToUpper(line), " ")
-	return klog || date || hasPrefix(line, []string{"time=", "level="}) ||
+	return klog || date || hasAnyPrefix(line, []string{"time=", "level="}) ||
 		slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL"}, strings.Trim(level, "[]:|-"))
 }
 
 // isLogRecord reports whether an object is a log line in JSON.
 func isLogRecord(value map[string]json.RawMessage) bool {
-	return hasFields(value, "level", "severity", "lvl", "v") && hasFields(value, "msg", "message")
+	return hasAnyFieldList(value, "level", "severity", "lvl", "v") && hasAnyFieldList(value, "msg", "message")
 }
 
 // explainBrackets explains a text that begins like JSON.
@@ -151,7 +151,7 @@ func explainBrackets(text string) string {
 	rest := strings.TrimLeft(text[1:], " \t\r\n")
 	switch {
 	case isLogLine(text):
-		return "the output is a log line; " + toStderr
+		return "the output is a log line; " + hintLogToStderr
 	case strings.HasPrefix(rest, "'"):
 		return "strings are in single quotes, as when Python prints a dict; JSON requires double quotes"
 	case text[0] == '{' && rest != "" && rest[0] != '"' && rest[0] != '}':
@@ -176,22 +176,22 @@ func explainByte(stdout []byte, at int64) string {
 	return ""
 }
 
-const wrongKind = "; the kubelet accepts only a " + protocol.KindResponse
+const hintWrongKind = "; the kubelet accepts only a " + protocol.KindResponse
 
-// values are JSON objects that programs print instead of a response. They are
+// knownValues are JSON objects that programs print instead of a response. They are
 // recognized by their kind, or by fields: one of a list, of which each is several
 // names separated by spaces. A name with ! must be absent.
-var values = []struct {
+var knownValues = []struct {
 	kind   string
 	fields []string
 	what   string
 }{
 	{"", []string{"ServerURL", "Username Secret"}, "a response from a docker credential helper (ServerURL, Username, Secret), which uses a different protocol; configure the vendor's kubelet plugin"},
-	{"ExecCredential", nil, "an ExecCredential, which kubectl uses to log in to an API server" + wrongKind},
+	{"ExecCredential", nil, "an ExecCredential, which kubectl uses to log in to an API server" + hintWrongKind},
 	{protocol.KindRequest, []string{"image !auth"}, "the request itself; the plugin copies its standard input to standard output"},
-	{"Secret", nil, "a Kubernetes Secret" + wrongKind},
-	{"Status", nil, "a Status, which is a Kubernetes API error" + wrongKind},
-	{"CredentialProviderConfig", nil, "a CredentialProviderConfig, which configures the kubelet" + wrongKind},
+	{"Secret", nil, "a Kubernetes Secret" + hintWrongKind},
+	{"Status", nil, "a Status, which is a Kubernetes API error" + hintWrongKind},
+	{"CredentialProviderConfig", nil, "a CredentialProviderConfig, which configures the kubelet" + hintWrongKind},
 	{"", []string{"auths"}, "a docker config file (auths); move its entries to auth, with username and password in plain text"},
 	{"", []string{"authorizationData"}, "the output of \"aws ecr get-authorization-token\"; decode authorizationToken into username and password"},
 	{"", []string{"AccessKeyId", "Credentials"}, "AWS credentials (as printed by a credential_process), not registry credentials"},
@@ -200,8 +200,8 @@ var values = []struct {
 	{"", []string{"Kind", "APIVersion", "ApiVersion", "CacheKeyType", "apiversion", "Auth"}, "fields in the wrong case; use kind, apiVersion, cacheKeyType, cacheDuration and auth"},
 }
 
-// Value names a JSON value that is not a response.
-func Value(data []byte) string {
+// ExplainValue names a JSON value that is not a response.
+func ExplainValue(data []byte) string {
 	var value map[string]json.RawMessage
 	if json.Unmarshal(data, &value) != nil {
 		return ""
@@ -214,19 +214,19 @@ func Value(data []byte) string {
 	if kind == protocol.KindResponse {
 		return ""
 	}
-	for _, v := range values {
-		if v.kind != "" && v.kind == kind || hasFields(value, v.fields...) {
+	for _, v := range knownValues {
+		if v.kind != "" && v.kind == kind || hasAnyFieldList(value, v.fields...) {
 			return v.what
 		}
 	}
 	if isLogRecord(value) {
-		return "a JSON log line; " + toStderr
+		return "a JSON log line; " + hintLogToStderr
 	}
 	return ""
 }
 
-// hasFields reports whether an object has the fields of one of the lists.
-func hasFields(value map[string]json.RawMessage, lists ...string) bool {
+// hasAnyFieldList reports whether an object has the fields of one of the lists.
+func hasAnyFieldList(value map[string]json.RawMessage, lists ...string) bool {
 	return slices.ContainsFunc(lists, func(list string) bool {
 		return !slices.ContainsFunc(strings.Fields(list), func(name string) bool {
 			name, absent := strings.CutPrefix(name, "!")

@@ -8,14 +8,14 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// Batch returns the counts of o.
-func (o Outcome) Batch() tally.Batch {
+// CounterBatch returns the counts of o.
+func (o Outcome) CounterBatch() tally.Batch {
 	b := tally.Batch{WithoutKey: o.Left}
 	if o.Err != nil {
 		b.Err = o.Err.Error()
 	}
 	for _, a := range o.Attempts {
-		r := tally.Run{Provider: a.Provider, Result: result(a), Duration: a.Duration}
+		r := tally.Run{Provider: a.Provider, Result: resultLabel(a), Duration: a.Duration}
 		if a.Err != nil {
 			r.Err = a.Err.Error()
 		}
@@ -24,7 +24,7 @@ func (o Outcome) Batch() tally.Batch {
 	return b
 }
 
-func result(a regcred.Attempt) string {
+func resultLabel(a regcred.Attempt) string {
 	switch {
 	case a.Err != nil:
 		return string(a.Stage)

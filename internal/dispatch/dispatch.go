@@ -58,38 +58,38 @@ func (p *Provider) Close() { p.running.Wait() }
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p.running.Add(1) // before the first plugin starts, so that Close waits
 	defer p.running.Done()
-	r, err := p.call(ctx, req)
+	r, err := p.callProviders(ctx, req)
 	if err != nil {
-		p.observe(Outcome{Attempts: r.attempts, Err: err})
+		p.reportOutcome(Outcome{Attempts: r.attempts, Err: err})
 		return nil, err
 	}
-	resp, left := r.merged(p.MaxStale)
-	p.observe(Outcome{Attempts: r.attempts, Left: left})
+	resp, left := r.mergedResponse(p.MaxStale)
+	p.reportOutcome(Outcome{Attempts: r.attempts, Left: left})
 	return resp, nil
 }
 
-func (p *Provider) observe(o Outcome) {
+func (p *Provider) reportOutcome(o Outcome) {
 	if p.Observe != nil {
 		p.Observe(o)
 	}
 }
 
-// call calls the matching providers of the entry through a Keyring.
-func (p *Provider) call(ctx context.Context, req *plugin.Request) (*responses, error) {
+// callProviders calls the matching providers of the entry through a Keyring.
+func (p *Provider) callProviders(ctx context.Context, req *plugin.Request) (*entryResponses, error) {
 	name, err := match.Repository(req.Image)
 	if err != nil {
-		return &responses{}, err
+		return &entryResponses{}, err
 	}
 	own := &config.Config{Providers: slices.DeleteFunc(slices.Clone(p.Config.Providers), func(c config.Provider) bool {
 		return !p.Entry.Serves(&c)
 	})}
-	entries.SinceCacheType(own.Providers)
-	recorders := p.record(own)
+	entries.SetDefaultCacheType(own.Providers)
+	recorders := p.newRecorders(own)
 	opts := regcred.Options{InProcess: map[string]plugin.Provider{}, Timeout: ServeTimeout}
 	for name, r := range recorders {
 		opts.InProcess[name] = r
 	}
-	r := &responses{image: name, entry: &p.Entry, providers: own.Providers}
+	r := &entryResponses{image: name, entry: &p.Entry, providers: own.Providers}
 	k, err := regcred.New(own, opts)
 	if err != nil {
 		return r, err
@@ -102,8 +102,8 @@ func (p *Provider) call(ctx context.Context, req *plugin.Request) (*responses, e
 	return r, err
 }
 
-// recorder calls a provider and keeps its response.
-type recorder struct {
+// responseRecorder calls a provider and keeps its response.
+type responseRecorder struct {
 	plugin.Provider
 	running *sync.WaitGroup
 
@@ -111,16 +111,16 @@ type recorder struct {
 	response *plugin.Response
 }
 
-func (p *Provider) record(own *config.Config) map[string]*recorder {
-	all := make(map[string]*recorder, len(own.Providers))
+func (p *Provider) newRecorders(own *config.Config) map[string]*responseRecorder {
+	all := make(map[string]*responseRecorder, len(own.Providers))
 	for i := range own.Providers {
 		c := &own.Providers[i]
-		all[c.Name] = &recorder{Provider: p.plugin(own, i), running: &p.running}
+		all[c.Name] = &responseRecorder{Provider: p.pluginFor(own, i), running: &p.running}
 	}
 	return all
 }
 
-func (p *Provider) plugin(own *config.Config, i int) plugin.Provider {
+func (p *Provider) pluginFor(own *config.Config, i int) plugin.Provider {
 	if p.Plugin != nil {
 		return p.Plugin(&own.Providers[i])
 	}
@@ -132,7 +132,7 @@ func (p *Provider) plugin(own *config.Config, i int) plugin.Provider {
 }
 
 // GetCredentials implements [plugin.Provider].
-func (r *recorder) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (r *responseRecorder) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	r.running.Add(1)
 	defer r.running.Done()
 	resp, err := r.Provider.GetCredentials(ctx, req)
@@ -142,7 +142,7 @@ func (r *recorder) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return resp, err
 }
 
-func (r *recorder) recorded() *plugin.Response {
+func (r *responseRecorder) recordedResponse() *plugin.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.response

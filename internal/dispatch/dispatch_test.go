@@ -65,7 +65,7 @@ func (s says) answer(name string) (*plugin.Response, error) {
 		resp.CacheDuration = &s.duration
 	}
 	for _, key := range s.keys {
-		resp.Auth[key] = plugin.AuthConfig{Username: name, Password: plugin.NewSecret(canary.Password)}
+		resp.Auth[key] = plugin.AuthConfig{Username: name, Password: plugin.NewSecret(canary.PasswordSecret)}
 	}
 	return resp, nil
 }
@@ -187,7 +187,7 @@ func TestFailures(t *testing.T) {
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "no route") {
 		t.Errorf("got %v", err)
 	}
-	b := seen.Batch()
+	b := seen.CounterBatch()
 	want := []string{"p0 exec", "p1 none", "p2 exec"}
 	if got := results(b); b.Err == "" || !slices.Equal(got, want) {
 		t.Errorf("counted %q, %q", b.Err, got)
@@ -235,7 +235,7 @@ func TestNothingLeaks(t *testing.T) {
 	if _, err := p.GetCredentials(t.Context(), request("r.example/app")); err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprintf("%+v %+v", seen, seen.Batch()); strings.Contains(text, canary.Password) {
+	if text := fmt.Sprintf("%+v %+v", seen, seen.CounterBatch()); strings.Contains(text, canary.PasswordSecret) {
 		t.Error("it does")
 	}
 }
@@ -254,7 +254,7 @@ func TestEntryOf(t *testing.T) {
 		"three": `the kubelet's configuration has no entry named "three", the name that this program was run as`,
 		"twice": `two entries named "twice" with different tokenAttributes`,
 	} {
-		e, err := entryOf(all, name)
+		e, err := findEntry(all, name)
 		if got := fmt.Sprint(e.MatchImages, err); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}

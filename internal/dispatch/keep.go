@@ -15,10 +15,10 @@ import (
 // the order. A key that matches an image consists of a host and a prefix of the image's
 // path, in bytes. Of two prefixes, the longer is tried first.
 
-// imageKey is a key that matches an image: a host and the length of the path prefix.
-type imageKey struct {
-	host string
-	n    int
+// authKeyPrefix is a key that matches an image: a host and the length of the path prefix.
+type authKeyPrefix struct {
+	host       string
+	pathLength int
 }
 
 // imageKeys is an image whose path prefixes are used as keys.
@@ -37,33 +37,33 @@ func newImageKeys(image string) imageKeys {
 	return imageKeys{host, "/" + path}
 }
 
-// text returns the normalised key, in which a path of a single slash is removed.
-func (l imageKeys) text(r imageKey) string {
-	if r.n <= 1 {
+// normalizedKey returns the normalised key, in which a path of a single slash is removed.
+func (l imageKeys) normalizedKey(r authKeyPrefix) string {
+	if r.pathLength <= 1 {
 		return r.host
 	}
-	return r.host + l.path[:r.n]
+	return r.host + l.path[:r.pathLength]
 }
 
-// key returns a key that normalises to text.
+// unnormalizedKey returns a key that normalises to text.
 //
 // kubelet: it removes /v1 or /v2 from the beginning of a key's path.
-func (l imageKeys) key(r imageKey) string {
-	if path := l.path[:r.n]; strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
+func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
+	if path := l.path[:r.pathLength]; strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
 		return r.host + "/v2" + path
 	}
-	return l.text(r)
+	return l.normalizedKey(r)
 }
 
-// keepOrder returns auth with keys that keep the order of credentials. It keeps the
+// orderedAuth returns auth with keys that keep the order of credentials. It keeps the
 // credentials' own keys if possible, because the kubelet also sorts them with credentials
 // of other entries. left is the number of credentials that were dropped from the end
 // because the path has too few prefixes.
-func keepOrder(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
+func orderedAuth(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
 	l := newImageKeys(image)
-	keys, ok := l.nearOwn(image, credentials)
+	keys, ok := l.keysNearOriginal(image, credentials)
 	if !ok {
-		keys = l.highest(len(credentials))
+		keys = l.highestKeys(len(credentials))
 	}
 	auth = make(map[string]plugin.AuthConfig, len(keys))
 	for i, key := range keys {
@@ -72,9 +72,9 @@ func keepOrder(image string, credentials []regcred.Credential) (auth map[string]
 	return auth, len(credentials) - len(keys)
 }
 
-// nearOwn returns each credential's own key or, if the next credential's key is not lower,
+// keysNearOriginal returns each credential's own key or, if the next credential's key is not lower,
 // the lowest higher key with the same host.
-func (l imageKeys) nearOwn(image string, credentials []regcred.Credential) (keys []string, ok bool) {
+func (l imageKeys) keysNearOriginal(image string, credentials []regcred.Credential) (keys []string, ok bool) {
 	keys = make([]string, len(credentials))
 	at, invalid := location.Parse(image)
 	below := ""
@@ -85,23 +85,23 @@ func (l imageKeys) nearOwn(image string, credentials []regcred.Credential) (keys
 			// The kubelet uses Docker Hub's key if no key matches.
 			return []string{own}, own == location.HubKey && len(credentials) == 1
 		}
-		r := imageKey{n: len(p.Location.Path)}
+		r := authKeyPrefix{pathLength: len(p.Location.Path)}
 		r.host, _, _ = strings.Cut(own, "/")
-		for l.text(r) <= below {
-			if r.n++; r.n > len(l.path) {
+		for l.normalizedKey(r) <= below {
+			if r.pathLength++; r.pathLength > len(l.path) {
 				return nil, false
 			}
 		}
-		below, keys[i] = l.text(r), l.key(r)
+		below, keys[i] = l.normalizedKey(r), l.unnormalizedKey(r)
 	}
 	return keys, true
 }
 
-// highest returns up to n of the highest keys with the image's host.
-func (l imageKeys) highest(n int) (keys []string) {
+// highestKeys returns up to n of the highest keys with the image's host.
+func (l imageKeys) highestKeys(n int) (keys []string) {
 	for at := len(l.path); at >= 0 && len(keys) < n; at-- {
 		if at != 1 { // a single slash is removed
-			keys = append(keys, l.key(imageKey{l.host, at}))
+			keys = append(keys, l.unnormalizedKey(authKeyPrefix{l.host, at}))
 		}
 	}
 	return keys

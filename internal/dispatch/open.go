@@ -27,15 +27,15 @@ func StateDir() (string, error) {
 	return filepath.Dir(self), nil
 }
 
-// Open opens the current generation of a state directory for the entry with a name, by
+// OpenProvider opens the current generation of a state directory for the entry with a name, by
 // which the kubelet runs the dispatcher. The caller closes it after the request. Errors have
 // one line and include a fix.
-func Open(state, name string) (*Provider, *generation.Current, error) {
-	current, err := generation.Open(state)
+func OpenProvider(state, name string) (*Provider, *generation.OpenGeneration, error) {
+	current, err := generation.OpenCurrent(state)
 	if err != nil {
 		return nil, nil, err
 	}
-	entry, err := entryOf(current.Entries, name)
+	entry, err := findEntry(current.Entries, name)
 	if err != nil {
 		current.Close()
 		if current.EntriesErr != nil {
@@ -51,9 +51,9 @@ func Open(state, name string) (*Provider, *generation.Current, error) {
 	}, current, nil
 }
 
-// entryOf returns the entry with a name. If there are several, it merges their patterns: the
+// findEntry returns the entry with a name. If there are several, it merges their patterns: the
 // kubelet may still use any of them.
-func entryOf(all []entries.Entry, name string) (entry entries.Entry, err error) {
+func findEntry(all []entries.Entry, name string) (entry entries.Entry, err error) {
 	found := false
 	for _, e := range all {
 		switch own := e.Provider(); {

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// responses are the responses of an entry's providers for an image.
-type responses struct {
+// entryResponses are the responses of an entry's providers for an image.
+type entryResponses struct {
 	image     string
 	entry     *entries.Entry
 	providers []config.Provider // all of the entry
@@ -27,7 +27,7 @@ type responses struct {
 	failed      bool
 }
 
-func (r *responses) add(res *regcred.Result, recorders map[string]*recorder) {
+func (r *entryResponses) add(res *regcred.Result, recorders map[string]*responseRecorder) {
 	r.credentials, r.attempts = res.Credentials, res.Attempts
 	r.responses = make([]*plugin.Response, len(r.providers))
 	for _, a := range res.Attempts {
@@ -35,31 +35,31 @@ func (r *responses) add(res *regcred.Result, recorders map[string]*recorder) {
 		case a.Err != nil:
 			r.failed = true
 		case a.Skipped == "":
-			r.responses[a.Index] = recorders[a.Provider].recorded()
+			r.responses[a.Index] = recorders[a.Provider].recordedResponse()
 		}
 	}
 }
 
-// merged returns the response for the kubelet, and the number of dropped credentials.
-func (r *responses) merged(maxStale time.Duration) (resp *plugin.Response, left int) {
-	d := r.duration(maxStale)
-	resp = &plugin.Response{CacheKeyType: r.scope(), CacheDuration: &d}
+// mergedResponse returns the response for the kubelet, and the number of dropped credentials.
+func (r *entryResponses) mergedResponse(maxStale time.Duration) (resp *plugin.Response, left int) {
+	d := r.cacheDuration(maxStale)
+	resp = &plugin.Response{CacheKeyType: r.cacheScope(), CacheDuration: &d}
 	if resp.CacheKeyType == plugin.CacheImage {
-		resp.Auth, left = keepOrder(r.image, r.credentials)
+		resp.Auth, left = orderedAuth(r.image, r.credentials)
 		return resp, left
 	}
 	resp.Auth = map[string]plugin.AuthConfig{}
-	for _, key := range r.keys() {
+	for _, key := range r.authKeys() {
 		resp.Auth[key.Raw] = key.auth
 	}
 	return resp, 0
 }
 
-// duration returns the shortest cache duration of all responses.
+// cacheDuration returns the shortest cache duration of all responses.
 //
 // kubelet: without a duration it uses the defaultCacheDuration of the entry, which is not
 // the provider's. So the duration is always set.
-func (r *responses) duration(maxStale time.Duration) time.Duration {
+func (r *entryResponses) cacheDuration(maxStale time.Duration) time.Duration {
 	shortest, kept := maxStale, false
 	for i, a := range r.responses {
 		if a == nil {
@@ -80,36 +80,36 @@ func (r *responses) duration(maxStale time.Duration) time.Duration {
 	return max(shortest, 0)
 }
 
-// scope returns the widest scope for which the kubelet may cache the response.
-func (r *responses) scope() plugin.CacheKeyType {
+// cacheScope returns the widest scope for which the kubelet may cache the response.
+func (r *entryResponses) cacheScope() plugin.CacheKeyType {
 	switch {
-	case r.collide():
+	case r.hasKeyCollision():
 		return plugin.CacheImage
-	case r.global():
+	case r.allowsGlobalScope():
 		return plugin.CacheGlobal
-	case r.registry():
+	case r.allowsRegistryScope():
 		return plugin.CacheRegistry
 	}
 	return plugin.CacheImage
 }
 
-// global reports whether the kubelet may use the response for every image of the entry:
+// allowsGlobalScope reports whether the kubelet may use the response for every image of the entry:
 // the entry has a single provider, which matches all patterns of the entry. The kubelet may
 // still use the entry of another generation, so the provider must match all keys too.
-func (r *responses) global() bool {
+func (r *entryResponses) allowsGlobalScope() bool {
 	if len(r.providers) != 1 || r.responses[0] == nil || r.responses[0].CacheKeyType != plugin.CacheGlobal {
 		return false
 	}
 	own := r.providers[0].MatchImages
-	return !slices.ContainsFunc(r.entry.MatchImages, func(s string) bool { return !covered(s, own) }) &&
-		!slices.ContainsFunc(r.keys(), func(k authKey) bool {
+	return !slices.ContainsFunc(r.entry.MatchImages, func(s string) bool { return !isCovered(s, own) }) &&
+		!slices.ContainsFunc(r.authKeys(), func(k authKey) bool {
 			// Docker Hub's key also serves images that it does not match.
-			return k.String() == location.HubKey || !covered(k.String(), own)
+			return k.String() == location.HubKey || !isCovered(k.String(), own)
 		})
 }
 
-// covered reports whether one of others covers pattern.
-func covered(pattern string, others []string) bool {
+// isCovered reports whether one of others covers pattern.
+func isCovered(pattern string, others []string) bool {
 	narrow, err := location.ParsePattern(pattern)
 	return err != nil || slices.ContainsFunc(others, func(s string) bool {
 		wide, err := location.ParsePattern(s)
@@ -117,10 +117,10 @@ func covered(pattern string, others []string) bool {
 	})
 }
 
-// registry reports whether the kubelet may use the response for every image of the host:
+// allowsRegistryScope reports whether the kubelet may use the response for every image of the host:
 // each provider that matches some image of the host matches all of them, and its response
 // is for all of them.
-func (r *responses) registry() bool {
+func (r *entryResponses) allowsRegistryScope() bool {
 	registry, _, _ := strings.Cut(r.image, "/")
 	host, err := location.Parse(registry)
 	if err != nil {
@@ -163,9 +163,9 @@ type authKey struct {
 	auth plugin.AuthConfig
 }
 
-// keys returns the keys of all responses, except those that the kubelet cannot parse and
+// authKeys returns the keys of all responses, except those that the kubelet cannot parse and
 // ignores.
-func (r *responses) keys() (all []authKey) {
+func (r *entryResponses) authKeys() (all []authKey) {
 	for _, a := range r.responses {
 		if a == nil {
 			continue
@@ -174,18 +174,18 @@ func (r *responses) keys() (all []authKey) {
 		for key := range a.Auth {
 			raw = append(raw, key)
 		}
-		for _, k := range location.Keys(raw) {
+		for _, k := range location.ParseKeys(raw) {
 			all = append(all, authKey{k, a.Auth[k.Raw]})
 		}
 	}
 	return all
 }
 
-// collide reports whether two keys normalise to the same text. A response can contain only
+// hasKeyCollision reports whether two keys normalise to the same text. A response can contain only
 // one of two equal keys, and the kubelet's order of two different ones is random.
-func (r *responses) collide() bool {
+func (r *entryResponses) hasKeyCollision() bool {
 	seen := map[string]bool{}
-	for _, k := range r.keys() {
+	for _, k := range r.authKeys() {
 		if seen[k.String()] {
 			return true
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// authJSON is an auth.json of podman, skopeo and buildah.
-type authJSON struct {
+// authFileContent is an auth.json of podman, skopeo and buildah.
+type authFileContent struct {
 	Auths       map[string]json.RawMessage `json:"auths"`
 	CredHelpers map[string]string          `json:"credHelpers,omitempty"`
 }
@@ -29,32 +29,32 @@ type authJSON struct {
 // without the .dockercfg of before 2015.
 func (e Env) authFiles() (list []string) {
 	if file := e.Getenv("REGISTRY_AUTH_FILE"); file != "" {
-		return []string{e.abs(file)}
+		return []string{e.absPath(file)}
 	}
 	if runtime.GOOS == "linux" {
 		dir := e.Getenv("XDG_RUNTIME_DIR")
 		if dir == "" {
 			dir = fmt.Sprintf("/run/containers/%d", os.Getuid())
-			list = append(list, filepath.Join(dir, authFile))
+			list = append(list, filepath.Join(dir, authFileName))
 		} else {
-			list = append(list, filepath.Join(e.abs(dir), "containers", authFile))
+			list = append(list, filepath.Join(e.absPath(dir), "containers", authFileName))
 		}
 	}
 	if file, err := e.authFile(); err == nil {
 		list = append(list, file)
 	}
 	if dir, err := e.dockerDir(); err == nil {
-		list = append(list, filepath.Join(dir, configFile))
+		list = append(list, filepath.Join(dir, configFileName))
 	}
 	return list
 }
 
 // mergeAuthFiles merges files as their readers do: an entry for a host or a part
 // of it hides later entries.
-func mergeAuthFiles(paths []string) (all authJSON, err error) {
-	all = authJSON{map[string]json.RawMessage{}, map[string]string{}}
+func mergeAuthFiles(paths []string) (all authFileContent, err error) {
+	all = authFileContent{map[string]json.RawMessage{}, map[string]string{}}
 	for _, path := range paths {
-		f, err := open(path)
+		f, err := readFile(path)
 		if errors.Is(err, fs.ErrPermission) {
 			continue // the command, which runs as the same user, cannot read it either
 		}
@@ -64,28 +64,28 @@ func mergeAuthFiles(paths []string) (all authJSON, err error) {
 		if f.data == nil {
 			continue
 		}
-		var next authJSON
+		var next authFileContent
 		if err := json.Unmarshal(f.data, &next); err != nil {
-			_, parsed := parse(f.data)
+			_, parsed := parseDocument(f.data)
 			if parsed == nil {
 				parsed = errors.New("auths or credHelpers is malformed")
 			}
 			return all, fmt.Errorf("%s: %w", path, parsed)
 		}
-		all.add(next)
+		all.mergeNext(next)
 	}
 	return all, nil
 }
 
-func (a *authJSON) add(next authJSON) {
+func (a *authFileContent) mergeNext(next authFileContent) {
 	var auths, helpers []string
 	for key := range next.Auths {
-		if !a.has(dockerconfig.Scope(key)) {
+		if !a.hasEntry(dockerconfig.Scope(key)) {
 			auths = append(auths, key)
 		}
 	}
 	for key := range next.CredHelpers {
-		if !a.has(key) && !a.hasBelow(key) {
+		if !a.hasEntry(key) && !a.hasEntryBelow(key) {
 			helpers = append(helpers, key)
 		}
 	}
@@ -97,42 +97,42 @@ func (a *authJSON) add(next authJSON) {
 	}
 }
 
-// has reports whether a host, or a part of one, has a credential or a helper.
-func (a *authJSON) has(scope string) bool {
+// hasEntry reports whether a host, or a part of one, has a credential or a helper.
+func (a *authFileContent) hasEntry(scope string) bool {
 	host, _, _ := strings.Cut(scope, "/")
 	if _, ok := a.CredHelpers[host]; ok {
 		return true
 	}
 	for key, text := range a.Auths {
-		if above := dockerconfig.Scope(key); isLogin(text) && (above == scope || strings.HasPrefix(scope, above+"/")) {
+		if above := dockerconfig.Scope(key); isCredentialEntry(text) && (above == scope || strings.HasPrefix(scope, above+"/")) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasBelow reports whether a part of a host has a credential, which a helper
+// hasEntryBelow reports whether a part of a host has a credential, which a helper
 // for the host would hide.
-func (a *authJSON) hasBelow(host string) bool {
+func (a *authFileContent) hasEntryBelow(host string) bool {
 	for key, text := range a.Auths {
-		if isLogin(text) && strings.HasPrefix(dockerconfig.Scope(key), host+"/") {
+		if isCredentialEntry(text) && strings.HasPrefix(dockerconfig.Scope(key), host+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// isLogin reports whether an entry of auths has any field. Docker writes empty
+// isCredentialEntry reports whether an entry of auths has any field. Docker writes empty
 // entries for hosts with a helper.
-func isLogin(text json.RawMessage) bool {
+func isCredentialEntry(text json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
 }
 
 // putLogins adds credentials by repository, which have the highest precedence,
 // and for the whole host if all of its credentials are the same.
-func (a *authJSON) putLogins(logins []Login) error {
-	first, differ := perHost(logins)
+func (a *authFileContent) putLogins(logins []Credential) error {
+	first, differ := firstPerHost(logins)
 	alone := map[string]bool{}
 	for _, l := range first {
 		alone[l.Host()] = true
@@ -141,7 +141,7 @@ func (a *authJSON) putLogins(logins []Login) error {
 		alone[l.Host()] = false
 	}
 	for _, l := range logins {
-		text, err := l.auth()
+		text, err := l.authEntry()
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (a *authJSON) putLogins(logins []Login) error {
 	return nil
 }
 
-func (a *authJSON) bytes() ([]byte, error) {
+func (a *authFileContent) encode() ([]byte, error) {
 	data, err := json.MarshalIndent(a, "", "\t")
 	return append(data, '\n'), err
 }

@@ -28,13 +28,13 @@ type Client string
 
 // The families.
 const (
-	// Docker includes everything that reads docker's config.json: compose,
+	// ClientDocker includes everything that reads docker's config.json: compose,
 	// buildx, nerdctl, crane, cosign, ko, oras, helm, regctl.
-	Docker Client = "docker"
+	ClientDocker Client = "docker"
 
-	// Containers is podman, skopeo and buildah. They also read docker's file,
+	// ClientContainers is podman, skopeo and buildah. They also read docker's file,
 	// but use another name for Docker Hub.
-	Containers Client = "containers"
+	ClientContainers Client = "containers"
 )
 
 // Env is the part of a process's environment that determines its clients'
@@ -44,8 +44,8 @@ type Env struct {
 	Dir    string // working directory; absolute
 }
 
-// errHome reports that the home directory is unknown.
-var errHome = errors.New("HOME is not set, and this user has no home directory")
+// errNoHomeDir reports that the home directory is unknown.
+var errNoHomeDir = errors.New("HOME is not set, and this user has no home directory")
 
 // Path returns the persistent file in which a client looks for helpers, whether
 // it exists or not. For [Docker] it is config.json in DOCKER_CONFIG or
@@ -57,22 +57,22 @@ var errHome = errors.New("HOME is not set, and this user has no home directory")
 // Source: docker/cli cli/config/config.go; containers/image
 // pkg/docker/config/config.go, getAuthFilePaths.
 func (c Client) Path(e Env) (string, error) {
-	if c == Docker {
+	if c == ClientDocker {
 		dir, err := e.dockerDir()
-		return filepath.Join(dir, configFile), err
+		return filepath.Join(dir, configFileName), err
 	}
 	if file := e.Getenv("REGISTRY_AUTH_FILE"); file != "" {
-		return e.abs(file), nil
+		return e.absPath(file), nil
 	}
 	return e.authFile()
 }
 
-// Readers returns the clients that use c's file: c, and the other one if both
+// ClientsOfFile returns the clients that use c's file: c, and the other one if both
 // paths lead to the same file.
-func (c Client) Readers(e Env) (list []Client) {
-	file, err := c.target(e)
-	for _, other := range []Client{Docker, Containers} {
-		same, failed := other.target(e)
+func (c Client) ClientsOfFile(e Env) (list []Client) {
+	file, err := c.resolvedPath(e)
+	for _, other := range []Client{ClientDocker, ClientContainers} {
+		same, failed := other.resolvedPath(e)
 		if other == c || err == nil && failed == nil && same == file {
 			list = append(list, other)
 		}
@@ -80,26 +80,26 @@ func (c Client) Readers(e Env) (list []Client) {
 	return list
 }
 
-// target returns the file that the path of a client's file leads to.
-func (c Client) target(e Env) (string, error) {
+// resolvedPath returns the file that the path of a client's file leads to.
+func (c Client) resolvedPath(e Env) (string, error) {
 	path, err := c.Path(e)
 	if err != nil {
 		return "", err
 	}
-	return target(path)
+	return resolveTarget(path)
 }
 
 const (
-	configFile = "config.json"
-	authFile   = "auth.json"
+	configFileName = "config.json"
+	authFileName   = "auth.json"
 )
 
 // dockerDir returns docker's directory.
 func (e Env) dockerDir() (string, error) {
 	if dir := e.Getenv("DOCKER_CONFIG"); dir != "" {
-		return e.abs(dir), nil
+		return e.absPath(dir), nil
 	}
-	home, err := e.home()
+	home, err := e.homeDir()
 	return filepath.Join(home, ".docker"), err
 }
 
@@ -107,38 +107,38 @@ func (e Env) dockerDir() (string, error) {
 func (e Env) authFile() (string, error) {
 	dir := e.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
-		home, err := e.home()
+		home, err := e.homeDir()
 		if err != nil {
 			return "", err
 		}
 		dir = filepath.Join(home, ".config")
 	}
-	return filepath.Join(e.abs(dir), "containers", authFile), nil
+	return filepath.Join(e.absPath(dir), "containers", authFileName), nil
 }
 
-func (e Env) abs(path string) string {
+func (e Env) absPath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(e.Dir, path)
 }
 
-// home returns the home directory as docker finds it: HOME, or the system's.
-func (e Env) home() (string, error) {
+// homeDir returns the home directory as docker finds it: HOME, or the system's.
+func (e Env) homeDir() (string, error) {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"
 	}
 	if home := e.Getenv(name); home != "" {
-		return e.abs(home), nil
+		return e.absPath(home), nil
 	}
 	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
 		return u.HomeDir, nil
 	}
-	return "", errHome
+	return "", errNoHomeDir
 }
 
-// Keys returns the keys under which a client looks for registries (host[:port])
+// HelperKeys returns the keys under which a client looks for registries (host[:port])
 // in credHelpers. Docker Hub is docker.io for [Containers], and
 // https://index.docker.io/v1/ for all readers of docker's file.
 //
@@ -146,10 +146,10 @@ func (e Env) home() (string, error) {
 // go-containerregistry pkg/authn/keychain.go; oras-go
 // registry/remote/credentials/registry.go; containers/image, which uses the
 // registry of a reference.
-func (c Client) Keys(hosts []string) []string {
+func (c Client) HelperKeys(hosts []string) []string {
 	keys := make([]string, len(hosts))
 	for i, host := range hosts {
-		if keys[i] = host; host == "docker.io" && c == Docker {
+		if keys[i] = host; host == "docker.io" && c == ClientDocker {
 			keys[i] = "https://index.docker.io/v1/"
 		}
 	}

@@ -17,13 +17,13 @@ func TestPath(t *testing.T) {
 		env    map[string]string
 		want   string
 	}{
-		{Docker, nil, in("home", ".docker", "config.json")},
-		{Docker, map[string]string{"DOCKER_CONFIG": in("d"), "HOME": ""}, in("d", "config.json")},
-		{Docker, map[string]string{"DOCKER_CONFIG": "d"}, in("wd", "d", "config.json")},
-		{Containers, nil, in("home", ".config", "containers", "auth.json")},
-		{Containers, map[string]string{"DOCKER_CONFIG": in("d"), "XDG_RUNTIME_DIR": in("run")}, in("home", ".config", "containers", "auth.json")},
-		{Containers, map[string]string{"XDG_CONFIG_HOME": in("x"), "HOME": ""}, in("x", "containers", "auth.json")},
-		{Containers, map[string]string{"REGISTRY_AUTH_FILE": in("a.json"), "HOME": ""}, in("a.json")},
+		{ClientDocker, nil, in("home", ".docker", "config.json")},
+		{ClientDocker, map[string]string{"DOCKER_CONFIG": in("d"), "HOME": ""}, in("d", "config.json")},
+		{ClientDocker, map[string]string{"DOCKER_CONFIG": "d"}, in("wd", "d", "config.json")},
+		{ClientContainers, nil, in("home", ".config", "containers", "auth.json")},
+		{ClientContainers, map[string]string{"DOCKER_CONFIG": in("d"), "XDG_RUNTIME_DIR": in("run")}, in("home", ".config", "containers", "auth.json")},
+		{ClientContainers, map[string]string{"XDG_CONFIG_HOME": in("x"), "HOME": ""}, in("x", "containers", "auth.json")},
+		{ClientContainers, map[string]string{"REGISTRY_AUTH_FILE": in("a.json"), "HOME": ""}, in("a.json")},
 	} {
 		env := Env{Dir: in("wd"), Getenv: func(name string) string {
 			if v, ok := tt.env[name]; ok {
@@ -39,21 +39,21 @@ func TestPath(t *testing.T) {
 
 // TestPathHomeUnset: docker then asks the system for the home directory.
 func TestPathHomeUnset(t *testing.T) {
-	path, err := Docker.Path(Env{Dir: "/", Getenv: func(string) string { return "" }})
+	path, err := ClientDocker.Path(Env{Dir: "/", Getenv: func(string) string { return "" }})
 	if err == nil && (!filepath.IsAbs(path) || path == "/.docker/config.json") {
 		t.Errorf("got %s", path)
 	}
-	if err != nil && err != errHome {
+	if err != nil && err != errNoHomeDir {
 		t.Error(err)
 	}
 }
 
 func TestKeys(t *testing.T) {
 	hosts := []string{"docker.io", "r.example:5000"}
-	if got, want := Docker.Keys(hosts), []string{"https://index.docker.io/v1/", "r.example:5000"}; !slices.Equal(got, want) {
+	if got, want := ClientDocker.HelperKeys(hosts), []string{"https://index.docker.io/v1/", "r.example:5000"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := Containers.Keys(hosts); !slices.Equal(got, hosts) {
+	if got := ClientContainers.HelperKeys(hosts); !slices.Equal(got, hosts) {
 		t.Errorf("got %q, want %q", got, hosts)
 	}
 }

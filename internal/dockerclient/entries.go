@@ -15,54 +15,54 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// Helper is the name of regcred's helper in clients' files: the program's name
+// HelperName is the name of regcred's helper in clients' files: the program's name
 // after "docker-credential-".
-const Helper = "regcred"
+const HelperName = "regcred"
 
 // Fields of a config.json.
 const (
-	credHelpers = "credHelpers"
-	credsStore  = "credsStore"
-	auths       = "auths"
+	credHelpersField = "credHelpers"
+	credsStoreField  = "credsStore"
+	authsField       = "auths"
 )
 
-// Others decides about entries of other helpers for our hosts.
-type Others string
+// ConflictPolicy decides about entries of other helpers for our hosts.
+type ConflictPolicy string
 
 // The policies.
 const (
-	Refuse  Others = "refuse"  // fail, and change nothing
-	Keep    Others = "keep"    // leave the entry
-	Replace Others = "replace" // replace the entry, which cannot be restored
+	ConflictFail    ConflictPolicy = "refuse"  // fail, and change nothing
+	ConflictKeep    ConflictPolicy = "keep"    // leave the entry
+	ConflictReplace ConflictPolicy = "replace" // replace the entry, which cannot be restored
 )
 
 // Desired describes the entries that a file should have.
 type Desired struct {
-	Hosts    []string // keys of credHelpers
-	AllHosts bool     // also credsStore: every host that is not in credHelpers
-	Others   Others   // "" means Refuse
+	Hosts    []string       // keys of credHelpers
+	AllHosts bool           // also credsStore: every host that is not in credHelpers
+	Others   ConflictPolicy // "" means Refuse
 }
 
-// Entries are the helpers in a file.
-type Entries struct {
+// HelperEntries are the helpers in a file.
+type HelperEntries struct {
 	Hosts  []string          // that use regcred's helper, in the file's order
 	Store  string            // credsStore
 	Others map[string]string // the other helpers, by key
 }
 
-// Read returns the entries of a file. It fails if the file cannot be changed
+// ReadEntries returns the entries of a file. It fails if the file cannot be changed
 // safely, because its readers may interpret it differently. The error contains
 // no values except helper names.
-func Read(data []byte) (Entries, error) {
-	e := Entries{Others: map[string]string{}}
-	doc, err := parse(data)
+func ReadEntries(data []byte) (HelperEntries, error) {
+	e := HelperEntries{Others: map[string]string{}}
+	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
 		return e, err
 	}
 	e.Store = doc.store
 	for _, m := range doc.helpers {
-		switch name := doc.helperOf(m); name {
-		case Helper:
+		switch name := doc.helperName(m); name {
+		case HelperName:
 			e.Hosts = append(e.Hosts, m.Key)
 		default:
 			e.Others[m.Key] = name
@@ -71,17 +71,17 @@ func Read(data []byte) (Entries, error) {
 	return e, nil
 }
 
-// Put returns a file with the wanted entries instead of all previous entries
+// PutEntries returns a file with the wanted entries instead of all previous entries
 // for regcred's helper. All other bytes stay. Data is nil for a missing file.
-func Put(data []byte, w Desired) ([]byte, error) {
-	clean, err := Remove(data)
+func PutEntries(data []byte, w Desired) ([]byte, error) {
+	clean, err := RemoveEntries(data)
 	if err != nil {
 		return nil, err
 	}
 	if clean == nil {
-		return created(w), nil
+		return newFileText(w), nil
 	}
-	doc, err := parse(clean)
+	doc, err := parseDocument(clean)
 	if err != nil {
 		return nil, err
 	}
@@ -96,41 +96,41 @@ func Put(data []byte, w Desired) ([]byte, error) {
 		if err := doc.checkCredsStoreConflict(); err != nil {
 			return nil, err
 		}
-		doc.object = doc.object.prepend(doc.style().pair(credsStore, Helper))
+		doc.jsonObject = doc.jsonObject.prependMembers(doc.memberStyle().stringMember(credsStoreField, HelperName))
 	}
-	return doc.bytes(), nil
+	return doc.encode(), nil
 }
 
-// Remove returns a file without the entries for regcred's helper, or nil if
+// RemoveEntries returns a file without the entries for regcred's helper, or nil if
 // only they are the file's content.
-func Remove(data []byte) ([]byte, error) {
-	doc, err := parse(data)
+func RemoveEntries(data []byte) ([]byte, error) {
+	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
 		return nil, err
 	}
-	if bytes.Equal(data, created(doc.ours())) {
+	if bytes.Equal(data, newFileText(doc.ownEntries())) {
 		return nil, nil
 	}
-	kept, err := doc.object.removeIf(func(m member) bool { return isField(m, credsStore) && doc.store == Helper })
+	kept, err := doc.jsonObject.removeMembersIf(func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) && doc.store == HelperName })
 	if err != nil {
 		return nil, err
 	}
-	doc.object = kept
-	if err := doc.dropHelpers(func(m member) bool { return doc.helperOf(m) == Helper }); err != nil {
+	doc.jsonObject = kept
+	if err := doc.removeHelpers(func(m jsonMember) bool { return doc.helperName(m) == HelperName }); err != nil {
 		return nil, err
 	}
-	return doc.bytes(), nil
+	return doc.encode(), nil
 }
 
-// created returns the text of a new file.
-func created(w Desired) []byte {
-	s := style{"\n", "\t", ": "}
+// newFileText returns the text of a new file.
+func newFileText(w Desired) []byte {
+	s := jsonStyle{"\n", "\t", ": "}
 	var list []string
 	if w.AllHosts {
-		list = append(list, s.pair(credsStore, Helper))
+		list = append(list, s.stringMember(credsStoreField, HelperName))
 	}
 	if len(w.Hosts) > 0 {
-		list = append(list, s.nested(credHelpers, s.pairs(w.Hosts)))
+		list = append(list, s.objectMember(credHelpersField, s.helperMembers(w.Hosts)))
 	}
 	if len(list) == 0 {
 		return nil
@@ -138,26 +138,26 @@ func created(w Desired) []byte {
 	return []byte("{\n\t" + strings.Join(list, ",\n\t") + "\n}\n")
 }
 
-func (s style) pairs(hosts []string) (list []string) {
+func (s jsonStyle) helperMembers(hosts []string) (list []string) {
 	for _, h := range hosts {
-		list = append(list, s.pair(h, Helper))
+		list = append(list, s.stringMember(h, HelperName))
 	}
 	return list
 }
 
-// document is a config.json.
-type document struct {
+// configDocument is a config.json.
+type configDocument struct {
 	before, after []byte // white space
-	object
-	nested  object   // credHelpers; nil if it is not set
-	helpers []member // members of nested
-	store   string   // credsStore
+	jsonObject
+	nested  jsonObject   // credHelpers; nil if it is not set
+	helpers []jsonMember // members of nested
+	store   string       // credsStore
 }
 
-func (d *document) bytes() []byte { return slices.Concat(d.before, d.object, d.after) }
+func (d *configDocument) encode() []byte { return slices.Concat(d.before, d.jsonObject, d.after) }
 
-// parse parses a file. It returns nil for a missing file.
-func parse(data []byte) (*document, error) {
+// parseDocument parses a file. It returns nil for a missing file.
+func parseDocument(data []byte) (*configDocument, error) {
 	switch {
 	case data == nil:
 		return nil, nil
@@ -173,26 +173,26 @@ func parse(data []byte) (*document, error) {
 		}
 		return nil, fmt.Errorf("line %d: invalid JSON", 1+bytes.Count(data[:min(at, len(data))], []byte("\n")))
 	}
-	begin := len(data) - len(bytes.TrimLeft(data, space))
-	end := len(bytes.TrimRight(data, space))
-	d := &document{before: data[:begin], object: data[begin:end], after: data[end:]}
-	return d, d.read()
+	begin := len(data) - len(bytes.TrimLeft(data, jsonWhitespace))
+	end := len(bytes.TrimRight(data, jsonWhitespace))
+	d := &configDocument{before: data[:begin], jsonObject: data[begin:end], after: data[end:]}
+	return d, d.readFields()
 }
 
-// isField reports whether clients read a member as a field. Like encoding/json,
+// isFieldNamed reports whether clients read a member as a field. Like encoding/json,
 // they ignore case.
-func isField(m member, name string) bool { return strings.EqualFold(m.Key, name) }
+func isFieldNamed(m jsonMember, name string) bool { return strings.EqualFold(m.Key, name) }
 
-// read finds the helpers in the file.
-func (d *document) read() error {
-	list, err := d.members()
+// readFields finds the helpers in the file.
+func (d *configDocument) readFields() error {
+	list, err := d.parseMembers()
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{credHelpers, credsStore, auths} {
+	for _, name := range []string{credHelpersField, credsStoreField, authsField} {
 		n := 0
 		for _, m := range list {
-			if isField(m, name) {
+			if isFieldNamed(m, name) {
 				n++
 			}
 		}
@@ -203,12 +203,12 @@ func (d *document) read() error {
 	d.nested, d.helpers, d.store = nil, nil, ""
 	for _, m := range list {
 		switch {
-		case isField(m, credsStore):
-			if json.Unmarshal(d.value(m), &d.store) != nil {
+		case isFieldNamed(m, credsStoreField):
+			if json.Unmarshal(d.memberValue(m), &d.store) != nil {
 				return errors.New("credsStore must be a string; docker cannot load the file otherwise")
 			}
-		case isField(m, credHelpers):
-			d.nested = d.value(m)
+		case isFieldNamed(m, credHelpersField):
+			d.nested = d.memberValue(m)
 			if err := d.readHelpers(); err != nil {
 				return err
 			}
@@ -217,14 +217,14 @@ func (d *document) read() error {
 	return nil
 }
 
-func (d *document) readHelpers() (err error) {
-	if d.helpers, err = d.nested.members(); err != nil {
+func (d *configDocument) readHelpers() (err error) {
+	if d.helpers, err = d.nested.parseMembers(); err != nil {
 		return errors.New("credHelpers must be an object: fix or remove it")
 	}
 	seen := map[string]bool{}
 	for _, m := range d.helpers {
 		var name string
-		if json.Unmarshal(d.nested.value(m), &name) != nil || d.nested[m.Value.Start] != '"' {
+		if json.Unmarshal(d.nested.memberValue(m), &name) != nil || d.nested[m.Value.Start] != '"' {
 			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.Key)
 		}
 		if seen[m.Key] {
@@ -235,17 +235,17 @@ func (d *document) readHelpers() (err error) {
 	return nil
 }
 
-// helperOf returns the helper in an entry of credHelpers.
-func (d *document) helperOf(m member) (name string) {
-	_ = json.Unmarshal(d.nested.value(m), &name) // read checked it
+// helperName returns the helper in an entry of credHelpers.
+func (d *configDocument) helperName(m jsonMember) (name string) {
+	_ = json.Unmarshal(d.nested.memberValue(m), &name) // read checked it
 	return name
 }
 
-// ours returns the file's entries for regcred's helper.
-func (d *document) ours() Desired {
-	w := Desired{AllHosts: d.store == Helper}
+// ownEntries returns the file's entries for regcred's helper.
+func (d *configDocument) ownEntries() Desired {
+	w := Desired{AllHosts: d.store == HelperName}
 	for _, m := range d.helpers {
-		if d.helperOf(m) == Helper {
+		if d.helperName(m) == HelperName {
 			w.Hosts = append(w.Hosts, m.Key)
 		}
 	}
@@ -254,34 +254,34 @@ func (d *document) ours() Desired {
 
 // resolveConflicts removes or keeps entries of other helpers, and returns the
 // hosts that get an entry.
-func (d *document) resolveConflicts(w Desired) (hosts []string, err error) {
+func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
 		if slices.Contains(w.Hosts, m.Key) {
-			taken[m.Key] = d.helperOf(m)
+			taken[m.Key] = d.helperName(m)
 		}
 	}
 	switch {
 	case len(taken) == 0:
 		return w.Hosts, nil
-	case w.Others == Keep:
+	case w.Others == ConflictKeep:
 		return slices.DeleteFunc(slices.Clone(w.Hosts), func(h string) bool { _, ok := taken[h]; return ok }), nil
-	case w.Others == Replace:
-		return w.Hosts, d.dropHelpers(func(m member) bool { _, ok := taken[m.Key]; return ok })
+	case w.Others == ConflictReplace:
+		return w.Hosts, d.removeHelpers(func(m jsonMember) bool { _, ok := taken[m.Key]; return ok })
 	}
-	return nil, &TakenError{taken}
+	return nil, &ConflictError{taken}
 }
 
-// TakenError reports hosts that have another helper.
-type TakenError struct {
+// ConflictError reports hosts that have another helper.
+type ConflictError struct {
 	Helpers map[string]string // by host
 }
 
-func (e *TakenError) Error() string {
-	return "another helper is configured for " + describe(e.Helpers)
+func (e *ConflictError) Error() string {
+	return "another helper is configured for " + helpersText(e.Helpers)
 }
 
-func describe(helpers map[string]string) string {
+func helpersText(helpers map[string]string) string {
 	var list []string
 	for host, name := range helpers {
 		list = append(list, fmt.Sprintf("%s (%q)", host, name))
@@ -292,75 +292,75 @@ func describe(helpers map[string]string) string {
 
 // checkCredsStoreConflict rejects a file in which a credsStore would hide other
 // credentials from docker.
-func (d *document) checkCredsStoreConflict() error {
-	list, err := d.members()
+func (d *configDocument) checkCredsStoreConflict() error {
+	list, err := d.parseMembers()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, func(m member) bool { return isField(m, credsStore) }) {
-		return &StoreError{Store: d.store}
+	if slices.ContainsFunc(list, func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) }) {
+		return &CredsStoreError{Store: d.store}
 	}
-	file, err := dockerconfig.ParseFile(d.object)
+	file, err := dockerconfig.ParseFile(d.jsonObject)
 	if err != nil {
 		return err
 	}
 	if len(file.Auths) > 0 {
-		return &StoreError{Logins: slices.Sorted(maps.Keys(file.Auths))}
+		return &CredsStoreError{Logins: slices.Sorted(maps.Keys(file.Auths))}
 	}
 	return nil
 }
 
-// StoreError reports why regcred's helper cannot serve all hosts.
-type StoreError struct {
+// CredsStoreError reports why regcred's helper cannot serve all hosts.
+type CredsStoreError struct {
 	Store  string   // the credsStore that is already set
 	Logins []string // keys of auths, which docker ignores if there is a credsStore
 }
 
-func (e *StoreError) Error() string {
+func (e *CredsStoreError) Error() string {
 	if len(e.Logins) > 0 {
 		return "docker would no longer find its credentials for " + strings.Join(e.Logins, ", ") + ": a credsStore replaces auths"
 	}
 	return fmt.Sprintf("credsStore is already set to %q", e.Store)
 }
 
-func (d *document) putHelpers(hosts []string) error {
+func (d *configDocument) putHelpers(hosts []string) error {
 	switch {
 	case len(hosts) == 0:
 		return nil
 	case d.nested == nil:
-		s := d.style()
-		d.object = d.object.prepend(s.nested(credHelpers, s.pairs(hosts)))
+		s := d.memberStyle()
+		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(credHelpersField, s.helperMembers(hosts)))
 	default:
-		d.setHelpers(d.nested.prepend(d.nested.style().pairs(hosts)...))
+		d.setHelpers(d.nested.prependMembers(d.nested.memberStyle().helperMembers(hosts)...))
 	}
-	return d.read()
+	return d.readFields()
 }
 
-// dropHelpers removes entries from credHelpers, and credHelpers itself if
+// removeHelpers removes entries from credHelpers, and credHelpers itself if
 // regcred added it and it has no other entry.
-func (d *document) dropHelpers(drop func(member) bool) error {
+func (d *configDocument) removeHelpers(drop func(jsonMember) bool) error {
 	if !slices.ContainsFunc(d.helpers, drop) {
-		return d.read()
+		return d.readFields()
 	}
 	ours := d.nested.isNested()
-	kept, err := d.nested.removeIf(drop)
+	kept, err := d.nested.removeMembersIf(drop)
 	if err != nil {
 		return err
 	}
 	d.setHelpers(kept)
-	if left, err := kept.members(); err == nil && len(left) == 0 && ours {
-		if d.object, err = d.object.removeIf(func(m member) bool { return isField(m, credHelpers) }); err != nil {
+	if left, err := kept.parseMembers(); err == nil && len(left) == 0 && ours {
+		if d.jsonObject, err = d.jsonObject.removeMembersIf(func(m jsonMember) bool { return isFieldNamed(m, credHelpersField) }); err != nil {
 			return err
 		}
 	}
-	return d.read()
+	return d.readFields()
 }
 
-func (d *document) setHelpers(o object) {
-	list, _ := d.members() // read checked it
+func (d *configDocument) setHelpers(o jsonObject) {
+	list, _ := d.parseMembers() // read checked it
 	for _, m := range list {
-		if isField(m, credHelpers) {
-			d.object = d.object.setValue(m, o)
+		if isFieldNamed(m, credHelpersField) {
+			d.jsonObject = d.jsonObject.setMemberValue(m, o)
 			return
 		}
 	}

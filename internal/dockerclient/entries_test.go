@@ -54,7 +54,7 @@ var wanted = Desired{Hosts: []string{"a.example", "b.example:5000"}}
 func TestPut(t *testing.T) {
 	for name, tt := range files {
 		t.Run(name, func(t *testing.T) {
-			got, err := Put([]byte(tt.old), wanted)
+			got, err := PutEntries([]byte(tt.old), wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,27 +71,27 @@ func TestPut(t *testing.T) {
 // out again.
 func undone(t *testing.T, old []byte, w Desired) {
 	t.Helper()
-	clean, err := Remove(old)
+	clean, err := RemoveEntries(old)
 	if err != nil {
 		return
 	}
-	put, err := Put(old, w)
+	put, err := PutEntries(old, w)
 	if err != nil {
 		return // there is no room
 	}
 	if !json.Valid(put) {
 		t.Fatalf("%q became %q", old, put)
 	}
-	if other, err := Put(put, Desired{Hosts: []string{"other.example"}, Others: Keep}); err != nil {
+	if other, err := PutEntries(put, Desired{Hosts: []string{"other.example"}, Others: ConflictKeep}); err != nil {
 		t.Errorf("%q: %v", put, err)
-	} else if again, err := Put(other, w); err != nil || !bytes.Equal(again, put) {
+	} else if again, err := PutEntries(other, w); err != nil || !bytes.Equal(again, put) {
 		t.Errorf("%q became %q, and the second time, after %q, %q (%v)", old, put, other, again, err)
 	}
-	if got, err := Remove(put); err != nil || !bytes.Equal(got, clean) || (got == nil) != (clean == nil) {
+	if got, err := RemoveEntries(put); err != nil || !bytes.Equal(got, clean) || (got == nil) != (clean == nil) {
 		t.Errorf("%q became %q, and without it %q (%v)", clean, put, got, err)
 	}
-	e, err := Read(put)
-	if err != nil || !cmp.Equal(e.Hosts, w.Hosts) || (e.Store == Helper) != w.AllHosts {
+	e, err := ReadEntries(put)
+	if err != nil || !cmp.Equal(e.Hosts, w.Hosts) || (e.Store == HelperName) != w.AllHosts {
 		t.Errorf("%q: got %+v (%v), want %+v", put, e, err, w)
 	}
 	others(t, clean, put)
@@ -104,14 +104,14 @@ func others(t *testing.T, old, new []byte) {
 		return
 	}
 	list := func(data []byte) (texts []string) {
-		d, err := parse(data)
+		d, err := parseDocument(data)
 		if err != nil {
 			t.Fatalf("%q: %v", data, err)
 		}
-		members, _ := d.members()
+		members, _ := d.parseMembers()
 		for _, m := range members {
-			if !isField(m, credHelpers) && !isField(m, credsStore) {
-				texts = append(texts, string(d.object[m.Start:m.End]))
+			if !isFieldNamed(m, credHelpersField) && !isFieldNamed(m, credsStoreField) {
+				texts = append(texts, string(d.jsonObject[m.Start:m.End]))
 			}
 		}
 		return texts
@@ -126,15 +126,15 @@ func others(t *testing.T, old, new []byte) {
 func TestPutCreates(t *testing.T) {
 	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
 		undone(t, nil, w)
-		data, err := Put(nil, w)
+		data, err := PutEntries(nil, w)
 		if err != nil || len(data) == 0 {
 			t.Fatalf("%+v: got %q (%v)", w, data, err)
 		}
-		if left, err := Remove(bytes.TrimSpace(data)); err != nil || left == nil {
+		if left, err := RemoveEntries(bytes.TrimSpace(data)); err != nil || left == nil {
 			t.Errorf("%q: got %q (%v), want what is left of it", data, left, err)
 		}
 	}
-	if data, err := Put(nil, Desired{}); data != nil || err != nil {
+	if data, err := PutEntries(nil, Desired{}); data != nil || err != nil {
 		t.Errorf("nothing wanted: got %q (%v)", data, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestRemoveAfterOthers(t *testing.T) {
 		`{"credsStore": "regcred", "auths": {}}`:                      `{ "auths": {}}`,
 		`{"credsStore": "pass", "credHelpers": {"a": "pass"}}`:        `{"credsStore": "pass", "credHelpers": {"a": "pass"}}`,
 	} {
-		if got, err := Remove([]byte(old)); err != nil || string(got) != want {
+		if got, err := RemoveEntries([]byte(old)); err != nil || string(got) != want {
 			t.Errorf("%s: got %s (%v), want %s", old, got, err, want)
 		}
 	}
@@ -156,14 +156,14 @@ func TestRemoveAfterOthers(t *testing.T) {
 
 func TestPutOthers(t *testing.T) {
 	const old = `{"credHelpers": {"a.example": "ecr-login", "z.example": "pass"}}`
-	for others, want := range map[Others]string{
-		"":      "another helper is configured for a.example (\"ecr-login\")",
-		Keep:    `{"credHelpers": {"b.example:5000": "regcred","a.example": "ecr-login", "z.example": "pass"}}`,
-		Replace: `{"credHelpers": { "a.example": "regcred", "b.example:5000": "regcred", "z.example": "pass"}}`,
+	for others, want := range map[ConflictPolicy]string{
+		"":              "another helper is configured for a.example (\"ecr-login\")",
+		ConflictKeep:    `{"credHelpers": {"b.example:5000": "regcred","a.example": "ecr-login", "z.example": "pass"}}`,
+		ConflictReplace: `{"credHelpers": { "a.example": "regcred", "b.example:5000": "regcred", "z.example": "pass"}}`,
 	} {
 		w := wanted
 		w.Others = others
-		got, err := Put([]byte(old), w)
+		got, err := PutEntries([]byte(old), w)
 		if err != nil {
 			got = []byte(err.Error())
 		}
@@ -183,7 +183,7 @@ func TestPutAllHosts(t *testing.T) {
 		`{"credsStore": "regcred", "psFormat": "x"}`:    `{ "credsStore": "regcred", "psFormat": "x"}`,
 		`{"psFormat": "x", "auths": {"x": {"auth":1}}}`: "",
 	} {
-		got, err := Put([]byte(old), all)
+		got, err := PutEntries([]byte(old), all)
 		if err != nil {
 			got = []byte(err.Error())
 		}
@@ -214,7 +214,7 @@ func TestRefused(t *testing.T) {
 		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
 		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {
-		for _, err := range []error{second(Put([]byte(data), wanted)), second(Remove([]byte(data))), second(Read([]byte(data)))} {
+		for _, err := range []error{second(PutEntries([]byte(data), wanted)), second(RemoveEntries([]byte(data))), second(ReadEntries([]byte(data)))} {
 			if err == nil || err.Error() != want {
 				t.Errorf("%.40q: got %v, want %s", data, err, want)
 			}
@@ -230,8 +230,8 @@ func FuzzPut(f *testing.F) {
 		f.Add([]byte(tt.new), "\"", false)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, host string, all bool) {
-		if !json.Valid([]byte(quote(host))) {
-			t.Fatalf("%q is written %s", host, quote(host))
+		if !json.Valid([]byte(quoteJSON(host))) {
+			t.Fatalf("%q is written %s", host, quoteJSON(host))
 		}
 		host = strings.ToValidUTF8(host, "?") // as hosts of a configuration are
 		undone(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})

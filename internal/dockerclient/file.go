@@ -18,30 +18,32 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// Change is a change of a file.
-type Change struct {
+// FileChange is a change of a file.
+type FileChange struct {
 	Path     string
 	Old, New []byte // nil means no file; they contain credentials
 }
 
-// Changed reports whether the file differs.
-func (c Change) Changed() bool { return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil) }
+// IsChanged reports whether the file differs.
+func (c FileChange) IsChanged() bool {
+	return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil)
+}
 
 // Format prints only the path of c, since the rest is secret.
-func (c Change) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
+func (c FileChange) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
 
-// Plan reads a file and returns the change that edit would make, without
+// PlanChange reads a file and returns the change that edit would make, without
 // writing. For a missing file, edit gets nil; it returns nil to remove the file.
 // Files that other users can write are rejected: they name the programs that
 // this user's clients run.
-func Plan(path string, edit func([]byte) ([]byte, error)) (Change, error) {
-	_, c, err := plan(path, edit)
+func PlanChange(path string, edit func([]byte) ([]byte, error)) (FileChange, error) {
+	_, c, err := planChange(path, edit)
 	return c, err
 }
 
-func plan(path string, edit func([]byte) ([]byte, error)) (*file, Change, error) {
-	c := Change{Path: path}
-	f, err := open(path)
+func planChange(path string, edit func([]byte) ([]byte, error)) (*openedFile, FileChange, error) {
+	c := FileChange{Path: path}
+	f, err := readFile(path)
 	if err == nil {
 		err = f.untrusted
 	}
@@ -55,38 +57,38 @@ func plan(path string, edit func([]byte) ([]byte, error)) (*file, Change, error)
 	return f, c, nil
 }
 
-// Apply makes the change that [Plan] returns. The file is replaced atomically
+// ApplyChange makes the change that [Plan] returns. The file is replaced atomically
 // and keeps its mode and owner; symbolic links to it stay. A new file has mode
 // 0600, and a new directory 0700. Concurrent calls wait for each other. If a
 // program that does not take the lock changed the file in between, Apply starts
 // again.
-func Apply(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (Change, error) {
-	f, c, err := plan(path, edit)
-	if err != nil || !c.Changed() {
+func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (FileChange, error) {
+	f, c, err := planChange(path, edit)
+	if err != nil || !c.IsChanged() {
 		return c, err
 	}
 	dir := filepath.Dir(f.target)
 	if err := makeDir(dir); err != nil {
 		return c, fmt.Errorf("create the parent directory of %s: %w", path, err)
 	}
-	unlock, err := flock.Dir(ctx, dir)
+	unlock, err := flock.LockDir(ctx, dir)
 	if err != nil {
 		return c, fmt.Errorf("lock the parent directory of %s: %w", path, err)
 	}
 	defer unlock()
-	for range tries {
-		if f, c, err = plan(path, edit); err != nil || !c.Changed() {
+	for range maxApplyAttempts {
+		if f, c, err = planChange(path, edit); err != nil || !c.IsChanged() {
 			return c, err
 		}
-		if err = f.replace(c.New); !errors.Is(err, errMeanwhile) {
+		if err = f.replaceContent(c.New); !errors.Is(err, errConcurrentChange) {
 			return c, err
 		}
 	}
 	return c, fmt.Errorf("%s: %w", path, err)
 }
 
-// tries bounds how often Apply starts again.
-const tries = 10
+// maxApplyAttempts bounds how often Apply starts again.
+const maxApplyAttempts = 10
 
 // makeDir creates a directory and its parents with mode 0700. If root creates
 // them, they get the owner of the parent.
@@ -117,10 +119,10 @@ func makeDir(dir string) error {
 	return nil
 }
 
-var errMeanwhile = errors.New("another program keeps changing the file: stop the program, or try again")
+var errConcurrentChange = errors.New("another program keeps changing the file: stop the program, or try again")
 
-// file is a file as it was read.
-type file struct {
+// openedFile is a file as it was read.
+type openedFile struct {
 	path   string
 	target string // path with symlinks resolved
 	data   []byte // nil for a missing file
@@ -128,13 +130,13 @@ type file struct {
 	untrusted error // set if other users can write the file
 }
 
-// open reads a file.
-func open(path string) (*file, error) {
-	at, err := target(path)
+// readFile reads a file.
+func readFile(path string) (*openedFile, error) {
+	at, err := resolveTarget(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &file{path: path, target: at}
+	f := &openedFile{path: path, target: at}
 	files, err := secretfile.Read(f.target)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -149,8 +151,8 @@ func open(path string) (*file, error) {
 	return f, nil
 }
 
-// target resolves the symlinks of a path, which need not exist.
-func target(path string) (string, error) {
+// resolveTarget resolves the symlinks of a path, which need not exist.
+func resolveTarget(path string) (string, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		return to, nil
@@ -168,25 +170,25 @@ func target(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// is reports whether the file has this content.
-func (f *file) is(data []byte) bool {
+// hasContent reports whether the file has this content.
+func (f *openedFile) hasContent(data []byte) bool {
 	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
 }
 
-// replace writes other data to the file, or removes it if data is nil. It fails
-// with errMeanwhile if another program changed the file after it was read.
-func (f *file) replace(data []byte) error {
-	inroot.FS{}.RemoveTemporary(f.target) // under the lock
+// replaceContent writes other data to the file, or removes it if data is nil. It fails
+// with errConcurrentChange if another program changed the file after it was read.
+func (f *openedFile) replaceContent(data []byte) error {
+	inroot.FS{}.RemoveTempFiles(f.target) // under the lock
 	node := inroot.FS{Before: func(step, _ string) error {
 		if step == "rename" || step == "remove" {
-			return f.unchanged()
+			return f.checkUnchanged()
 		}
 		return nil
 	}}
 	if data == nil {
 		return node.Remove(f.target)
 	}
-	attr := inroot.Attr{Mode: 0o600}
+	attr := inroot.FileAttr{Mode: 0o600}
 	var err error
 	if f.data == nil {
 		// root may write for the user who owns the directory.
@@ -197,24 +199,24 @@ func (f *file) replace(data []byte) error {
 	if err != nil {
 		return err
 	}
-	err = node.Put(f.target, bytes.NewReader(data), attr)
+	err = node.WriteFile(f.target, bytes.NewReader(data), attr)
 	switch {
 	case !inroot.IsOwnerError(err):
 		return err
 	case f.data == nil:
-		return node.Put(f.target, bytes.NewReader(data), inroot.Attr{Mode: 0o600})
+		return node.WriteFile(f.target, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 	}
 	return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
 }
 
-// unchanged returns errMeanwhile if the file was changed after it was read.
-func (f *file) unchanged() error {
-	now, err := open(f.path)
+// checkUnchanged returns errConcurrentChange if the file was changed after it was read.
+func (f *openedFile) checkUnchanged() error {
+	now, err := readFile(f.path)
 	if err != nil {
 		return err
 	}
-	if now.target != f.target || !now.is(f.data) {
-		return errMeanwhile
+	if now.target != f.target || !now.hasContent(f.data) {
+		return errConcurrentChange
 	}
 	return nil
 }

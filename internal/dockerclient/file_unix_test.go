@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(changerPath); path != "" {
 		fmt.Println("running")
 		for {
-			for _, edit := range []func([]byte) ([]byte, error){put, Remove} {
-				if _, err := Apply(context.Background(), path, edit); err != nil {
+			for _, edit := range []func([]byte) ([]byte, error){put, RemoveEntries} {
+				if _, err := ApplyChange(context.Background(), path, edit); err != nil {
 					fmt.Fprintln(os.Stderr, err)
 					os.Exit(1)
 				}
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func put(data []byte) ([]byte, error) { return Put(data, wanted) }
+func put(data []byte) ([]byte, error) { return PutEntries(data, wanted) }
 
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
@@ -93,16 +93,16 @@ func TestApply(t *testing.T) {
 				}
 			}
 			before := stat(t, path)
-			if c, err := Apply(t.Context(), link, put); err != nil || !c.Changed() || c.Path != link {
+			if c, err := ApplyChange(t.Context(), link, put); err != nil || !c.IsChanged() || c.Path != link {
 				t.Fatalf("%s: %v (%v)", name, c, err)
 			}
 			if got := read(t, path); got != tt.new {
 				t.Errorf("%s: got %q", name, got)
 			}
-			if c, err := Apply(t.Context(), path, put); err != nil || c.Changed() {
+			if c, err := ApplyChange(t.Context(), path, put); err != nil || c.IsChanged() {
 				t.Errorf("%s, again: %v (%v)", name, c, err)
 			}
-			if _, err := Apply(t.Context(), link, Remove); err != nil || read(t, path) != tt.old {
+			if _, err := ApplyChange(t.Context(), link, RemoveEntries); err != nil || read(t, path) != tt.old {
 				t.Errorf("%s: got %q (%v)", name, read(t, path), err)
 			}
 			if to, err := os.Readlink(link); err != nil || to != path {
@@ -131,7 +131,7 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 func TestApplyCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
 	path := filepath.Join(dir, "config.json")
-	if _, err := Apply(t.Context(), path, put); err != nil {
+	if _, err := ApplyChange(t.Context(), path, put); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]uint32{dir: 0o700, path: 0o600} {
@@ -140,7 +140,7 @@ func TestApplyCreates(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, ".config.json-12345678.regcred-new"), "{", 0o600) // a leftover
-	if c, err := Apply(t.Context(), path, Remove); err != nil || c.New != nil {
+	if c, err := ApplyChange(t.Context(), path, RemoveEntries); err != nil || c.New != nil {
 		t.Errorf("got %q (%v)", c.New, err)
 	}
 	only(t, dir)
@@ -174,7 +174,7 @@ func TestApplyRefuses(t *testing.T) {
 		if info, err := os.Stat(in(name)); err == nil && info.Mode().IsRegular() {
 			before = read(t, in(name))
 		}
-		_, err := Apply(t.Context(), in(name), put)
+		_, err := ApplyChange(t.Context(), in(name), put)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.SplitN(name, "/", 2)[0]) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
@@ -201,7 +201,7 @@ func TestApplyReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() != 0 {
-		_, err := Apply(t.Context(), path, put)
+		_, err := ApplyChange(t.Context(), path, put)
 		if !errors.Is(err, fs.ErrPermission) || read(t, path) != "{}" {
 			t.Errorf("got %v and %q", err, read(t, path))
 		}
@@ -260,15 +260,15 @@ func TestApplyKilled(t *testing.T) {
 			t.Errorf("left behind: %q (%v)", left, err)
 		}
 	}
-	for _, edit := range []func([]byte) ([]byte, error){put, Remove} {
-		if _, err := Apply(t.Context(), path, edit); err != nil {
+	for _, edit := range []func([]byte) ([]byte, error){put, RemoveEntries} {
+		if _, err := ApplyChange(t.Context(), path, edit); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := read(t, path); got != old {
 		t.Errorf("got %q", got)
 	}
-	if _, err := Apply(t.Context(), path, put); err != nil {
+	if _, err := ApplyChange(t.Context(), path, put); err != nil {
 		t.Fatal(err)
 	}
 	only(t, dir, "config.json")
@@ -282,7 +282,7 @@ func TestApplyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range workers {
 		all.Go(func() {
-			_, err := Apply(t.Context(), path, func(data []byte) ([]byte, error) {
+			_, err := ApplyChange(t.Context(), path, func(data []byte) ([]byte, error) {
 				return bytes.Replace(data, []byte("{\n"), fmt.Appendf(nil, "{\n\t\"n%d\": 1,\n", i), 1), nil
 			})
 			if err != nil {
@@ -307,19 +307,19 @@ func TestApplyMeanwhile(t *testing.T) {
 		}
 		return put(data)
 	}
-	if _, err := Apply(t.Context(), path, edit); err != nil {
+	if _, err := ApplyChange(t.Context(), path, edit); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
 		t.Errorf("got %s", got)
 	}
 	write(t, path, "{}", 0o600)
-	_, err := Apply(t.Context(), path, func(data []byte) ([]byte, error) {
+	_, err := ApplyChange(t.Context(), path, func(data []byte) ([]byte, error) {
 		changes++
 		write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
 		return put(data)
 	})
-	if !errors.Is(err, errMeanwhile) {
-		t.Errorf("got %v, want %v", err, errMeanwhile)
+	if !errors.Is(err, errConcurrentChange) {
+		t.Errorf("got %v, want %v", err, errConcurrentChange)
 	}
 }

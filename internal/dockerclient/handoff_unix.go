@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// inheritable returns a duplicate of an open file that started programs
+// dupInheritable returns a duplicate of an open file that started programs
 // inherit, or the file itself if that fails.
-func inheritable(f *os.File) *os.File {
+func dupInheritable(f *os.File) *os.File {
 	if f == nil {
 		return nil
 	}
@@ -25,8 +25,8 @@ func inheritable(f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// isOwn reports whether this user owns a file.
-func isOwn(info fs.FileInfo) bool {
+// isOwnedByUser reports whether this user owns a file.
+func isOwnedByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

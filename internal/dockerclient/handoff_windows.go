@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// isOwn returns true: on Windows each user has a private directory for
+// isOwnedByUser returns true: on Windows each user has a private directory for
 // temporary files.
-func isOwn(fs.FileInfo) bool { return true }
+func isOwnedByUser(fs.FileInfo) bool { return true }
 
-// inheritable does nothing, because there is nothing to inherit.
-func inheritable(f *os.File) *os.File { return f }
+// dupInheritable does nothing, because there is nothing to inherit.
+func dupInheritable(f *os.File) *os.File { return f }

@@ -13,105 +13,105 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Login is a credential for an image.
-type Login struct {
+// Credential is a credential for an image.
+type Credential struct {
 	Repository string // normalised: "registry.example/team/app"
 	Username   string
 	Password   plugin.Secret
 }
 
 // Host returns the registry of the image.
-func (l Login) Host() string {
+func (l Credential) Host() string {
 	host, _, _ := strings.Cut(l.Repository, "/")
 	return host
 }
 
-// auth returns an entry of auths.
-func (l Login) auth() (string, error) {
+// authEntry returns an entry of auths.
+func (l Credential) authEntry() (string, error) {
 	if l.Username == "" {
 		return "", fmt.Errorf("the credential for %s has no user name, which docker requires to load its config file", l.Repository)
 	}
 	if strings.Contains(l.Username, ":") {
 		return "", fmt.Errorf("the user name for %s contains a colon, which separates the user name from the password in client config files", l.Repository)
 	}
-	return `{"auth": ` + quote(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
+	return `{"auth": ` + quoteJSON(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }
 
-// same reports whether two credentials are the same.
-func (l Login) same(other Login) bool {
+// isSame reports whether two credentials are the same.
+func (l Credential) isSame(other Credential) bool {
 	return l.Username == other.Username && l.Password.Equal(other.Password)
 }
 
-// perHost returns the first credential for each host, and those that differ
+// firstPerHost returns the first credential for each host, and those that differ
 // from it.
-func perHost(logins []Login) (first, differ []Login) {
+func firstPerHost(logins []Credential) (first, differ []Credential) {
 	for _, l := range logins {
-		i := slices.IndexFunc(first, func(f Login) bool { return f.Host() == l.Host() })
+		i := slices.IndexFunc(first, func(f Credential) bool { return f.Host() == l.Host() })
 		switch {
 		case i < 0:
 			first = append(first, l)
-		case !first[i].same(l):
+		case !first[i].isSame(l):
 			differ = append(differ, l)
 		}
 	}
 	return first, differ
 }
 
-// PutLogins returns docker's file with one credential for each host, the first,
+// PutCredentials returns docker's file with one credential for each host, the first,
 // instead of the entries and helpers that it has for the host. It also returns
 // the credentials that differ from the host's first one. Data is nil if there
 // is no file.
-func PutLogins(data []byte, logins []Login) (text []byte, differ []Login, err error) {
+func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Credential, err error) {
 	if data == nil {
 		data = []byte("{}")
 	}
-	doc, err := parse(data)
+	doc, err := parseDocument(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	first, differ := perHost(logins)
+	first, differ := firstPerHost(logins)
 	for _, l := range first {
-		auth, err := l.auth()
+		auth, err := l.authEntry()
 		if err != nil {
 			return nil, nil, err
 		}
-		key := Docker.Keys([]string{l.Host()})[0]
-		if err := doc.set(auths, key, auth); err != nil {
+		key := ClientDocker.HelperKeys([]string{l.Host()})[0]
+		if err := doc.setMember(authsField, key, auth); err != nil {
 			return nil, nil, err
 		}
-		helped := slices.ContainsFunc(doc.helpers, func(m member) bool { return sameHost(m.Key, key) })
+		helped := slices.ContainsFunc(doc.helpers, func(m jsonMember) bool { return isSameHost(m.Key, key) })
 		if !helped && doc.store == "" {
 			continue
 		}
 		// With an empty helper name docker looks into auths, whatever the
 		// store.
-		if err := doc.set(credHelpers, key, `""`); err != nil {
+		if err := doc.setMember(credHelpersField, key, `""`); err != nil {
 			return nil, nil, err
 		}
 	}
-	return doc.bytes(), differ, nil
+	return doc.encode(), differ, nil
 }
 
-// sameHost reports whether two keys are for the same registry.
-func sameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
+// isSameHost reports whether two keys are for the same registry.
+func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
 
-// set sets a host's member in a field that is an object, and removes the host's
+// setMember sets a host's member in a field that is an object, and removes the host's
 // other members.
-func (d *document) set(field, key, text string) error {
-	list, err := d.members()
+func (d *configDocument) setMember(field, key, text string) error {
+	list, err := d.parseMembers()
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(m member) bool { return isField(m, field) })
+	i := slices.IndexFunc(list, func(m jsonMember) bool { return isFieldNamed(m, field) })
 	if i < 0 {
-		s := d.style()
-		d.object = d.object.prepend(s.nested(field, []string{quote(key) + s.colon + text}))
-		return d.read()
+		s := d.memberStyle()
+		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(field, []string{quoteJSON(key) + s.colon + text}))
+		return d.readFields()
 	}
-	nested, err := d.value(list[i]).removeIf(func(m member) bool { return sameHost(m.Key, key) })
+	nested, err := d.memberValue(list[i]).removeMembersIf(func(m jsonMember) bool { return isSameHost(m.Key, key) })
 	if err != nil {
 		return fmt.Errorf("%s must be an object: fix or remove it", field)
 	}
-	d.object = d.object.setValue(list[i], nested.prepend(quote(key)+nested.style().colon+text))
-	return d.read()
+	d.jsonObject = d.jsonObject.setMemberValue(list[i], nested.prependMembers(quoteJSON(key)+nested.memberStyle().colon+text))
+	return d.readFields()
 }

@@ -15,29 +15,29 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// object is the text of a JSON object, from brace to brace. Members are added
+// jsonObject is the text of a JSON object, from brace to brace. Members are added
 // at its beginning and cut out, so that every other byte stays, and cutting out
 // an added member restores the text.
-type object []byte
+type jsonObject []byte
 
-type member = jsonplace.Member
+type jsonMember = jsonplace.Member
 
-const space = " \t\r\n"
+const jsonWhitespace = " \t\r\n"
 
-// members returns the members of an object. It fails for other JSON values.
-func (o object) members() ([]member, error) {
+// parseMembers returns the members of an object. It fails for other JSON values.
+func (o jsonObject) parseMembers() ([]jsonMember, error) {
 	v, err := jsonplace.Parse(o)
-	if err != nil || v.Kind != jsonplace.Object {
+	if err != nil || v.Kind != jsonplace.KindObject {
 		return nil, errors.New("not a JSON object")
 	}
 	return v.Members, nil
 }
 
-// value returns the text of a member's value.
-func (o object) value(m member) object { return o[m.Value.Start:m.End] }
+// memberValue returns the text of a member's value.
+func (o jsonObject) memberValue(m jsonMember) jsonObject { return o[m.Value.Start:m.End] }
 
-// cut removes a member with the comma that was added with it.
-func (o object) cut(list []member, i int) object {
+// removeMember removes a member with the comma that was added with it.
+func (o jsonObject) removeMember(list []jsonMember, i int) jsonObject {
 	from, to := 1, list[i].End
 	switch {
 	case i > 0:
@@ -48,56 +48,56 @@ func (o object) cut(list []member, i int) object {
 	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: from, To: to}})
 }
 
-// removeIf removes members.
-func (o object) removeIf(unwanted func(member) bool) (object, error) {
-	list, err := o.members()
+// removeMembersIf removes members.
+func (o jsonObject) removeMembersIf(unwanted func(jsonMember) bool) (jsonObject, error) {
+	list, err := o.parseMembers()
 	if err != nil {
 		return nil, err
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		if unwanted(list[i]) {
-			o = o.cut(list, i)
+			o = o.removeMember(list, i)
 			list = append(list[:i:i], list[i+1:]...) // those before it keep their offsets
 		}
 	}
 	return o, nil
 }
 
-// prepend adds members before all others, in their style. An object without
+// prependMembers adds members before all others, in their style. An object without
 // members gets them on one line.
-func (o object) prepend(added ...string) object {
+func (o jsonObject) prependMembers(added ...string) jsonObject {
 	if len(added) == 0 {
 		return o
 	}
 	text := strings.Join(added, ", ")
-	if list, _ := o.members(); len(list) > 0 {
+	if list, _ := o.parseMembers(); len(list) > 0 {
 		gap := string(o[1:list[0].Start])
 		text = gap + strings.Join(added, ","+gap) + ","
 	}
 	return textedit.Apply(o, textedit.Insert(1, text))
 }
 
-// setValue replaces the value of a member.
-func (o object) setValue(m member, value object) object {
+// setMemberValue replaces the value of a member.
+func (o jsonObject) setMemberValue(m jsonMember, value jsonObject) jsonObject {
 	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, New: string(value)})
 }
 
-// style is the white space between the members of an object.
-type style struct {
+// jsonStyle is the white space between the members of an object.
+type jsonStyle struct {
 	line   string // before each line, without indentation; "" if all members are on one line
 	indent string // of one level
 	colon  string // between name and value
 }
 
-// style returns the style of the first member, or docker's style for an empty object.
-func (o object) style() style {
-	list, err := o.members()
+// memberStyle returns the style of the first member, or docker's style for an empty object.
+func (o jsonObject) memberStyle() jsonStyle {
+	list, err := o.parseMembers()
 	if err != nil || len(list) == 0 {
-		return style{"\n", "\t", ": "}
+		return jsonStyle{"\n", "\t", ": "}
 	}
 	gap := string(o[1:list[0].Start])
 	between := o[list[0].Start:list[0].Value.Start]
-	s := style{colon: string(between[bytes.LastIndexByte(between, '"')+1:])}
+	s := jsonStyle{colon: string(between[bytes.LastIndexByte(between, '"')+1:])}
 	if strings.Contains(s.colon, "\n") {
 		s.colon = ": "
 	}
@@ -110,46 +110,48 @@ func (o object) style() style {
 	return s
 }
 
-// pair returns a member whose value is a string.
-func (s style) pair(name, value string) string { return quote(name) + s.colon + quote(value) }
+// stringMember returns a member whose value is a string.
+func (s jsonStyle) stringMember(name, value string) string {
+	return quoteJSON(name) + s.colon + quoteJSON(value)
+}
 
-// nested returns a member whose value is an object. White space precedes its
+// objectMember returns a member whose value is an object. White space precedes its
 // first member, which [object.prepend] never leaves in an object that was
 // empty: so [object.isNested] can tell them apart.
-func (s style) nested(name string, members []string) string {
+func (s jsonStyle) objectMember(name string, members []string) string {
 	begin, end, between := " ", "", " "
 	if s.line != "" {
 		begin, end = s.line+s.indent+s.indent, s.line+s.indent
 		between = begin
 	}
-	return quote(name) + s.colon + "{" + begin + strings.Join(members, ","+between) + end + "}"
+	return quoteJSON(name) + s.colon + "{" + begin + strings.Join(members, ","+between) + end + "}"
 }
 
 // isNested reports whether an object was written by [style.nested], or by a
 // program that puts the first member on a separate line.
-func (o object) isNested() bool { return strings.IndexByte(space, o[1]) >= 0 }
+func (o jsonObject) isNested() bool { return strings.IndexByte(jsonWhitespace, o[1]) >= 0 }
 
-func quote(s string) string { return textedit.EncodeJSON(s, "", "") }
+func quoteJSON(s string) string { return textedit.EncodeJSON(s, "", "") }
 
-// Masked returns a file that can be shown: all values except helper names are
+// MaskValues returns a file that can be shown: all values except helper names are
 // masked. It returns nil if [Read] fails for the file.
-func Masked(data []byte) []byte {
-	d, err := parse(data)
+func MaskValues(data []byte) []byte {
+	d, err := parseDocument(data)
 	if err != nil || d == nil {
 		return nil
 	}
-	list, _ := d.members() // read checked it
+	list, _ := d.parseMembers() // read checked it
 	for _, m := range slices.Backward(list) {
-		if !isField(m, credHelpers) && !isField(m, credsStore) {
-			d.object = d.object.setValue(m, object(`"…"`))
+		if !isFieldNamed(m, credHelpersField) && !isFieldNamed(m, credsStoreField) {
+			d.jsonObject = d.jsonObject.setMemberValue(m, jsonObject(`"…"`))
 		}
 	}
-	return d.bytes()
+	return d.encode()
 }
 
-// Hidden returns the keys of credentials that clients ignore, because one of
+// HiddenCredentials returns the keys of credentials that clients ignore, because one of
 // the hosts (as in [Entries]) has a helper.
-func Hidden(data []byte, hosts []string) (keys []string) {
+func HiddenCredentials(data []byte, hosts []string) (keys []string) {
 	file, err := dockerconfig.ParseFile(data)
 	if err != nil {
 		return nil // clients find no credentials in it

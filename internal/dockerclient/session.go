@@ -20,20 +20,20 @@ import (
 // contain the user's credentials and regcred's additions. The other entries of
 // docker's directory (contexts, plugins, builders) are links to the user's.
 type Session struct {
-	Differ []Login // credentials of the options for which docker's file has no room
+	Differ []Credential // credentials of the options for which docker's file has no room
 
-	dir    string
-	held   *os.File
-	docker []byte // config.json as it was written
-	path   string // PATH with the helper's program; "" if it is already there
+	dir      string
+	lockFile *os.File
+	docker   []byte // config.json as it was written
+	path     string // PATH with the helper's program; "" if it is already there
 }
 
 // SessionOptions select what a session adds to the user's files: a helper for
 // hosts, or credentials.
 type SessionOptions struct {
-	Hosts    []string // use regcred's helper, whatever the user has for them
-	AllHosts bool     // also use it for all other hosts in docker's file, if that hides nothing of the user's
-	Logins   []Login  // replace what the user has for their hosts; not with Hosts or AllHosts
+	Hosts    []string     // use regcred's helper, whatever the user has for them
+	AllHosts bool         // also use it for all other hosts in docker's file, if that hides nothing of the user's
+	Logins   []Credential // replace what the user has for their hosts; not with Hosts or AllHosts
 
 	// Program is the helper's program if it is not on the PATH.
 	Program string
@@ -47,12 +47,12 @@ const sessionPrefix = "regcred-exec-"
 // sessions of killed processes, where the system has flock(2).
 func NewSession(e Env, o SessionOptions) (*Session, error) {
 	base := e.runtimeDir()
-	sweep(base)
-	s, err := makeSession(base)
+	removeStaleSessions(base)
+	s, err := newLockedSession(base)
 	if err != nil {
 		return nil, fmt.Errorf("create a directory for the command: %w", err)
 	}
-	if err := s.fill(e, o); err != nil {
+	if err := s.writeFiles(e, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -61,23 +61,23 @@ func NewSession(e Env, o SessionOptions) (*Session, error) {
 // runtimeDir returns the directory that contains sessions.
 func (e Env) runtimeDir() string {
 	if dir := e.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		if info, err := os.Stat(e.abs(dir)); err == nil && info.IsDir() && isOwn(info) {
-			return e.abs(dir)
+		if info, err := os.Stat(e.absPath(dir)); err == nil && info.IsDir() && isOwnedByUser(info) {
+			return e.absPath(dir)
 		}
 	}
-	return e.abs(os.TempDir()) // the command may change the working directory
+	return e.absPath(os.TempDir()) // the command may change the working directory
 }
 
-// makeSession creates a directory and locks it while this process or a program
+// newLockedSession creates a directory and locks it while this process or a program
 // that it starts runs: if this process is killed, the command continues.
-func makeSession(base string) (*Session, error) {
-	for range tries {
+func newLockedSession(base string) (*Session, error) {
+	for range maxApplyAttempts {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
 		if err != nil {
 			return nil, err
 		}
-		if f, held := lock(dir); held {
-			return &Session{dir: dir, held: inheritable(f)}, nil
+		if f, held := lockDir(dir); held {
+			return &Session{dir: dir, lockFile: dupInheritable(f)}, nil
 		}
 		// Another process removed it as a leftover before it was locked.
 		_ = os.RemoveAll(dir)
@@ -85,14 +85,14 @@ func makeSession(base string) (*Session, error) {
 	return nil, fmt.Errorf("new directories in %s cannot be opened, or another process keeps removing them", base)
 }
 
-// lock locks a directory unless another process has the lock or removed the
+// lockDir locks a directory unless another process has the lock or removed the
 // directory. The file is nil where directories cannot be locked.
-func lock(dir string) (f *os.File, held bool) {
+func lockDir(dir string) (f *os.File, held bool) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, false
 	}
-	held, err = flock.Hold(f)
+	held, err = flock.TryLock(f)
 	if errors.Is(err, errors.ErrUnsupported) {
 		f.Close()
 		return nil, true
@@ -114,17 +114,17 @@ func isSameFile(name string, f *os.File) bool {
 	return err == nil && os.SameFile(named, info)
 }
 
-// sweep removes sessions of killed processes. Errors do not matter to this
+// removeStaleSessions removes sessions of killed processes. Errors do not matter to this
 // session.
-func sweep(base string) {
+func removeStaleSessions(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, entry := range entries {
 		dir := filepath.Join(base, entry.Name())
 		info, err := os.Lstat(dir)
-		if !strings.HasPrefix(entry.Name(), sessionPrefix) || err != nil || !info.IsDir() || !isOwn(info) {
+		if !strings.HasPrefix(entry.Name(), sessionPrefix) || err != nil || !info.IsDir() || !isOwnedByUser(info) {
 			continue
 		}
-		if f, held := lock(dir); held && f != nil {
+		if f, held := lockDir(dir); held && f != nil {
 			_ = os.RemoveAll(dir)
 			f.Close()
 		}
@@ -134,8 +134,8 @@ func sweep(base string) {
 // Close removes the directory. The targets of its links stay.
 func (s *Session) Close() error {
 	err := os.RemoveAll(s.dir)
-	if s.held != nil {
-		s.held.Close()
+	if s.lockFile != nil {
+		s.lockFile.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("remove the command's directory: %w", err)
@@ -143,10 +143,10 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Changed reports whether the command changed docker's file; the changes are
+// IsChanged reports whether the command changed docker's file; the changes are
 // lost.
-func (s *Session) Changed() bool {
-	data, err := os.ReadFile(filepath.Join(s.dockerDir(), configFile))
+func (s *Session) IsChanged() bool {
+	data, err := os.ReadFile(filepath.Join(s.dockerDir(), configFileName))
 	return err != nil || !bytes.Equal(data, s.docker)
 }
 
@@ -163,17 +163,17 @@ func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 
 // authFile returns a file in a subdirectory, because the session's directory is
 // locked, and an editor of the file locks the directory that contains it.
-func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFile) }
+func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFileName) }
 
-// fill creates the directory's content.
-func (s *Session) fill(e Env, o SessionOptions) error {
+// writeFiles creates the directory's content.
+func (s *Session) writeFiles(e Env, o SessionOptions) error {
 	if err := os.Mkdir(s.dockerDir(), 0o700); err != nil {
 		return err
 	}
-	if err := s.fillDocker(e, o); err != nil {
+	if err := s.writeDockerFile(e, o); err != nil {
 		return err
 	}
-	if err := s.fillContainers(e, o); err != nil {
+	if err := s.writeContainersFile(e, o); err != nil {
 		return err
 	}
 	if o.Program == "" {
@@ -190,46 +190,46 @@ func (s *Session) fill(e Env, o SessionOptions) error {
 	return os.Symlink(o.Program, filepath.Join(bin, filepath.Base(o.Program)))
 }
 
-func (s *Session) fillDocker(e Env, o SessionOptions) error {
+func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 	dir, err := e.dockerDir()
 	if err != nil {
 		dir = "" // the user has no such directory
 	}
 	var data []byte
 	if dir != "" {
-		f, err := open(filepath.Join(dir, configFile))
+		f, err := readFile(filepath.Join(dir, configFileName))
 		if err != nil {
 			return err
 		}
 		data = f.data
-		if err := s.link(dir); err != nil {
+		if err := s.linkDockerDir(dir); err != nil {
 			return err
 		}
 	}
-	if s.docker, s.Differ, err = o.dockerFile(data); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, configFile), err)
+	if s.docker, s.Differ, err = o.sessionDockerFile(data); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, configFileName), err)
 	}
-	return os.WriteFile(filepath.Join(s.dockerDir(), configFile), s.docker, 0o600)
+	return os.WriteFile(filepath.Join(s.dockerDir(), configFileName), s.docker, 0o600)
 }
 
-// dockerFile returns docker's file for a session.
-func (o SessionOptions) dockerFile(data []byte) (text []byte, differ []Login, err error) {
+// sessionDockerFile returns docker's file for a session.
+func (o SessionOptions) sessionDockerFile(data []byte) (text []byte, differ []Credential, err error) {
 	if len(o.Hosts) == 0 && !o.AllHosts {
-		return PutLogins(data, o.Logins)
+		return PutCredentials(data, o.Logins)
 	}
-	text, err = Put(data, Desired{Hosts: Docker.Keys(o.Hosts), AllHosts: o.AllHosts, Others: Replace})
+	text, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
 	return text, nil, err
 }
 
-// link creates links to everything else in docker's directory, except temporary
+// linkDockerDir creates links to everything else in docker's directory, except temporary
 // files.
-func (s *Session) link(dir string) error {
+func (s *Session) linkDockerDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(strings.TrimPrefix(e.Name(), "."), configFile) {
+		if strings.HasPrefix(strings.TrimPrefix(e.Name(), "."), configFileName) {
 			continue
 		}
 		if err := os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(s.dockerDir(), e.Name())); err != nil {
@@ -239,18 +239,18 @@ func (s *Session) link(dir string) error {
 	return nil
 }
 
-func (s *Session) fillContainers(e Env, o SessionOptions) error {
+func (s *Session) writeContainersFile(e Env, o SessionOptions) error {
 	all, err := mergeAuthFiles(e.authFiles())
 	if err != nil {
 		return err
 	}
-	for _, host := range Containers.Keys(o.Hosts) {
-		all.CredHelpers[host] = Helper
+	for _, host := range ClientContainers.HelperKeys(o.Hosts) {
+		all.CredHelpers[host] = HelperName
 	}
 	if err := all.putLogins(o.Logins); err != nil {
 		return err
 	}
-	data, err := all.bytes()
+	data, err := all.encode()
 	if err != nil {
 		return err
 	}

@@ -109,8 +109,8 @@ func TestSessionAuthFileAlone(t *testing.T) {
 // TestSessionLogins: what is written down is what a reader of the files finds,
 // also where the user has a store, a helper, or another login for the host.
 func TestSessionLogins(t *testing.T) {
-	login := func(repository, user string) Login {
-		return Login{Repository: repository, Username: user, Password: plugin.NewSecret(canary.Password)}
+	login := func(repository, user string) Credential {
+		return Credential{Repository: repository, Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}
 	}
 	for name, config := range map[string]string{
 		"none":        "",
@@ -126,7 +126,7 @@ func TestSessionLogins(t *testing.T) {
 			if config != "" {
 				put1(t, filepath.Join(dir, ".docker/config.json"), config)
 			}
-			s, err := NewSession(home(t, dir, nil), SessionOptions{Logins: []Login{
+			s, err := NewSession(home(t, dir, nil), SessionOptions{Logins: []Credential{
 				login("registry.example/a", "a"), login("registry.example/a/b", "a"), login("docker.io/library/nginx", "hub"),
 				login("two.example/c", "c"), login("two.example/d", "d"),
 			}})
@@ -151,7 +151,7 @@ func TestSessionLogins(t *testing.T) {
 				if helper, _ := podman.Helper(strings.Split(image, "/")[0]); helper != "" {
 					t.Errorf("%s: podman's helper %q", image, helper)
 				}
-				if found := podman.Find(image); len(found) == 0 || found[0].Auth.Username != want || found[0].Auth.Password.Reveal() != canary.Password {
+				if found := podman.Find(image); len(found) == 0 || found[0].Auth.Username != want || found[0].Auth.Password.Reveal() != canary.PasswordSecret {
 					t.Errorf("%s: got %v, want %s", image, found, want)
 				}
 			}
@@ -203,7 +203,7 @@ func TestSessionsAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if s.Changed() {
+			if s.IsChanged() {
 				t.Error("its file is gone or another")
 			}
 			if err := s.Close(); err != nil {
@@ -262,7 +262,7 @@ func TestSessionFilesAreFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer at.Close()
-		if held, err := flock.Hold(at); !held {
+		if held, err := flock.TryLock(at); !held {
 			t.Errorf("the directory of %s is locked (%v)", path, err)
 		}
 	}

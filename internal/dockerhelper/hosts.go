@@ -13,12 +13,12 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Hosts returns the registries that clients can request by name, as
+// ExactHosts returns the registries that clients can request by name, as
 // host[:port], in the configuration's order: what a client can list, or have as
 // a key in credHelpers. It omits patterns with a * or a path, patterns that
 // match no image, and providers that need a pod's service account. Docker Hub
 // is docker.io; clients have other names for it.
-func Hosts(cfg *config.Config) []string {
+func ExactHosts(cfg *config.Config) []string {
 	var hosts []string
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
@@ -26,7 +26,7 @@ func Hosts(cfg *config.Config) []string {
 			continue
 		}
 		for _, pattern := range p.MatchImages {
-			if host, ok := exactHost(pattern); ok && !slices.Contains(hosts, host) {
+			if host, ok := exactRegistry(pattern); ok && !slices.Contains(hosts, host) {
 				hosts = append(hosts, host)
 			}
 		}
@@ -37,7 +37,7 @@ func Hosts(cfg *config.Config) []string {
 // HasProvider reports whether a provider is configured for a whole registry
 // (host[:port], or docker.io), which is what clients request.
 func HasProvider(cfg *config.Config, registry string) bool {
-	requests, err := Requests(registry)
+	requests, err := ParseServer(registry)
 	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {
 		return slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool {
 			return !NeedsPod(&p) && slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
@@ -54,9 +54,9 @@ func NeedsPod(p *config.Provider) bool {
 	return t != nil && t.RequireServiceAccount != nil && *t.RequireServiceAccount
 }
 
-// exactHost returns the registry that a pattern matches, if it matches exactly
+// exactRegistry returns the registry that a pattern matches, if it matches exactly
 // one registry and all of it.
-func exactHost(pattern string) (host string, ok bool) {
+func exactRegistry(pattern string) (host string, ok bool) {
 	p, err := match.Parse(pattern)
 	if err != nil {
 		return "", false

@@ -47,7 +47,7 @@ func TestHosts(t *testing.T) {
 		if want != "" {
 			wants = []string{want}
 		}
-		if diff := cmp.Diff(wants, dockerhelper.Hosts(cfg)); diff != "" {
+		if diff := cmp.Diff(wants, dockerhelper.ExactHosts(cfg)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", pattern, diff)
 		}
 		// A helper is not asked in vain about what is listed.
@@ -61,7 +61,7 @@ func TestHostsOfSeveral(t *testing.T) {
 	pods := func(required bool) *config.TokenAttributes {
 		return &config.TokenAttributes{RequireServiceAccount: &required}
 	}
-	got := dockerhelper.Hosts(&config.Config{Providers: []config.Provider{
+	got := dockerhelper.ExactHosts(&config.Config{Providers: []config.Provider{
 		{Name: "a", MatchImages: []string{"z.example", "*.a.example", "a.example:5000"}},
 		{Name: "b", MatchImages: []string{"a.example:5000", "b.example/team", "b.example", "z.example"}},
 		{Name: "c", MatchImages: []string{"pods.example"}, TokenAttributes: pods(true)},
@@ -70,7 +70,7 @@ func TestHostsOfSeveral(t *testing.T) {
 	if diff := cmp.Diff([]string{"z.example", "a.example:5000", "b.example", "all.example"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := dockerhelper.Hosts(&config.Config{}); len(got) != 0 {
+	if got := dockerhelper.ExactHosts(&config.Config{}); len(got) != 0 {
 		t.Errorf("no configuration: got %q", got)
 	}
 }

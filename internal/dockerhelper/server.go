@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Requests returns the keyring requests for a server name as clients send it: a
+// ParseServer returns the keyring requests for a server name as clients send it: a
 // registry host[:port], with or without scheme and API path, or a repository
 // host[:port]/path. The caller tries them in order until one has a credential:
 // for clients, HTTPS with and without port 443 is the same server, but not for
@@ -24,18 +24,18 @@ import (
 //
 // A name is not completed, except that all names of Docker Hub become
 // docker.io. Errors contain nothing that could be a password.
-func Requests(server string) ([]regcred.Request, error) {
-	host, path, plain, err := split(server)
-	if err != nil || belowAPI(server, path) {
+func ParseServer(server string) ([]regcred.Request, error) {
+	host, path, plain, err := splitServer(server)
+	if err != nil || isBelowAPI(server, path) {
 		return nil, err
 	}
 	hosts := []string{host}
-	if other := otherForm(host); other != "" && !plain {
+	if other := alternateHostForm(host); other != "" && !plain {
 		hosts = append(hosts, other)
 	}
 	var requests []regcred.Request
 	for _, host := range hosts {
-		req, err := request(host, path)
+		req, err := newRequest(host, path)
 		if err != nil {
 			return nil, err
 		}
@@ -44,14 +44,14 @@ func Requests(server string) ([]regcred.Request, error) {
 	return requests, nil
 }
 
-// split splits a name. The path is a repository's, or empty; plain means HTTP
+// splitServer splits a name. The path is a repository's, or empty; plain means HTTP
 // without TLS.
-func split(server string) (host, path string, plain bool, err error) {
+func splitServer(server string) (host, path string, plain bool, err error) {
 	if strings.ContainsAny(server, `@?#"`) { // not printed: it may contain a password, as in a URL or in input for store
 		return "", "", false, errors.New("the server name contains an at sign, question mark, number sign or quotation mark: use host[:port] or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", "", false, fmt.Errorf("server %q: invalid character in a registry name", excerpt.Value(server))
+		return "", "", false, fmt.Errorf("server %q: invalid character in a registry name", excerpt.TruncateValue(server))
 	}
 	scheme, rest, isURL := strings.Cut(server, "://")
 	if !isURL {
@@ -62,7 +62,7 @@ func split(server string) (host, path string, plain bool, err error) {
 	case "http":
 		plain = true
 	default:
-		return "", "", false, fmt.Errorf("server %q: the scheme must be https or http", excerpt.Value(server))
+		return "", "", false, fmt.Errorf("server %q: the scheme must be https or http", excerpt.TruncateValue(server))
 	}
 	host, path, _ = strings.Cut(rest, "/")
 	// Clients do not write a repository v2 in the root of a registry as a URL,
@@ -73,14 +73,14 @@ func split(server string) (host, path string, plain bool, err error) {
 	return host, path, plain, nil
 }
 
-// belowAPI reports whether a name is a URL below a registry's API.
-func belowAPI(server, path string) bool {
+// isBelowAPI reports whether a name is a URL below a registry's API.
+func isBelowAPI(server, path string) bool {
 	return strings.Contains(server, "://") && (strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"))
 }
 
-// otherForm returns a host without HTTPS's port, or with it; "" if it has
+// alternateHostForm returns a host without HTTPS's port, or with it; "" if it has
 // another port.
-func otherForm(host string) string {
+func alternateHostForm(host string) string {
 	if bare, ok := strings.CutSuffix(host, ":443"); ok {
 		return bare
 	}
@@ -90,7 +90,7 @@ func otherForm(host string) string {
 	return host + ":443"
 }
 
-func request(host, path string) (regcred.Request, error) {
+func newRequest(host, path string) (regcred.Request, error) {
 	name, err := match.Registry(host)
 	if err != nil || path == "" {
 		return regcred.Request{Registry: name}, err
@@ -103,7 +103,7 @@ func request(host, path string) (regcred.Request, error) {
 	case !strings.HasPrefix(repository, name+"/"):
 		// As an image, this name is on Docker Hub, so the client would send
 		// Docker Hub's password to another server.
-		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.Value(image))
+		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.TruncateValue(image))
 	}
 	return regcred.Request{Image: image}, nil
 }

@@ -79,7 +79,7 @@ var names = map[string]string{
 
 func TestRequests(t *testing.T) {
 	for name, want := range names {
-		got, err := dockerhelper.Requests(name)
+		got, err := dockerhelper.ParseServer(name)
 		if err != nil || words(got) != want {
 			t.Errorf("%q: got %q and %v, want %q", name, words(got), err, want)
 		}
@@ -140,7 +140,7 @@ var bad = map[string]string{
 
 func TestBadNames(t *testing.T) {
 	for name, want := range bad {
-		got, err := dockerhelper.Requests(name)
+		got, err := dockerhelper.ParseServer(name)
 		if want == "" && err == nil {
 			continue
 		}
@@ -173,7 +173,7 @@ func TestWhoIsAsked(t *testing.T) {
 		{"*.example", "r.example", "r.example"},
 	} {
 		cfg := &config.Config{Providers: []config.Provider{{Name: "p", MatchImages: []string{tt.pattern}}}}
-		requests, _ := dockerhelper.Requests(tt.name)
+		requests, _ := dockerhelper.ParseServer(tt.name)
 		got := ""
 		for _, req := range requests {
 			if x := regcred.Explain(cfg, req); x.Providers[0].Matched {
@@ -196,7 +196,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		requests, err := dockerhelper.Requests(name)
+		requests, err := dockerhelper.ParseServer(name)
 		belowAPI := strings.Contains(name, "://") && (strings.Contains(name, "/v1/") || strings.Contains(name, "/v2/"))
 		if (err == nil) != (len(requests) > 0) && (err != nil || !belowAPI) || len(requests) > 2 {
 			t.Fatalf("%q: %d requests and %v", name, len(requests), err)

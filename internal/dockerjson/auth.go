@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-var errAuth = errors.New("an auth field is not base64-encoded user:password")
+var errInvalidAuth = errors.New("an auth field is not base64-encoded user:password")
 
 // DecodeAuth decodes an auth field as a kubelet does. Its error does not quote the
 // field.
@@ -21,11 +21,11 @@ func DecodeAuth(s string) (user, password string, err error) {
 	}
 	b, err := encoding.DecodeString(s)
 	if err != nil {
-		return "", "", errAuth
+		return "", "", errInvalidAuth
 	}
 	user, password, ok := strings.Cut(string(b), ":")
 	if !ok {
-		return "", "", errAuth
+		return "", "", errInvalidAuth
 	}
 	return user, password, nil
 }

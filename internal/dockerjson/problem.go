@@ -22,9 +22,9 @@ type Kind string
 
 // The kinds of problems.
 const (
-	Syntax Kind = "syntax" // the file is not JSON
-	Type   Kind = "type"   // a value has the wrong type
-	Auth   Kind = "auth"   // an auth is not the base64 of user:password
+	KindSyntax Kind = "syntax" // the file is not JSON
+	KindType   Kind = "type"   // a value has the wrong type
+	KindAuth   Kind = "auth"   // an auth is not the base64 of user:password
 )
 
 // Problem is an error that makes the whole file invalid. Its text contains
@@ -55,22 +55,22 @@ func (p *Problem) Error() string {
 // maxProblems bounds the number of problems that are reported.
 const maxProblems = 100
 
-// Layout is which fields of a file are read, and by whose rules.
-type Layout int
+// FileLayout is which fields of a file are read, and by whose rules.
+type FileLayout int
 
 // The layouts.
 const (
-	Kubelet       Layout = iota // config.json: auths and HttpHeaders
-	KubeletLegacy               // .dockercfg: only entries of auths
-	Docker                      // config.json: auths, credHelpers and credsStore
-	DockerLegacy                // .dockercfg: only members that look like entries of auths
-	Flat                        // a struct without custom decoders
+	LayoutKubelet       FileLayout = iota // config.json: auths and HttpHeaders
+	LayoutKubeletLegacy                   // .dockercfg: only entries of auths
+	LayoutDocker                          // config.json: auths, credHelpers and credsStore
+	LayoutDockerLegacy                    // .dockercfg: only members that look like entries of auths
+	LayoutFlat                            // a struct without custom decoders
 )
 
-// Problems returns the problems, in the order of the file and at most a
+// FindProblems returns the problems, in the order of the file and at most a
 // hundred, for which a decoder returned err. If it finds none, it returns err as
 // the only problem.
-func Problems(data []byte, err error, l Layout) []*Problem {
+func FindProblems(data []byte, err error, l FileLayout) []*Problem {
 	if err == nil {
 		return nil
 	}
@@ -78,97 +78,97 @@ func Problems(data []byte, err error, l Layout) []*Problem {
 	if syntax != nil {
 		return []*Problem{syntaxProblem(data, syntax)}
 	}
-	w := walker{data: data, docker: l == Docker || l == DockerLegacy}
+	w := problemWalker{data: data, docker: l == LayoutDocker || l == LayoutDockerLegacy}
 	switch l {
-	case KubeletLegacy, DockerLegacy:
-		w.entries(root, "")
-	case Kubelet, Docker:
-		w.file(root)
+	case LayoutKubeletLegacy, LayoutDockerLegacy:
+		w.walkEntries(root, "")
+	case LayoutKubelet, LayoutDocker:
+		w.walkFile(root)
 	}
-	if l == DockerLegacy {
-		w.found = slices.DeleteFunc(w.found, func(p *Problem) bool { return p.Kind != Auth })
+	if l == LayoutDockerLegacy {
+		w.found = slices.DeleteFunc(w.found, func(p *Problem) bool { return p.Kind != KindAuth })
 	}
 	if len(w.found) == 0 {
-		w.found = []*Problem{w.fallback(root, err)}
+		w.found = []*Problem{w.fallbackProblem(root, err)}
 	}
 	return w.found
 }
 
-// First returns the first problem. Errors of encoding/json quote the file.
-func First(data []byte, err error, l Layout) error { return Problems(data, err, l)[0] }
+// FirstProblem returns the first problem. Errors of encoding/json quote the file.
+func FirstProblem(data []byte, err error, l FileLayout) error { return FindProblems(data, err, l)[0] }
 
-type walker struct {
+type problemWalker struct {
 	data   []byte
 	docker bool
 	found  []*Problem
 }
 
-func (w *walker) add(kind Kind, at int, path, msg, fix string) {
+func (w *problemWalker) addProblem(kind Kind, at int, path, msg, fix string) {
 	if len(w.found) < maxProblems {
 		line, column := jsonplace.LineColumn(w.data, at)
 		w.found = append(w.found, &Problem{kind, line, column, path, msg, fix})
 	}
 }
 
-// want reports whether v has a kind. null is accepted, but not reported.
-func (w *walker) want(kind jsonplace.Kind, v *jsonplace.Value, path string) bool {
-	if v.Kind != kind && v.Kind != jsonplace.Null {
-		w.add(Type, v.Start, path, wrongType(v.Kind, kind), "")
+// checkKind reports whether v has a kind. null is accepted, but not reported.
+func (w *problemWalker) checkKind(kind jsonplace.Kind, v *jsonplace.Value, path string) bool {
+	if v.Kind != kind && v.Kind != jsonplace.KindNull {
+		w.addProblem(KindType, v.Start, path, wrongTypeMessage(v.Kind, kind), "")
 	}
 	return v.Kind == kind
 }
 
-func wrongType(got, want jsonplace.Kind) string {
-	return fmt.Sprintf("%s %s where %s %s is expected", article(got), got, article(want), want)
+func wrongTypeMessage(got, want jsonplace.Kind) string {
+	return fmt.Sprintf("%s %s where %s %s is expected", withArticle(got), got, withArticle(want), want)
 }
 
-func kindOf(t reflect.Type) jsonplace.Kind {
+func jsonKind(t reflect.Type) jsonplace.Kind {
 	if t.Kind() == reflect.String {
-		return jsonplace.String
+		return jsonplace.KindString
 	}
-	return jsonplace.Object
+	return jsonplace.KindObject
 }
 
-func article(k jsonplace.Kind) string {
+func withArticle(k jsonplace.Kind) string {
 	if strings.ContainsRune("aeiou", rune(k[0])) {
 		return "an"
 	}
 	return "a"
 }
 
-func (w *walker) file(root *jsonplace.Value) {
-	if !w.want(jsonplace.Object, root, "") {
+func (w *problemWalker) walkFile(root *jsonplace.Value) {
+	if !w.checkKind(jsonplace.KindObject, root, "") {
 		return
 	}
 	for _, m := range root.Members {
 		switch {
 		case strings.EqualFold(m.Key, "auths"):
-			w.entries(m.Value, "auths")
+			w.walkEntries(m.Value, "auths")
 		case !w.docker && strings.EqualFold(m.Key, "HttpHeaders"):
-			w.texts(m.Value, "HttpHeaders", false)
+			w.walkStringMap(m.Value, "HttpHeaders", false)
 		case w.docker && strings.EqualFold(m.Key, "credHelpers"):
-			w.texts(m.Value, "credHelpers", true)
+			w.walkStringMap(m.Value, "credHelpers", true)
 		case w.docker && strings.EqualFold(m.Key, "credsStore"):
-			w.want(jsonplace.String, m.Value, "credsStore")
+			w.checkKind(jsonplace.KindString, m.Value, "credsStore")
 		}
 	}
 }
 
-func (w *walker) texts(v *jsonplace.Value, path string, show bool) {
-	if !w.want(jsonplace.Object, v, path) {
+func (w *problemWalker) walkStringMap(v *jsonplace.Value, path string, show bool) {
+	if !w.checkKind(jsonplace.KindObject, v, path) {
 		return
 	}
 	for _, m := range v.Members {
 		at := path
 		if show {
-			at += "[" + ShowKey(m.Key) + "]"
+			at += "[" + DisplayKey(m.Key) + "]"
 		}
-		w.want(jsonplace.String, m.Value, at)
+		w.checkKind(jsonplace.KindString, m.Value, at)
 	}
 }
 
-func (w *walker) entries(v *jsonplace.Value, path string) {
-	if !w.want(jsonplace.Object, v, path) {
+func (w *problemWalker) walkEntries(v *jsonplace.Value, path string) {
+	if !w.checkKind(jsonplace.KindObject, v, path) {
 		return
 	}
 	last := map[string]int{}
@@ -178,19 +178,19 @@ func (w *walker) entries(v *jsonplace.Value, path string) {
 	for i, m := range v.Members {
 		// kubelet: duplicates that a later entry replaces are decoded too.
 		if !w.docker || last[m.Key] == i {
-			w.entry(m.Value, path+"["+ShowKey(m.Key)+"]")
+			w.walkEntry(m.Value, path+"["+DisplayKey(m.Key)+"]")
 		}
 	}
 }
 
-func (w *walker) entry(v *jsonplace.Value, path string) {
-	if !w.want(jsonplace.Object, v, path) {
+func (w *problemWalker) walkEntry(v *jsonplace.Value, path string) {
+	if !w.checkKind(jsonplace.KindObject, v, path) {
 		return
 	}
 	var auth *jsonplace.Value
 	for _, m := range v.Members {
-		name := w.field(m.Key)
-		if name == "" || !w.want(jsonplace.String, m.Value, path+"."+name) {
+		name := w.fieldName(m.Key)
+		if name == "" || !w.checkKind(jsonplace.KindString, m.Value, path+"."+name) {
 			continue
 		}
 		if name == "auth" {
@@ -201,13 +201,13 @@ func (w *walker) entry(v *jsonplace.Value, path string) {
 		return
 	}
 	if _, _, err := DecodeAuth(auth.Text); err != nil {
-		msg, fix := authProblem(auth.Text)
-		w.add(Auth, auth.Start, path+".auth", msg, fix)
+		msg, fix := explainAuth(auth.Text)
+		w.addProblem(KindAuth, auth.Start, path+".auth", msg, fix)
 	}
 }
 
-// field returns the name of the field for a key, or "".
-func (w *walker) field(key string) string {
+// fieldName returns the name of the field for a key, or "".
+func (w *problemWalker) fieldName(key string) string {
 	fields := []string{"auth", "username", "password", "email"}
 	if w.docker {
 		fields = []string{"auth", "username", "password", "identitytoken", "registrytoken"}
@@ -220,13 +220,13 @@ func (w *walker) field(key string) string {
 	return ""
 }
 
-// fallback returns the problem for an error that the walk did not find.
-func (w *walker) fallback(root *jsonplace.Value, err error) *Problem {
+// fallbackProblem returns the problem for an error that the walk did not find.
+func (w *problemWalker) fallbackProblem(root *jsonplace.Value, err error) *Problem {
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if v := root.At(int(typ.Offset)); v != nil {
+		if v := root.ValueAt(int(typ.Offset)); v != nil {
 			line, column := jsonplace.LineColumn(w.data, v.Start)
-			return &Problem{Type, line, column, "", wrongType(v.Kind, kindOf(typ.Type)), ""}
+			return &Problem{KindType, line, column, "", wrongTypeMessage(v.Kind, jsonKind(typ.Type)), ""}
 		}
 	}
-	return &Problem{Kind: Type, Msg: err.Error()}
+	return &Problem{Kind: KindType, Msg: err.Error()}
 }

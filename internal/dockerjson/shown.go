@@ -9,46 +9,46 @@ import (
 	"strings"
 )
 
-// CallerVariable is set to the name of a credential helper in the environment of
+// CallerEnvName is set to the name of a credential helper in the environment of
 // the plugins that it runs, so that they do not call the helper again.
-const CallerVariable = "REGCRED_ASKED_BY"
+const CallerEnvName = "REGCRED_ASKED_BY"
 
-// MaxShown bounds a key or name that is shown, in bytes.
-const MaxShown = 128
+// MaxDisplaySize bounds a key or name that is shown, in bytes.
+const MaxDisplaySize = 128
 
-// ShowKey returns a quoted key if it looks like a registry, and "a hidden key"
+// DisplayKey returns a quoted key if it looks like a registry, and "a hidden key"
 // otherwise: where key and value are swapped, the key is a password.
-func ShowKey(key string) string {
+func DisplayKey(key string) string {
 	if !looksLikeRegistry(key) {
-		return hiddenKey
+		return hiddenKeyText
 	}
 	return fmt.Sprintf("%q", key)
 }
 
-const hiddenKey = "a hidden key"
+const hiddenKeyText = "a hidden key"
 
-// ShowKeys returns keys for a report, with other keys than registries hidden.
-func ShowKeys(keys []string) []string {
+// DisplayKeys returns keys for a report, with other keys than registries hidden.
+func DisplayKeys(keys []string) []string {
 	list := slices.Clone(keys)
 	for i, key := range list {
 		if !looksLikeRegistry(key) {
-			list[i] = hiddenKey
+			list[i] = hiddenKeyText
 		}
 	}
 	return list
 }
 
-// ShowUser returns a user name for a report. One that looks like a token or key is
+// DisplayUser returns a user name for a report. One that looks like a token or key is
 // hidden: some registries accept a token as the user name.
-func ShowUser(name string) string {
-	if len(name) > MaxShown || isToken(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
+func DisplayUser(name string) string {
+	if len(name) > MaxDisplaySize || hasTokenPrefix(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
 		return "a hidden user name"
 	}
 	return name
 }
 
-// isToken reports whether a text has the prefix of a known kind of token.
-func isToken(s string) bool {
+// hasTokenPrefix reports whether a text has the prefix of a known kind of token.
+func hasTokenPrefix(s string) bool {
 	return slices.ContainsFunc([]string{
 		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-", "glptt-", "glrt-",
 		"dckr_pat_", "dckr_oat_", "dop_v1_", "ya29.", "eyJ", "sha256~", "AKCp", "npm_", "hvs.", "xox", "AQAAA",
@@ -56,15 +56,15 @@ func isToken(s string) bool {
 }
 
 const (
-	letters = "abcdefghijklmnopqrstuvwxyz"
-	digits  = "0123456789"
+	letterChars = "abcdefghijklmnopqrstuvwxyz"
+	digitChars  = "0123456789"
 )
 
 // looksLikeRegistry reports whether a key is a host, with optional scheme, port
 // and path, and unlikely to be a password such as "user:password" or "pass.w0rd".
 func looksLikeRegistry(key string) bool {
 	lower := strings.ToLower(key)
-	if len(key) > MaxShown || isToken(key) || strings.Trim(lower, letters+digits+".-_:/*") != "" {
+	if len(key) > MaxDisplaySize || hasTokenPrefix(key) || strings.Trim(lower, letterChars+digitChars+".-_:/*") != "" {
 		return false
 	}
 	scheme, rest, ok := strings.Cut(lower, "://")
@@ -73,7 +73,7 @@ func looksLikeRegistry(key string) bool {
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	host, port, _ := strings.Cut(host, ":")
-	if strings.Trim(scheme, letters) != "" || strings.Trim(port, digits) != "" || strings.Contains(host, "_") {
+	if strings.Trim(scheme, letterChars) != "" || strings.Trim(port, digitChars) != "" || strings.Contains(host, "_") {
 		return false
 	}
 	i := strings.LastIndexByte(host, '.')
@@ -81,8 +81,8 @@ func looksLikeRegistry(key string) bool {
 	switch {
 	case i < 0:
 		return host == "localhost" || host == "*" || host != "" && key == lower && port != "" && len(port) <= len("65535")
-	case strings.Trim(host, digits+".*") == "": // an address
+	case strings.Trim(host, digitChars+".*") == "": // an address
 		return strings.Count(host, ".") == 3 || last == "*"
 	}
-	return last == "*" || strings.HasPrefix(last, "xn--") || len(last) > 1 && strings.Trim(last, letters) == ""
+	return last == "*" || strings.HasPrefix(last, "xn--") || len(last) > 1 && strings.Trim(last, letterChars) == ""
 }

@@ -13,7 +13,7 @@ func TestShowKey(t *testing.T) {
 		"r.example", "r.example:5000", "https://r.example/v2/", "HTTPS://R.Example", "*.dkr.ecr.*.amazonaws.com", "registry.*", "*", "10.0.0.1", "10.0.0.1:5000/team",
 		"localhost", "localhost:5000", "registry:5000", "xn--e1afmkfd.xn--p1ai", "https://index.docker.io/v1/", "r.example/App", "oci://r.example", "registry.ns.svc.cluster.local:443", "r.example.",
 	} {
-		if got := ShowKey(key); got != `"`+key+`"` && key != "r.example." {
+		if got := DisplayKey(key); got != `"`+key+`"` && key != "r.example." {
 			t.Errorf("%q: %s", key, got)
 		}
 	}
@@ -22,7 +22,7 @@ func TestShowKey(t *testing.T) {
 		"ghp_Abcdef.xyz", "glpat-abcdef.example", "eyJhbGciOi.eyJ.abc", "pass word.example", "s3cret://r.example", "a_b.example", "1.2", "r.example?x", "Pa55word:5000", "correct.horse.battery.s",
 		strings.Repeat("a", 200) + ".example",
 	} {
-		if got := ShowKey(key); got != hiddenKey {
+		if got := DisplayKey(key); got != hiddenKeyText {
 			t.Errorf("%q is shown", key)
 		}
 	}
@@ -30,12 +30,12 @@ func TestShowKey(t *testing.T) {
 
 func TestShowUser(t *testing.T) {
 	for _, name := range []string{"", "ci", "AWS", "_json_key", "oauth2accesstoken", "$oauthtoken", "robot$team+ci", "00000000-0000-0000-0000-000000000000", "a@b.example", "ci bot"} {
-		if got := ShowUser(name); got != name {
+		if got := DisplayUser(name); got != name {
 			t.Errorf("%q: %q", name, got)
 		}
 	}
 	for _, name := range []string{"ghp_0123", "glpat-0123", "eyJhbGciOi.e30.x", `{"private_key":""}`, strings.Repeat("x", 500)} {
-		if got := ShowUser(name); got != "a hidden user name" {
+		if got := DisplayUser(name); got != "a hidden user name" {
 			t.Errorf("%q is shown", name)
 		}
 	}

@@ -19,7 +19,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 	if isTruncated(err) {
 		at = len(data)
 	}
-	msg, fix := syntaxCause(data, at)
+	msg, fix := explainSyntax(data, at)
 	if msg != "" {
 		msg = ": " + msg
 	}
@@ -27,13 +27,13 @@ func syntaxProblem(data []byte, err error) *Problem {
 		msg, fix = ": nested too deeply", "check that this is the right file"
 	}
 	line, column := jsonplace.LineColumn(data, at)
-	return &Problem{Syntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
+	return &Problem{KindSyntax, line, column, "", "not JSON" + cmp.Or(msg, " from here on"), fix}
 }
 
 func isTruncated(err error) bool { return err.Error() == "unexpected end of JSON input" }
 
-// syntaxCause recognizes other formats that are used by mistake.
-func syntaxCause(data []byte, at int) (msg, fix string) {
+// explainSyntax recognizes other formats that are used by mistake.
+func explainSyntax(data []byte, at int) (msg, fix string) {
 	text := bytes.TrimSpace(data)
 	switch {
 	case len(text) == 0:
@@ -49,7 +49,7 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	case bytes.HasPrefix(text, []byte("<")):
 		return "looks like HTML or XML", "check whether the file is a server's error page"
 	}
-	if msg, fix := byteCause(data, at); msg != "" {
+	if msg, fix := explainByte(data, at); msg != "" {
 		return msg, fix
 	}
 	if text[0] != '{' && text[0] != '"' && bytes.Contains(text, []byte("auths:")) || bytes.HasPrefix(text, []byte("---")) {
@@ -58,8 +58,8 @@ func syntaxCause(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// byteCause explains the byte that JSON does not allow at an offset.
-func byteCause(data []byte, at int) (msg, fix string) {
+// explainByte explains the byte that JSON does not allow at an offset.
+func explainByte(data []byte, at int) (msg, fix string) {
 	before := bytes.TrimRight(data[:at], " \t\r\n")
 	switch c := data[at]; {
 	case c == 0:
@@ -94,16 +94,16 @@ func IsBase64JSON(data []byte) bool {
 	return err == nil && bytes.HasPrefix(bytes.TrimSpace(decoded), []byte("{")) && json.Valid(decoded)
 }
 
-// authProblem explains why [DecodeAuth] does not accept a text.
-func authProblem(s string) (msg, fix string) {
+// explainAuth explains why [DecodeAuth] does not accept a text.
+func explainAuth(s string) (msg, fix string) {
 	const write = "use the output of printf %s user:password | base64 -w0"
 	trimmed := strings.TrimSpace(s)
 	switch {
-	case isPair(trimmed, base64.StdEncoding) || isPair(trimmed, base64.RawStdEncoding):
+	case isUserPassword(trimmed, base64.StdEncoding) || isUserPassword(trimmed, base64.RawStdEncoding):
 		return "the base64 text has leading or trailing spaces", "remove the spaces"
-	case isPair(trimmed, base64.URLEncoding) || isPair(trimmed, base64.RawURLEncoding):
+	case isUserPassword(trimmed, base64.URLEncoding) || isUserPassword(trimmed, base64.RawURLEncoding):
 		return "URL-safe base64 (with - and _) is not supported", "replace - with + and _ with /"
-	case isPair(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
+	case isUserPassword(strings.TrimRight(trimmed, "="), base64.RawStdEncoding):
 		return "the base64 text has incorrect padding (= characters at the end)", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
 		return "the value is an HTTP Authorization header", "remove the first word"
@@ -119,14 +119,14 @@ func authProblem(s string) (msg, fix string) {
 	switch once := strings.TrimSpace(string(decoded)); {
 	case err != nil:
 		return "it is not base64", write
-	case isPair(once, base64.StdEncoding) || isPair(once, base64.RawStdEncoding):
+	case isUserPassword(once, base64.StdEncoding) || isUserPassword(once, base64.RawStdEncoding):
 		return "the value is base64-encoded twice", "decode it once"
 	}
 	return "the decoded text has no colon between user and password", write
 }
 
-// isPair reports whether a text is user:password in base64.
-func isPair(s string, encoding *base64.Encoding) bool {
+// isUserPassword reports whether a text is user:password in base64.
+func isUserPassword(s string, encoding *base64.Encoding) bool {
 	decoded, err := encoding.DecodeString(s)
 	return err == nil && strings.Contains(string(decoded), ":")
 }

@@ -22,60 +22,60 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// maxSkew is the difference between clocks that causes a warning. Tokens and signed
+// maxClockSkew is the difference between clocks that causes a warning. Tokens and signed
 // requests to clouds are valid for minutes.
-const maxSkew = 30 * time.Second
+const maxClockSkew = 30 * time.Second
 
-// identify queries the identity that the API server sees, once.
-func (c *Cluster) identify(ctx context.Context) error {
+// fetchIdentity queries the identity that the API server sees, once.
+func (c *Cluster) fetchIdentity(ctx context.Context) error {
 	if c.Err != nil || c.identified {
-		return cmp.Or(c.Err, c.whoErr)
+		return cmp.Or(c.Err, c.userErr)
 	}
-	c.who, c.whoErr = c.Client.WhoAmI(ctx)
+	c.user, c.userErr = c.Client.WhoAmI(ctx)
 	c.identified = true
-	return c.whoErr
+	return c.userErr
 }
 
 // checkAPIServer checks whether the API server responds.
-func checkAPIServer(ctx context.Context, w *World, r *results) {
+func checkAPIServer(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if c.Skipped != "" {
 		r.add(finding.SeveritySkipped, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because %s", c.Skipped)
-	} else if err := c.identify(ctx); c.Err != nil {
-		r.fail(err, "")
+	} else if err := c.fetchIdentity(ctx); c.Err != nil {
+		r.addErrors(err, "")
 	} else if err != nil {
-		r.fail(err, KubeRemedy(err, c.configPath))
+		r.addErrors(err, KubeFix(err, c.configPath))
 	} else {
 		r.add(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.From)
 	}
 }
 
-func checkIdentity(_ context.Context, w *World, r *results) {
+func checkIdentity(_ context.Context, w *Input, r *checkResults) {
 	what := "; the checks below use this identity instead of a kubelet's identity (to use a kubelet's identity, run with --as-kubelet on a node)"
 	if w.Cluster.isNode() {
 		what = ", a node"
 	}
-	r.add(finding.SeverityOK, "", "%s%s", w.Cluster.who.Username, what)
+	r.add(finding.SeverityOK, "", "%s%s", w.Cluster.user.Username, what)
 }
 
 // isNode reports whether the client has the identity of a kubelet.
 func (c *Cluster) isNode() bool {
-	return strings.HasPrefix(c.who.Username, NodeUserPrefix) && slices.Contains(c.who.Groups, NodesGroup)
+	return strings.HasPrefix(c.user.Username, NodeUserPrefix) && slices.Contains(c.user.Groups, NodesGroup)
 }
 
-func checkClock(_ context.Context, w *World, r *results) {
+func checkClock(_ context.Context, w *Input, r *checkResults) {
 	clock := w.Cluster.Clock
 	skew, side := clock.skew.Round(time.Second), "ahead of"
 	if skew < 0 {
 		side = "behind"
 	}
 	switch {
-	case !clock.seen:
+	case !clock.measured:
 		r.add(finding.SeveritySkipped, "", "the API server's responses have no Date header")
-	case skew.Abs() > maxSkew:
+	case skew.Abs() > maxClockSkew:
 		r.add(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
 	default:
-		r.add(finding.SeverityOK, "", "within %s of the API server's clock", maxSkew)
+		r.add(finding.SeverityOK, "", "within %s of the API server's clock", maxClockSkew)
 	}
 }
 
@@ -87,10 +87,10 @@ func (c *Cluster) readPod(ctx context.Context) error {
 	return c.podErr
 }
 
-func checkPod(ctx context.Context, w *World, r *results) {
+func checkPod(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if err := c.readPod(ctx); err != nil {
-		r.fail(err, KubeRemedy(err, c.configPath))
+		r.addErrors(err, KubeFix(err, c.configPath))
 		return
 	}
 	account := "without a service account, as with static pods"
@@ -102,7 +102,7 @@ func checkPod(ctx context.Context, w *World, r *results) {
 
 // checkPullSecrets reads the pod's pull secrets. kubelet: unreadable secrets and secrets
 // of other types are ignored; one that cannot be decoded fails the pull.
-func checkPullSecrets(ctx context.Context, w *World, r *results) {
+func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {
 		r.add(finding.SeverityOK, "", "the pod lists none")
@@ -110,12 +110,12 @@ func checkPullSecrets(ctx context.Context, w *World, r *results) {
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.Flatten(err) {
-		r.add(finding.SeverityWarning, c.secretRemedy(ctx, e), "%v; the kubelet skips this secret", e)
+		r.add(finding.SeverityWarning, c.secretFix(ctx, e), "%v; the kubelet skips this secret", e)
 	}
 	read := 0
 	for i := range secrets {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
-		if why := PassedOver(&secrets[i]); why != "" {
+		if why := IgnoredReason(&secrets[i]); why != "" {
 			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); err != nil {
 			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; because of this secret, the kubelet does not pull any image for this pod", name, err)
@@ -130,18 +130,18 @@ func checkPullSecrets(ctx context.Context, w *World, r *results) {
 }
 
 // addSecretFindings reports credentials that do not work as intended.
-func addSecretFindings(r *results, s *regcred.PullSecret) {
-	for _, f := range r.selected(&config.Config{}, SecretFindings(s, time.Now())) {
+func addSecretFindings(r *checkResults, s *regcred.PullSecret) {
+	for _, f := range r.filterFindings(&config.Config{}, SecretFindings(s, time.Now())) {
 		if f.Severity != finding.SeverityInfo {
 			f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
-			r.report(f)
+			r.addFinding(f)
 		}
 	}
 }
 
-// secretRemedy returns how to fix a secret that cannot be read. For a missing secret,
+// secretFix returns how to fix a secret that cannot be read. For a missing secret,
 // it names the object that refers to it.
-func (c *Cluster) secretRemedy(ctx context.Context, err error) string {
+func (c *Cluster) secretFix(ctx context.Context, err error) string {
 	missing, ok := errors.AsType[*kube.Error](err)
 	by := "the pod"
 	if ok && c.pod.ServiceAccount != "" {
@@ -150,28 +150,28 @@ func (c *Cluster) secretRemedy(ctx context.Context, err error) string {
 			by = "service account " + c.pod.ServiceAccount
 		}
 	}
-	return SecretRemedy(err, by, c.pod.Namespace, c.configPath)
+	return SecretFix(err, by, c.pod.Namespace, c.configPath)
 }
 
-// SecretRemedy returns how to fix a secret that cannot be read. by is the object that
+// SecretFix returns how to fix a secret that cannot be read. by is the object that
 // refers to it, in namespace.
-func SecretRemedy(err error, by, namespace, config string) string {
+func SecretFix(err error, by, namespace, config string) string {
 	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
-		return KubeRemedy(err, config)
+		return KubeFix(err, config)
 	}
 	return fmt.Sprintf("%s refers to this secret: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
 }
 
 // checkServiceAccount checks the pod's service account for the annotations that
 // providers require.
-func checkServiceAccount(ctx context.Context, w *World, r *results) {
+func checkServiceAccount(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if c.pod.ServiceAccount == "" || len(Audiences(c.config)) == 0 {
 		return
 	}
 	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
 	if err != nil {
-		r.fail(err, KubeRemedy(err, c.configPath))
+		r.addErrors(err, KubeFix(err, c.configPath))
 		return
 	}
 	missing := false
@@ -192,27 +192,27 @@ func checkServiceAccount(ctx context.Context, w *World, r *results) {
 	}
 }
 
-// tryTokens requests a token for each audience in dry-run mode, once.
-func (c *Cluster) tryTokens(ctx context.Context) []tokenTry {
+// tryTokenRequests requests a token for each audience in dry-run mode, once.
+func (c *Cluster) tryTokenRequests(ctx context.Context) []tokenRequestResult {
 	if c.tries != nil {
 		return c.tries
 	}
 	for _, audience := range Audiences(c.config) {
-		try := tokenTry{audience: audience}
+		try := tokenRequestResult{audience: audience}
 		switch {
 		case c.pod == nil:
 			try.skipped = "tokens are requested only if a pod is specified"
 		case c.pod.ServiceAccount == "":
 			try.skipped = "the pod has no service account"
 		default:
-			try.err = c.tryToken(ctx, audience)
+			try.err = c.tryTokenRequest(ctx, audience)
 		}
 		c.tries = append(c.tries, try)
 	}
 	return c.tries
 }
 
-func (c *Cluster) tryToken(ctx context.Context, audience string) error {
+func (c *Cluster) tryTokenRequest(ctx context.Context, audience string) error {
 	account, err := c.Client.GetServiceAccount(ctx, c.pod.Namespace, c.pod.ServiceAccount)
 	if err != nil {
 		return err
@@ -227,9 +227,9 @@ func (c *Cluster) tryToken(ctx context.Context, audience string) error {
 	})
 }
 
-func checkTokens(ctx context.Context, w *World, r *results) {
+func checkTokens(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
-	for _, t := range c.tryTokens(ctx) {
+	for _, t := range c.tryTokenRequests(ctx) {
 		switch {
 		case t.skipped != "":
 			fix := ""
@@ -238,7 +238,7 @@ func checkTokens(ctx context.Context, w *World, r *results) {
 			}
 			r.add(finding.SeveritySkipped, fix, "for audience %q: %s", t.audience, t.skipped)
 		case t.err != nil:
-			r.fail(fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeRemedy(t.err, c.configPath))
+			r.addErrors(fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeFix(t.err, c.configPath))
 		default:
 			r.add(finding.SeverityOK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
 		}
@@ -246,9 +246,9 @@ func checkTokens(ctx context.Context, w *World, r *results) {
 }
 
 // checkPermissions checks each permission that a lookup needs.
-func checkPermissions(ctx context.Context, w *World, r *results) {
+func checkPermissions(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
-	tries := c.tryTokens(ctx)
+	tries := c.tryTokenRequests(ctx)
 	if len(tries) == 0 {
 		r.add(finding.SeverityOK, "", "no permissions needed, because no provider has tokenAttributes")
 		return
@@ -260,7 +260,7 @@ func checkPermissions(ctx context.Context, w *World, r *results) {
 	if c.isNode() { // the Node authorizer grants the rest
 		for _, t := range tries {
 			granted := t.skipped == "" && t.err == nil
-			c.checkAccess(ctx, r, kube.Access{Verb: AudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
+			c.checkAccess(ctx, r, kube.Access{Verb: RequestAudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
 		}
 		return
 	}
@@ -272,40 +272,40 @@ func checkPermissions(ctx context.Context, w *World, r *results) {
 }
 
 // checkAccess checks one permission. If granted, the API server issued a token without it.
-func (c *Cluster) checkAccess(ctx context.Context, r *results, access kube.Access, granted bool) {
-	what := describeAccess(access)
+func (c *Cluster) checkAccess(ctx context.Context, r *checkResults, access kube.Access, granted bool) {
+	what := accessText(access)
 	allowed, reason, err := c.Client.Allowed(ctx, access)
 	if reason != "" {
 		reason = ": " + reason
 	}
 	switch {
 	case err != nil:
-		r.fail(fmt.Errorf("%s: %w", what, err), KubeRemedy(err, c.configPath))
+		r.addErrors(fmt.Errorf("%s: %w", what, err), KubeFix(err, c.configPath))
 	case allowed:
 		r.add(finding.SeverityOK, "", "%s", what)
 	case granted:
-		r.add(finding.SeverityWarning, c.grantCommand(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.who.Username, what, reason)
+		r.add(finding.SeverityWarning, c.grantCommand(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.user.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace is enough"
 		}
-		r.add(finding.SeverityError, c.grantCommand(), "%s is not allowed to %s%s", c.who.Username, what, reason)
+		r.add(finding.SeverityError, c.grantCommand(), "%s is not allowed to %s%s", c.user.Username, what, reason)
 	}
 }
 
 // grantCommand returns the command that grants the client's user what lookups need.
 func (c *Cluster) grantCommand() string {
-	user := c.who.Username
+	user := c.user.Username
 	if c.isNode() {
 		user = NodesGroup
 	}
-	return rbacCommand(user, c.configPath, false)
+	return grantPermissionsCommand(user, c.configPath, false)
 }
 
-func describeAccess(a kube.Access) string {
+func accessText(a kube.Access) string {
 	what := a.Verb + " " + a.Resource
 	switch {
-	case a.Verb == AudienceVerb:
+	case a.Verb == RequestAudienceVerb:
 		what = fmt.Sprintf("request tokens for audience %q", a.Resource)
 	case a.Subresource != "":
 		what += "/" + a.Subresource
@@ -319,22 +319,22 @@ func describeAccess(a kube.Access) string {
 	return fmt.Sprintf("%s of %s/%s", what, a.Namespace, a.Name)
 }
 
-// Clock compares the clocks of an API server and this machine.
-type Clock struct {
-	Now  func() time.Time
-	skew time.Duration // how far the server is ahead
-	seen bool
+// ClockSkew compares the clocks of an API server and this machine.
+type ClockSkew struct {
+	Now      func() time.Time
+	skew     time.Duration // how far the server is ahead
+	measured bool
 }
 
-// Watch returns a transport that reads the server's time from the first response. The
+// WrapTransport returns a transport that reads the server's time from the first response. The
 // transport may be used concurrently.
-func (s *Clock) Watch(next http.RoundTripper) http.RoundTripper {
+func (s *ClockSkew) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return &clockTransport{next: next, clock: s}
 }
 
 type clockTransport struct {
 	next  http.RoundTripper
-	clock *Clock
+	clock *ClockSkew
 	first sync.Once
 }
 
@@ -342,15 +342,15 @@ func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := t.clock.Now()
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
-		t.first.Do(func() { t.clock.read(sent, resp.Header.Get("Date")) })
+		t.first.Do(func() { t.clock.measure(sent, resp.Header.Get("Date")) })
 	}
 	return resp, err
 }
 
-// read takes the middle of the exchange as the time of the response.
-func (s *Clock) read(sent time.Time, answered string) {
+// measure takes the middle of the exchange as the time of the response.
+func (s *ClockSkew) measure(sent time.Time, answered string) {
 	date, err := http.ParseTime(answered)
-	if s.seen = err == nil; s.seen {
+	if s.measured = err == nil; s.measured {
 		s.skew = date.Sub(sent.Add(s.Now().Sub(sent) / 2))
 	}
 }

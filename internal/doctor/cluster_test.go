@@ -18,30 +18,30 @@ import (
 func TestCheckClock(t *testing.T) {
 	tests := []struct {
 		name  string
-		clock Clock
+		clock ClockSkew
 		want  finding.Finding
 	}{
 		{
-			"unknown", Clock{},
+			"unknown", ClockSkew{},
 			finding.Finding{Severity: finding.SeveritySkipped, Message: "the API server's responses have no Date header", Fix: ""},
 		},
 		{
-			"near", Clock{seen: true, skew: -30 * time.Second},
+			"near", ClockSkew{measured: true, skew: -30 * time.Second},
 			finding.Finding{Severity: finding.SeverityOK, Message: "within 30s of the API server's clock", Fix: ""},
 		},
 		{
-			"ahead", Clock{seen: true, skew: 31 * time.Second},
+			"ahead", ClockSkew{measured: true, skew: 31 * time.Second},
 			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 31s ahead of this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 		{
-			"behind", Clock{seen: true, skew: -5 * time.Minute},
+			"behind", ClockSkew{measured: true, skew: -5 * time.Minute},
 			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 5m behind this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &results{check: "clock"}
-			checkClock(t.Context(), &World{Cluster: &Cluster{Clock: &tt.clock}}, r)
+			r := &checkResults{check: "clock"}
+			checkClock(t.Context(), &Input{Cluster: &Cluster{Clock: &tt.clock}}, r)
 			if diff := cmp.Diff([]Finding{{Check: "clock", Finding: tt.want}}, r.list); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -73,12 +73,12 @@ func TestClock(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			times := []time.Time{start, start.Add(2 * time.Second)}
-			clock := &Clock{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
-			if _, err := clock.Watch(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
+			clock := &ClockSkew{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
+			if _, err := clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
 				t.Fatal(err)
 			}
-			if clock.seen != tt.seen || clock.skew != tt.skew {
-				t.Errorf("got %v, %v; want %v, %v", clock.seen, clock.skew, tt.seen, tt.skew)
+			if clock.measured != tt.seen || clock.skew != tt.skew {
+				t.Errorf("got %v, %v; want %v, %v", clock.measured, clock.skew, tt.seen, tt.skew)
 			}
 		})
 	}
@@ -87,9 +87,9 @@ func TestClock(t *testing.T) {
 // TestClockOnce: pull secrets are read side by side, and leave the clock alone.
 func TestClockOnce(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	clock := &Clock{Now: func() time.Time { return start }}
+	clock := &ClockSkew{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
-	transport := clock.Watch(answerer(header))
+	transport := clock.WrapTransport(answerer(header))
 	if _, err := transport.RoundTrip(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func TestClockOnce(t *testing.T) {
 		wg.Go(func() { _, _ = transport.RoundTrip(nil) }) // it never fails
 	}
 	wg.Wait()
-	if !clock.seen || clock.skew != time.Minute {
-		t.Errorf("got %v, %v; want the first answer's minute", clock.seen, clock.skew)
+	if !clock.measured || clock.skew != time.Minute {
+		t.Errorf("got %v, %v; want the first answer's minute", clock.measured, clock.skew)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestForbiddenRemedy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := &kube.Error{Code: http.StatusForbidden, Resource: tt.resource, Message: tt.message}
-			if got := KubeRemedy(err, "c.yaml"); got != tt.want {
+			if got := KubeFix(err, "c.yaml"); got != tt.want {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})
@@ -147,7 +147,7 @@ func TestRBACCommand(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := rbacCommand(tt.user, tt.config, tt.secrets); got != tt.want {
+			if got := grantPermissionsCommand(tt.user, tt.config, tt.secrets); got != tt.want {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})

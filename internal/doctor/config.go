@@ -21,16 +21,16 @@ import (
 )
 
 // checkConfig checks whether the kubelet would start with the configuration.
-func checkConfig(_ context.Context, w *World, r *results) {
+func checkConfig(_ context.Context, w *Input, r *checkResults) {
 	o, err := w.Origin, w.configErr
 	switch {
 	case w.OriginErr != nil:
-		r.fail(w.OriginErr, "")
+		r.addErrors(w.OriginErr, "")
 	case o == nil:
 	case o.NoProviders != nil:
-		w.reportWithout(r)
+		w.reportNoConfig(r)
 	case err != nil:
-		w.reportBadConfig(r, err)
+		w.reportInvalidConfig(r, err)
 	default:
 		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(w.Config.Providers), "provider"))
 		if slices.ContainsFunc(w.Config.Files(), (*config.File).OutOfTree) {
@@ -41,9 +41,9 @@ func checkConfig(_ context.Context, w *World, r *results) {
 	}
 }
 
-// reportWithout reports a node whose kubelet has no credential providers, which is
+// reportNoConfig reports a node whose kubelet has no credential providers, which is
 // valid. On a machine that is not a node, only an image can be checked.
-func (w *World) reportWithout(r *results) {
+func (w *Input) reportNoConfig(r *checkResults) {
 	without, severity := w.Origin.NoProviders, finding.SeverityInfo
 	if !without.IsNode() && w.Image == nil {
 		severity = finding.SeverityError
@@ -52,52 +52,52 @@ func (w *World) reportWithout(r *results) {
 	r.list[len(r.list)-1].Without = without
 }
 
-// reportBadConfig reports a configuration with which the kubelet does not start.
-func (w *World) reportBadConfig(r *results, err error) {
+// reportInvalidConfig reports a configuration with which the kubelet does not start.
+func (w *Input) reportInvalidConfig(r *checkResults, err error) {
 	if denied := node.PermissionError(err); denied != nil {
-		r.fail(denied, "")
+		r.addErrors(denied, "")
 		return
 	}
 	o := w.Origin
-	if place := w.setIn(o.Config, configFlag); place != "" && errors.Is(err, fs.ErrNotExist) {
-		r.add(finding.SeverityError, "create the file, or correct the flag; then "+w.restart(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
+	if place := w.flagLocation(o.Config, configFlagName); place != "" && errors.Is(err, fs.ErrNotExist) {
+		r.add(finding.SeverityError, "create the file, or correct the flag; then "+w.restartCommand(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
 		return
 	}
 	fix := "the kubelet does not start with this" + w.target.Caveat() + "; fix it and run: " + node.ValidateCommand(w.target.Target, o.Config)
-	r.fail(err, fix)
+	r.addErrors(err, fix)
 }
 
-func checkLint(_ context.Context, w *World, r *results) {
-	r.reportSerious(r.selected(w.Config, lint.Check(w.Config)), "no invalid pattern or setting found")
+func checkLint(_ context.Context, w *Input, r *checkResults) {
+	r.reportWarningsAndErrors(r.filterFindings(w.Config, lint.Check(w.Config)), "no invalid pattern or setting found")
 }
 
 // checkExecutables checks the executables. Without a valid configuration, it checks
 // only their directory.
-func checkExecutables(_ context.Context, w *World, r *results) {
-	found := r.selected(w.usable(), w.binDirFindings(w.usable()))
+func checkExecutables(_ context.Context, w *Input, r *checkResults) {
+	found := r.filterFindings(w.configOrEmpty(), w.binDirFindings(w.configOrEmpty()))
 	if w.Config == nil && len(found) == 0 {
 		return
 	}
-	r.reportSerious(found, fmt.Sprintf("%s in %s", terminal.Count(len(w.usable().Providers), "executable"), w.Origin.BinDir))
+	r.reportWarningsAndErrors(found, fmt.Sprintf("%s in %s", terminal.Count(len(w.configOrEmpty().Providers), "executable"), w.Origin.BinDir))
 }
 
 // The kubelet's flags.
 const (
-	configFlag = "--image-credential-provider-config"
-	binDirFlag = "--image-credential-provider-bin-dir"
+	configFlagName = "--image-credential-provider-config"
+	binDirFlagName = "--image-credential-provider-bin-dir"
 )
 
-// setIn returns where the kubelet's flag is set to path: "--flag in FILE:LINE", or "".
-func (k *Kubelet) setIn(path, flag string) string {
+// flagLocation returns where the kubelet's flag is set to path: "--flag in FILE:LINE", or "".
+func (k *Kubelet) flagLocation(path, flag string) string {
 	if k.Setup == nil {
 		return ""
 	}
 	f := k.Setup.Config
-	if flag == binDirFlag {
+	if flag == binDirFlagName {
 		f = k.Setup.BinDir
 	}
-	place := k.place(f)
-	if place == "" || k.Node.Host(f.Path) != filepath.Clean(path) {
+	place := k.flagPlace(f)
+	if place == "" || k.Node.HostPath(f.Path) != filepath.Clean(path) {
 		return ""
 	}
 	return flag + " in " + place
@@ -113,32 +113,32 @@ func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
 			continue
 		}
 		f.Fix = "create the directory, and put the plugins there"
-		if place := k.setIn(k.Origin.BinDir, binDirFlag); place != "" {
+		if place := k.flagLocation(k.Origin.BinDir, binDirFlagName); place != "" {
 			f.Message += "; " + place + " refers to it"
-			f.Fix += ", or correct the flag; then " + k.restart(true)
-		} else if k.fromDefaultPaths() {
+			f.Fix += ", or correct the flag; then " + k.restartCommand(true)
+		} else if k.usesDefaultPaths() {
 			f.Message, _, _ = strings.Cut(f.Message, ", so ")
 			f.Message += fmt.Sprintf(", so %s starts the kubelet without credential providers, although %s exists", k.Setup.Service, k.Origin.Config)
-			f.Fix += "; then " + k.restart(false)
+			f.Fix += "; then " + k.restartCommand(false)
 		}
 	}
 	return found
 }
 
-// fromDefaultPaths reports whether k3s or rke2 sets the checked paths because both exist.
-func (k *Kubelet) fromDefaultPaths() bool {
-	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.Host(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
+// usesDefaultPaths reports whether k3s or rke2 sets the checked paths because both exist.
+func (k *Kubelet) usesDefaultPaths() bool {
+	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.HostPath(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
 }
 
 // checkUnits reports settings in units that systemd or the kubelet ignores.
-func checkUnits(ctx context.Context, w *World, r *results) {
+func checkUnits(ctx context.Context, w *Input, r *checkResults) {
 	for _, f := range w.Node.CheckUnits(ctx) {
-		r.report(finding.Finding{Severity: finding.SeverityWarning, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
+		r.addFinding(finding.Finding{Severity: finding.SeverityWarning, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
 	}
 }
 
-// reportSerious reports the linter's warnings and errors, or ok without any.
-func (r *results) reportSerious(found []finding.Finding, ok string) {
+// reportWarningsAndErrors reports the linter's warnings and errors, or ok without any.
+func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok string) {
 	for _, f := range found {
 		if f.Severity == finding.SeverityInfo {
 			continue
@@ -147,7 +147,7 @@ func (r *results) reportSerious(found []finding.Finding, ok string) {
 			f.Severity = finding.SeverityError
 		}
 		f.Fix = report.Fix(f)
-		r.report(f)
+		r.addFinding(f)
 	}
 	if len(r.list) == 0 {
 		r.add(finding.SeverityOK, "", "%s", ok)
@@ -156,15 +156,15 @@ func (r *results) reportSerious(found []finding.Finding, ok string) {
 
 // checkPaths reports paths that other users can change. Paths from flags are used
 // anyway, so that this is only a warning for them.
-func checkPaths(_ context.Context, w *World, r *results) {
-	err := w.Node.CheckTrust(w.Origin, Names(w.usable()))
-	found, ok := errors.AsType[*node.Untrusted](err)
+func checkPaths(_ context.Context, w *Input, r *checkResults) {
+	err := w.Node.CheckTrust(w.Origin, ProviderNames(w.configOrEmpty()))
+	found, ok := errors.AsType[*node.UntrustedPathError](err)
 	switch {
 	case err == nil:
 		r.add(finding.SeverityOK, "", "only root and this user can change the configuration and the executables")
 	case ok && !w.Origin.Discovered:
 		r.add(finding.SeverityWarning, found.Fix, "%s is %s", found.Path, found.Who)
 	default:
-		r.fail(err, "")
+		r.addErrors(err, "")
 	}
 }

@@ -29,8 +29,8 @@ func TestCheckFindings(t *testing.T) {
 		{"a warning, for which a kubelet exits", []finding.Finding{{Severity: finding.SeverityWarning, Rule: "missing-binary"}}, []finding.Severity{finding.SeverityError}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &results{}
-			r.reportSerious(tt.findings, "fine")
+			r := &checkResults{}
+			r.reportWarningsAndErrors(tt.findings, "fine")
 			var got []finding.Severity
 			for _, c := range r.list {
 				got = append(got, c.Severity)
@@ -50,11 +50,11 @@ func TestCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.Found}}}
-	if err := tally.Add(t.Context(), root.Host(tally.DefaultDir), batch); err != nil {
+	if err := tally.Add(t.Context(), root.HostPath(tally.DefaultDir), batch); err != nil {
 		t.Fatal(err)
 	}
-	r := &results{}
-	checkCounts(t.Context(), &World{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.Read()}}, r)
+	r := &checkResults{}
+	checkCounts(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"
 	if len(r.list) != 1 || r.list[0].Fix != fix || !strings.HasPrefix(r.list[0].Message, `provider "one" failed at least once in 1 runs since `) || !strings.HasSuffix(r.list[0].Message, ": it broke") {
 		t.Errorf("got %+v", r.list)

@@ -36,14 +36,14 @@ func DockerPaths(o *node.Origin) regcred.NodePaths {
 	return regcred.NodePaths{RootDir: o.RootDir, WorkDir: o.Dir, Home: node.Getenv(o.Environ, "HOME")}
 }
 
-// maxDockerConfig bounds a docker config file, in bytes.
-const maxDockerConfig = 16 << 20
+// maxDockerConfigSize bounds a docker config file, in bytes.
+const maxDockerConfigSize = 16 << 20
 
 // checkDockerConfig checks the docker config files of the node's kubelet. The kubelet
 // ignores files that it cannot use, so no finding is an error.
-func checkDockerConfig(ctx context.Context, w *World, r *results) {
-	o := w.files()
-	if own := ownKubelet(ctx, w.Node, o); own != nil {
+func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
+	o := w.dockerConfigOrigin()
+	if own := nodeKubeletOrigin(ctx, w.Node, o); own != nil {
 		o = own
 	}
 	checkHome(ctx, r, w.Node, o)
@@ -59,7 +59,7 @@ func checkDockerConfig(ctx context.Context, w *World, r *results) {
 			f.Message, f.Fix = p.Msg, cmp.Or(p.Fix, fix)
 		}
 		f.Message += "; the kubelet silently ignores it"
-		r.report(f)
+		r.addFinding(f)
 	}
 	for _, s := range sets {
 		checkDockerFile(ctx, r, s.Origin.File)
@@ -69,7 +69,7 @@ func checkDockerConfig(ctx context.Context, w *World, r *results) {
 	}
 	if err == nil {
 		looked := ""
-		if !o.OfKubelet() { // a kubelet's directories are standard
+		if !o.IsKubelet() { // a kubelet's directories are standard
 			looked = ": none of " + strings.Join(DockerPaths(o).Files(), ", ")
 		}
 		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
@@ -77,11 +77,11 @@ func checkDockerConfig(ctx context.Context, w *World, r *results) {
 	checkStrayDockerFiles(ctx, r, o)
 }
 
-// ownKubelet returns the kubelet that runs on this node or that its service starts
+// nodeKubeletOrigin returns the kubelet that runs on this node or that its service starts
 // next, because its HOME decides where it looks for docker configs. It returns nil
 // without such a kubelet, or if o is already a kubelet.
-func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Origin {
-	if o.OfKubelet() {
+func nodeKubeletOrigin(ctx context.Context, n *node.Reader, o *node.Origin) *node.Origin {
+	if o.IsKubelet() {
 		return nil
 	}
 	w := node.FindOptions{AsKubelet: "auto", AllowNone: true, Dir: o.Dir}
@@ -96,9 +96,9 @@ func ownKubelet(ctx context.Context, n *node.Reading, o *node.Origin) *node.Orig
 }
 
 // checkHome reports a HOME of the kubelet that is not an absolute path.
-func checkHome(ctx context.Context, r *results, n *node.Reading, o *node.Origin) {
+func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Origin) {
 	home := DockerPaths(o).Home
-	if !o.OfKubelet() || home == "" {
+	if !o.IsKubelet() || home == "" {
 		return
 	}
 	meant := strings.TrimSpace(home)
@@ -120,13 +120,13 @@ func checkHome(ctx context.Context, r *results, n *node.Reading, o *node.Origin)
 	}
 	f.Message = fmt.Sprintf("the kubelet's HOME %q %s, so the kubelet looks for credentials in %q", home, why, at)
 	f.Fix = fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0])
-	r.report(f)
+	r.addFinding(f)
 }
 
 // DockerFindings returns the linter's findings about a docker config file of the node;
 // nil if the file cannot be read.
 func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
-	data, err := regularfile.Read(ctx, path, maxDockerConfig)
+	data, err := regularfile.Read(ctx, path, maxDockerConfigSize)
 	if err != nil {
 		return nil
 	}
@@ -143,20 +143,20 @@ func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret
 }
 
 // checkDockerFile checks a docker config file that the kubelet reads.
-func checkDockerFile(ctx context.Context, r *results, path string) {
+func checkDockerFile(ctx context.Context, r *checkResults, path string) {
 	found := DockerFindings(ctx, path, time.Now())
 	if found == nil {
 		return
 	}
-	r.add(finding.SeverityOK, "", "%s: %s", path, Logins(found.Credentials))
-	for _, f := range r.selected(&config.Config{}, found.Findings) {
+	r.add(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
+	for _, f := range r.filterFindings(&config.Config{}, found.Findings) {
 		f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
-		r.report(f)
+		r.addFinding(f)
 	}
 }
 
-// Logins describes the number of registries with a credential.
-func Logins(n int) string {
+// CredentialCountText describes the number of registries with a credential.
+func CredentialCountText(n int) string {
 	switch n {
 	case 0:
 		return "no credentials"
@@ -168,27 +168,27 @@ func Logins(n int) string {
 
 // Limits of the search in home directories.
 const (
-	maxHomes      = 200
-	maxHomeConfig = 1 << 20 // bytes
-	maxStray      = 5       // files to report
-	strayTimeout  = 2 * time.Second
+	maxHomeDirs       = 200
+	maxHomeConfigSize = 1 << 20 // bytes
+	maxStrayFiles     = 5       // files to report
+	strayTimeout      = 2 * time.Second
 )
 
 // checkStrayDockerFiles reports credentials that docker login stored in a home
 // directory, where the kubelet of o does not look.
-func checkStrayDockerFiles(ctx context.Context, r *results, o *node.Origin) {
+func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin) {
 	paths := DockerPaths(o).Files()
 	ctx, cancel := context.WithTimeout(ctx, strayTimeout)
 	defer cancel()
 	// A home directory may be on a file server that does not respond.
-	stray, err := await.Result(ctx, "search home directories", func() ([]string, error) {
-		return dockerLogins(ctx, append(homes("/"), DockerPaths(o).RootDir), paths), nil
+	stray, err := await.Call(ctx, "search home directories", func() ([]string, error) {
+		return findDockerConfigs(ctx, append(homeDirs("/"), DockerPaths(o).RootDir), paths), nil
 	})
 	if err != nil {
 		return
 	}
 	result, why := finding.SeverityInfo, "the kubelet reads this file only if its HOME is set to that home directory"
-	if o.OfKubelet() {
+	if o.IsKubelet() {
 		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
 		if home := DockerPaths(o).Home; home != "" {
 			why = fmt.Sprintf("the kubelet does not read this file, because its HOME is %q", home)
@@ -202,15 +202,15 @@ func checkStrayDockerFiles(ctx context.Context, r *results, o *node.Origin) {
 	}
 }
 
-// homes returns the usual home directories below a root directory.
-func homes(root string) []string {
+// homeDirs returns the usual home directories below a root directory.
+func homeDirs(root string) []string {
 	list := []string{filepath.Join(root, "root")}
 	dir, err := os.Open(filepath.Join(root, "home"))
 	if err != nil {
 		return list
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(maxHomes)
+	names, _ := dir.Readdirnames(maxHomeDirs)
 	slices.Sort(names)
 	for _, name := range names {
 		list = append(list, filepath.Join(root, "home", name))
@@ -218,20 +218,20 @@ func homes(root string) []string {
 	return list
 }
 
-// dockerLogins returns the docker configs with credentials in home directories, except
+// findDockerConfigs returns the docker configs with credentials in home directories, except
 // known ones.
-func dockerLogins(ctx context.Context, homes, known []string) (list []string) {
+func findDockerConfigs(ctx context.Context, homes, known []string) (list []string) {
 	for _, home := range homes {
 		for _, name := range []string{".docker/config.json", ".dockercfg"} {
 			path := filepath.Join(home, name)
-			if len(list) == maxStray || slices.ContainsFunc(known, func(p string) bool { return samePath(p, path) }) {
+			if len(list) == maxStrayFiles || slices.ContainsFunc(known, func(p string) bool { return isSamePath(p, path) }) {
 				continue
 			}
 			kind := pullsecret.DockerConfig
 			if name == ".dockercfg" {
 				kind = pullsecret.Dockercfg
 			}
-			data, err := regularfile.Read(ctx, path, maxHomeConfig)
+			data, err := regularfile.Read(ctx, path, maxHomeConfigSize)
 			if err == nil && pullsecret.CheckAs(kind, path, data, time.Now()).Credentials > 0 {
 				list = append(list, path)
 			}
@@ -242,23 +242,23 @@ func dockerLogins(ctx context.Context, homes, known []string) (list []string) {
 
 // The types of a pull secret, and the keys under which its data is.
 const (
-	dockerConfigJSON    = "kubernetes.io/dockerconfigjson"
-	dockerConfigJSONKey = ".dockerconfigjson"
-	dockercfg           = "kubernetes.io/dockercfg"
-	dockercfgKey        = ".dockercfg"
+	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
+	secretKeyDockerConfigJSON  = ".dockerconfigjson"
+	secretTypeDockercfg        = "kubernetes.io/dockercfg"
+	secretKeyDockercfg         = ".dockercfg"
 )
 
-// PassedOver returns why the kubelet silently ignores a secret, or "" if it is a pull
+// IgnoredReason returns why the kubelet silently ignores a secret, or "" if it is a pull
 // secret.
-func PassedOver(s *regcred.PullSecret) string {
-	key, ok := map[string]string{dockerConfigJSON: dockerConfigJSONKey, dockercfg: dockercfgKey}[s.Type]
+func IgnoredReason(s *regcred.PullSecret) string {
+	key, ok := map[string]string{secretTypeDockerConfigJSON: secretKeyDockerConfigJSON, secretTypeDockercfg: secretKeyDockercfg}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.SecretType(s.Type), dockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.DescribeSecretType(s.Type), secretTypeDockerConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {
-			names[i] = strings.Trim(excerpt.SecretKey(name), `"`)
+			names[i] = strings.Trim(excerpt.QuoteSecretKey(name), `"`)
 		}
 		keys := strings.Join(names, ", ")
 		return fmt.Sprintf("of type %s that has no data under %q (its keys: %s)", s.Type, key, cmp.Or(keys, "none"))
@@ -268,16 +268,16 @@ func PassedOver(s *regcred.PullSecret) string {
 
 // parseSecret returns why the kubelet cannot decode a pull secret.
 func parseSecret(s *regcred.PullSecret) (err error) {
-	if s.Type == dockercfg {
-		_, err = dockerconfig.Parse(s.Data[dockercfgKey], dockerconfig.DockerCfg)
+	if s.Type == secretTypeDockercfg {
+		_, err = dockerconfig.Parse(s.Data[secretKeyDockercfg], dockerconfig.DockerCfg)
 	} else {
-		_, err = dockerconfig.Parse(s.Data[dockerConfigJSONKey], dockerconfig.ConfigJSON)
+		_, err = dockerconfig.Parse(s.Data[secretKeyDockerConfigJSON], dockerconfig.ConfigJSON)
 	}
 	return err
 }
 
 // SecretFindings returns the linter's findings about a pull secret; nil if the
-// kubelet ignores or cannot read it, which [PassedOver] and lookups report.
+// kubelet ignores or cannot read it, which [IgnoredReason] and lookups report.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
 	if found.Refused {

@@ -19,10 +19,10 @@ import (
 // whatever else lies in a home.
 func TestDockerLogins(t *testing.T) {
 	root := t.TempDir()
-	const login = `{"auths":{"r.example":{"username":"u","password":"` + canary.Password + `"}}}`
+	const login = `{"auths":{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
 	for name, text := range map[string]string{
-		"root": login, "home/a": `{"auths":{}}`, "home/b": login, "home/c": `{"credsStore":"pass"}`, "home/d": "no JSON " + canary.Password,
-		"home/e": strings.Repeat(" ", maxHomeConfig) + login, "home/f": login,
+		"root": login, "home/a": `{"auths":{}}`, "home/b": login, "home/c": `{"credsStore":"pass"}`, "home/d": "no JSON " + canary.PasswordSecret,
+		"home/e": strings.Repeat(" ", maxHomeConfigSize) + login, "home/f": login,
 	} {
 		file := filepath.Join(root, name, ".docker", "config.json")
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -33,7 +33,7 @@ func TestDockerLogins(t *testing.T) {
 		}
 	}
 	at := func(name string) string { return filepath.Join(root, name, ".docker", "config.json") }
-	got := dockerLogins(t.Context(), homes(root), []string{at("home/f")})
+	got := findDockerConfigs(t.Context(), homeDirs(root), []string{at("home/f")})
 	if diff := cmp.Diff([]string{at("root"), at("home/b")}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -44,8 +44,8 @@ func TestCheckHome(t *testing.T) {
 	for home, want := range map[string]string{
 		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "not an absolute path",
 	} {
-		r := &results{}
-		checkHome(t.Context(), r, node.Node{Root: t.TempDir()}.Read(), &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
+		r := &checkResults{}
+		checkHome(t.Context(), r, node.Node{Root: t.TempDir()}.NewReader(), &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
 		if len(r.list) > 1 || (len(r.list) == 0) != (want == "") || want != "" && !strings.Contains(r.list[0].Message, want) {
 			t.Errorf("%q: got %+v, want %s", home, r.list, want)
 		}

@@ -92,41 +92,41 @@ type ImageResult struct {
 	Credential  *report.Credential  `json:"credential,omitempty"` // accepted by From; nil if anonymous
 }
 
-// results collects the findings of one check.
-type results struct {
-	check      string
-	list       []Finding
-	earlier    []Finding     // of the checks before
-	rules      report.Filter // selects lint findings
-	suppressed int           // lint findings that comments suppress
+// checkResults collects the findings of one check.
+type checkResults struct {
+	check           string
+	list            []Finding
+	earlierFindings []Finding     // of the checks before
+	rules           report.Filter // selects lint findings
+	suppressed      int           // lint findings that comments suppress
 }
 
-func (r *results) add(severity finding.Severity, fix, format string, args ...any) {
-	r.report(finding.Finding{Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
+func (r *checkResults) add(severity finding.Severity, fix, format string, args ...any) {
+	r.addFinding(finding.Finding{Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-func (r *results) report(f finding.Finding) {
+func (r *checkResults) addFinding(f finding.Finding) {
 	r.list = append(r.list, Finding{Check: r.check, Finding: f})
 }
 
-// selected returns the lint findings that the rules select and cfg's comments do not
+// filterFindings returns the lint findings that the rules select and cfg's comments do not
 // suppress.
-func (r *results) selected(cfg *config.Config, list []finding.Finding) []finding.Finding {
+func (r *checkResults) filterFindings(cfg *config.Config, list []finding.Finding) []finding.Finding {
 	kept, suppressed := r.rules.Apply(list, report.TextOf(cfg))
 	r.suppressed += suppressed
 	return kept
 }
 
 // addStep adds a finding of a step of the check.
-func (r *results) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
+func (r *checkResults) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
 	r.add(severity, fix, format, args...)
 	r.list[len(r.list)-1].Check = step
 }
 
-// fail adds an error for each of the joined errors, with the position of a
-// [config.FieldError]. An empty fix is replaced by the hint of a [node.Error].
-func (r *results) fail(err error, fix string) {
-	if e, ok := errors.AsType[*node.Error](err); ok && fix == "" {
+// addErrors adds an error for each of the joined errors, with the position of a
+// [config.FieldError]. An empty fix is replaced by the hint of a [node.HintError].
+func (r *checkResults) addErrors(err error, fix string) {
+	if e, ok := errors.AsType[*node.HintError](err); ok && fix == "" {
 		fix = e.Hint
 	}
 	for _, e := range terminal.Flatten(err) {
@@ -135,18 +135,18 @@ func (r *results) fail(err error, fix string) {
 			text := config.FieldError{Msg: at.Msg, Value: at.Value}
 			f.File, f.Line, f.Column, f.Path, f.Message = at.File, at.Line, at.Column, at.Path, text.Error()
 		}
-		r.report(f)
+		r.addFinding(f)
 	}
 }
 
-// check is a row of the table of checks.
-type check struct {
-	name   string // for --only, and in findings
-	remote bool   // contacts a server
-	// needs returns why the check does not apply ([notApplicable]), or the error that
+// checkSpec is a row of the table of checks.
+type checkSpec struct {
+	name     string // for --only, and in findings
+	isRemote bool   // contacts a server
+	// precondition returns why the check does not apply ([notApplicable]), or the error that
 	// keeps it from running.
-	needs func(context.Context, *World) error
-	run   func(context.Context, *World, *results)
+	precondition func(context.Context, *Input) error
+	runCheck     func(context.Context, *Input, *checkResults)
 }
 
 // notApplicable is the reason why a check does not apply.
@@ -156,58 +156,58 @@ func (n notApplicable) Error() string { return string(n) }
 
 // Checks returns the names of all checks in the order in which they run.
 func Checks() (names []string) {
-	for _, c := range checks() {
+	for _, c := range checkTable() {
 		names = append(names, c.name)
 	}
 	return names
 }
 
-// checks is the table of all checks.
-func checks() []check {
-	return []check{
-		{"config", false, always, checkConfig},
-		{"lint", false, needConfig, checkLint},
-		{"executables", false, needOrigin, checkExecutables},
-		{"paths", false, needOrigin, checkPaths},
-		{"mirror-origin", false, needConfig, checkMirrorOrigin},
-		{"docker-config", false, needDockerPaths, checkDockerConfig},
-		{"units", false, always, checkUnits},
-		{"kubelet", false, needNode, checkKubelet},
-		{"mirrors", false, always, checkMirrors},
-		{"installed", false, needGenerations, checkInstalled},
-		{"counts", false, needGenerations, checkCounts},
+// checkTable is the table of all checks.
+func checkTable() []checkSpec {
+	return []checkSpec{
+		{"config", false, alwaysApplies, checkConfig},
+		{"lint", false, requireConfig, checkLint},
+		{"executables", false, requireOrigin, checkExecutables},
+		{"paths", false, requireOrigin, checkPaths},
+		{"mirror-origin", false, requireConfig, checkMirrorOrigin},
+		{"docker-config", false, requireDockerPaths, checkDockerConfig},
+		{"units", false, alwaysApplies, checkUnits},
+		{"kubelet", false, requireNode, checkKubelet},
+		{"mirrors", false, alwaysApplies, checkMirrors},
+		{"installed", false, requireGenerations, checkInstalled},
+		{"counts", false, requireGenerations, checkCounts},
 
-		{"api-server", true, needCluster, checkAPIServer},
-		{"identity", true, needIdentity, checkIdentity},
-		{"clock", true, needIdentity, checkClock},
-		{"pod", true, needPodName, checkPod},
-		{"pull-secrets", true, needPod, checkPullSecrets},
-		{"service-account", true, needPod, checkServiceAccount},
-		{"permission", true, needIdentityAndPod, checkPermissions},
-		{"token", true, needIdentityAndPod, checkTokens},
+		{"api-server", true, requireCluster, checkAPIServer},
+		{"identity", true, requireIdentity, checkIdentity},
+		{"clock", true, requireIdentity, checkClock},
+		{"pod", true, requirePodName, checkPod},
+		{"pull-secrets", true, requirePod, checkPullSecrets},
+		{"service-account", true, requirePod, checkServiceAccount},
+		{"permission", true, requireIdentityAndPod, checkPermissions},
+		{"token", true, requireIdentityAndPod, checkTokens},
 
-		{"image", true, needImage, checkImage},
+		{"image", true, requireImage, checkImage},
 	}
 }
 
-// examine runs the check. A check that does not run reports the reason only if it was named.
-func (c check) examine(ctx context.Context, w *World, r *results, named bool) {
-	err := c.needs(ctx, w)
+// runIfApplicable runs the check. A check that does not run reports the reason only if it was named.
+func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResults, named bool) {
+	err := c.precondition(ctx, w)
 	_, skipped := errors.AsType[notApplicable](err)
 	switch {
 	case err == nil:
-		c.run(ctx, w, r)
+		c.runCheck(ctx, w, r)
 	case !named:
 	case skipped:
 		r.add(finding.SeveritySkipped, "", "%v", err)
 	default:
-		r.fail(err, "")
+		r.addErrors(err, "")
 	}
 }
 
-func always(context.Context, *World) error { return nil }
+func alwaysApplies(context.Context, *Input) error { return nil }
 
-func needOrigin(_ context.Context, w *World) error {
+func requireOrigin(_ context.Context, w *Input) error {
 	switch {
 	case w.OriginErr != nil:
 		return w.OriginErr
@@ -217,76 +217,76 @@ func needOrigin(_ context.Context, w *World) error {
 	return nil
 }
 
-func needConfig(ctx context.Context, w *World) error {
-	if err := needOrigin(ctx, w); err != nil {
+func requireConfig(ctx context.Context, w *Input) error {
+	if err := requireOrigin(ctx, w); err != nil {
 		return err
 	}
 	return w.configErr
 }
 
-func needDockerPaths(_ context.Context, w *World) error {
-	if w.files() == nil {
+func requireDockerPaths(_ context.Context, w *Input) error {
+	if w.dockerConfigOrigin() == nil {
 		return notApplicable("the directories of docker config files are unknown")
 	}
 	return nil
 }
 
-func needNode(_ context.Context, w *World) error {
+func requireNode(_ context.Context, w *Input) error {
 	if w.Setup == nil {
 		return notApplicable("this system does not run a kubelet")
 	}
 	return nil
 }
 
-func needGenerations(ctx context.Context, w *World) error {
-	if store := w.generations(); w.Setup == nil || !store.FS.Exists(store.Dir) {
+func requireGenerations(ctx context.Context, w *Input) error {
+	if store := w.generationStore(); w.Setup == nil || !store.FS.Exists(store.Dir) {
 		return notApplicable("regcred install has not changed this node")
 	}
 	return nil
 }
 
-func needCluster(_ context.Context, w *World) error {
+func requireCluster(_ context.Context, w *Input) error {
 	if w.Cluster == nil {
 		return notApplicable("requires --kube, --pod, --kubeconfig or --context")
 	}
 	return nil
 }
 
-func needIdentity(ctx context.Context, w *World) error {
-	if err := needCluster(ctx, w); err != nil {
+func requireIdentity(ctx context.Context, w *Input) error {
+	if err := requireCluster(ctx, w); err != nil {
 		return err
 	}
 	if w.Cluster.Skipped != "" {
 		return notApplicable(w.Cluster.Skipped)
 	}
-	return w.Cluster.identify(ctx)
+	return w.Cluster.fetchIdentity(ctx)
 }
 
-func needPodName(ctx context.Context, w *World) error {
-	err := needIdentity(ctx, w)
+func requirePodName(ctx context.Context, w *Input) error {
+	err := requireIdentity(ctx, w)
 	if err == nil && w.Cluster.PodName == "" {
 		return notApplicable("requires --pod")
 	}
 	return err
 }
 
-func needPod(ctx context.Context, w *World) error {
-	if err := needPodName(ctx, w); err != nil {
+func requirePod(ctx context.Context, w *Input) error {
+	if err := requirePodName(ctx, w); err != nil {
 		return err
 	}
 	return w.Cluster.readPod(ctx)
 }
 
-// needIdentityAndPod requires a readable pod only if one is named.
-func needIdentityAndPod(ctx context.Context, w *World) error {
-	err := needPod(ctx, w)
+// requireIdentityAndPod requires a readable pod only if one is named.
+func requireIdentityAndPod(ctx context.Context, w *Input) error {
+	err := requirePod(ctx, w)
 	if _, skipped := errors.AsType[notApplicable](err); skipped {
-		return needIdentity(ctx, w)
+		return requireIdentity(ctx, w)
 	}
 	return err
 }
 
-func needImage(_ context.Context, w *World) error {
+func requireImage(_ context.Context, w *Input) error {
 	if w.Image == nil {
 		return notApplicable("requires --image")
 	}
@@ -296,18 +296,18 @@ func needImage(_ context.Context, w *World) error {
 // Run runs the checks with the given names, or all checks. Checks that do not apply
 // are left out unless they are named. It returns an error if ctx ends during the
 // checks of the node.
-func Run(ctx context.Context, w *World, only ...string) (*Report, error) {
-	w.load(ctx)
+func Run(ctx context.Context, w *Input, only ...string) (*Report, error) {
+	w.loadConfig(ctx)
 	report := &Report{Findings: []Finding{}}
-	for _, c := range checks() {
+	for _, c := range checkTable() {
 		if len(only) > 0 && !slices.Contains(only, c.name) {
 			continue
 		}
-		if ctx.Err() != nil && !c.remote {
+		if ctx.Err() != nil && !c.isRemote {
 			return nil, context.Cause(ctx)
 		}
-		r := &results{check: c.name, earlier: report.Findings, rules: w.Rules}
-		c.examine(ctx, w, r, len(only) > 0)
+		r := &checkResults{check: c.name, earlierFindings: report.Findings, rules: w.Rules}
+		c.runIfApplicable(ctx, w, r, len(only) > 0)
 		report.Findings = append(report.Findings, r.list...)
 		report.Suppressed += r.suppressed
 	}

@@ -16,25 +16,25 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// KubeRemedy returns how to fix an error of an API server, or "". config is the path
+// KubeFix returns how to fix an error of an API server, or "". config is the path
 // of the configuration.
-func KubeRemedy(err error, config string) string {
+func KubeFix(err error, config string) string {
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
 	case !ok:
 	case e.Code == http.StatusUnauthorized:
 		return "the certificate or token may have expired, or may be for another cluster"
 	case e.Code == http.StatusForbidden:
-		return forbiddenRemedy(e, config)
+		return forbiddenFix(e, config)
 	case e.Code == http.StatusNotFound && e.Resource == "secrets":
 		return "create it in the pod's namespace (secrets in other namespaces are ignored), or remove it from the imagePullSecrets of the pod or its service account"
 	}
 	return ""
 }
 
-// forbiddenRemedy distinguishes 403 responses by the messages of the API server's
+// forbiddenFix distinguishes 403 responses by the messages of the API server's
 // authorizers and of NodeRestriction.
-func forbiddenRemedy(e *kube.Error, config string) string {
+func forbiddenFix(e *kube.Error, config string) string {
 	says := func(part string) bool { return strings.Contains(e.Message, part) }
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
 	switch {
@@ -43,19 +43,19 @@ func forbiddenRemedy(e *kube.Error, config string) string {
 	case says("not bound to a pod"):
 		return "use --pod"
 	case says("to request tokens for "): // "this audience", or its name from 1.37 on
-		return rbacCommand(NodesGroup, config, false)
+		return grantPermissionsCommand(NodesGroup, config, false)
 	case user != nil:
-		return rbacCommand(user[1], config, e.Resource == "secrets")
+		return grantPermissionsCommand(user[1], config, e.Resource == "secrets")
 	}
 	return ""
 }
 
-// AttemptRemedy returns how to fix a failed or skipped attempt, or "". asPod means
+// AttemptFix returns how to fix a failed or skipped attempt, or "". asPod means
 // that the lookup was for a pod or service account.
-func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
+func AttemptFix(at regcred.Attempt, asPod bool, config string) string {
 	switch {
 	case at.Err != nil:
-		return KubeRemedy(at.Err, config)
+		return KubeFix(at.Err, config)
 	case at.Identity != nil && at.Identity.Missing != "":
 		return annotateCommand(at.Identity)
 	case at.Skipped != "" && at.Skipped != regcred.SkippedPath && !asPod:
@@ -64,8 +64,8 @@ func AttemptRemedy(at regcred.Attempt, asPod bool, config string) string {
 	return ""
 }
 
-// SecretLacks returns how to add a credential for a repository to a pull secret.
-func SecretLacks(repository string) string {
+// MissingCredentialFix returns how to add a credential for a repository to a pull secret.
+func MissingCredentialFix(repository string) string {
 	host, _, _ := strings.Cut(repository, "/")
 	key := host
 	if host == "docker.io" {
@@ -91,13 +91,13 @@ const (
 	NodeUserPrefix = "system:node:"
 )
 
-// AudienceVerb is the permission that a node needs for each audience that no volume
+// RequestAudienceVerb is the permission that a node needs for each audience that no volume
 // of the pod uses; the audience is the resource (NodeRestriction with
 // ServiceAccountNodeAudienceRestriction, on by default from 1.33).
-const AudienceVerb = "request-serviceaccounts-token-audience"
+const RequestAudienceVerb = "request-serviceaccounts-token-audience"
 
-// rbacCommand returns the command that grants permissions to a user or to NodesGroup.
-func rbacCommand(user, config string, secrets bool) string {
+// grantPermissionsCommand returns the command that grants permissions to a user or to NodesGroup.
+func grantPermissionsCommand(user, config string, secrets bool) string {
 	words := []string{"regcred", "rbac"}
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		words = append(words, "--service-account", terminal.ShellWord(strings.Replace(rest, ":", "/", 1)))

@@ -32,7 +32,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 	var got, passed *probe.Result
 	for n, hop := range way.Hops {
 		switch {
-		case hop.Skipped != "" || slices.ContainsFunc(way.Hops[:n], func(h route.Hop) bool { return sameHop(h, hop) }):
+		case hop.Skipped != "" || slices.ContainsFunc(way.Hops[:n], func(h route.Hop) bool { return isSameHop(h, hop) }):
 		case got != nil && got.Accepted <= 0, ctx.Err() != nil:
 			rest = append(rest, hop.Base.Host)
 		case got != nil:
@@ -53,14 +53,14 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 	}
 	switch {
 	case got == nil && ctx.Err() != nil:
-		i.reportTimeout(asked, rest, probe.Ended(ctx))
+		i.reportTimeout(asked, rest, probe.ContextCause(ctx))
 		return
 	case rest != nil:
-		i.r.addStep("pull", finding.SeveritySkipped, "", "%s has the image, so these hosts are not queried: %s", hostOf(got), strings.Join(rest, ", "))
+		i.r.addStep("pull", finding.SeveritySkipped, "", "%s has the image, so these hosts are not queried: %s", hostText(got), strings.Join(rest, ", "))
 	}
 	i.reportPull(way, asked, got, creds)
 	if passed != nil {
-		i.r.addStep("pull", finding.SeverityWarning, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostOf(passed), hostOf(got))
+		i.r.addStep("pull", finding.SeverityWarning, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostText(passed), hostText(got))
 	}
 }
 
@@ -69,7 +69,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	at := ""
 	if len(asked) > 0 {
-		at = " while querying " + hostOf(asked[len(asked)-1])
+		at = " while querying " + hostText(asked[len(asked)-1])
 	}
 	if rest != nil {
 		at += "; not queried: " + strings.Join(rest, ", ")
@@ -88,7 +88,7 @@ func (t timeoutError) Error() string {
 	return fmt.Sprintf("the timeout for all hosts expired (--timeout %s)", time.Duration(t))
 }
 
-func hostOf(r *probe.Result) string {
+func hostText(r *probe.Result) string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
 		return r.URL
@@ -96,9 +96,9 @@ func hostOf(r *probe.Result) string {
 	return u.Host
 }
 
-// sameHop reports whether two hops get the same response. containerd queries a host
+// isSameHop reports whether two hops get the same response. containerd queries a host
 // twice that is both the server and a host of a hosts.toml.
-func sameHop(a, b route.Hop) bool {
+func isSameHop(a, b route.Hop) bool {
 	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Shown == b.Shown &&
 		slices.Equal(a.CA, b.CA) && slices.Equal(a.Client, b.Client) && a.SkipVerify == b.SkipVerify && a.HTTPToo == b.HTTPToo
 }
@@ -108,7 +108,7 @@ func sameHop(a, b route.Hop) bool {
 func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 	for _, s := range r.Steps {
 		f := Finding{Check: s.Rule, Finding: s}
-		f.Rule, f.Host = "", hostOf(r)
+		f.Rule, f.Host = "", hostText(r)
 		if elsewhere && f.Severity == finding.SeverityError {
 			f.Severity = finding.SeverityWarning
 		}
@@ -122,11 +122,11 @@ func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 // reportPull reports whether a pull would succeed.
 func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
 	if got == nil {
-		i.blameProviders(asked)
+		i.downgradeProviderFinding(asked)
 		var ends []string
 		for _, r := range asked {
-			if s := r.Failed(); s != nil {
-				ends = append(ends, fmt.Sprintf("%s (%s)", hostOf(r), s.Rule))
+			if s := r.FailedStep(); s != nil {
+				ends = append(ends, fmt.Sprintf("%s (%s)", hostText(r), s.Rule))
 			}
 		}
 		text := "would fail at " + strings.Join(ends, " and ")
@@ -137,19 +137,19 @@ func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.R
 		return
 	}
 	result := i.result
-	result.Pulls, result.From = true, hostOf(got)
+	result.Pulls, result.From = true, hostText(got)
 	who := "anonymously"
 	if got.Accepted >= 0 {
 		cred := &creds[got.Accepted]
 		result.Credential = report.NewCredential(cred)
-		who = "with " + login.Try{Credential: cred}.Who()
+		who = "with " + login.FailedAttempt{Credential: cred}.CredentialText()
 	}
-	i.r.addStep("pull", finding.SeverityOK, "", "works from %s, %s", hostOf(got), who)
+	i.r.addStep("pull", finding.SeverityOK, "", "works from %s, %s", hostText(got), who)
 }
 
-// blameProviders turns "no provider matches" into a warning if a host requires a
+// downgradeProviderFinding turns "no provider matches" into a warning if a host requires a
 // credential.
-func (i *Image) blameProviders(asked []*probe.Result) {
+func (i *Image) downgradeProviderFinding(asked []*probe.Result) {
 	wants := func(r *probe.Result) bool { return r.Challenge != nil }
 	if i.unmatched > 0 && slices.ContainsFunc(asked, wants) {
 		f := &i.r.list[i.unmatched-1]

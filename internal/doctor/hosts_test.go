@@ -46,7 +46,7 @@ func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
 	one, two := silent(t, accepted), silent(t, accepted)
 	return &Image{
-		r: &results{check: "image"}, remedy: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
+		r: &checkResults{check: "image"}, fixForAttempt: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
 		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
 		route: func(image route.Image) (*route.Route, error) {
 			return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("https", one, "v2", "team/app"), route.NewHop("https", two, "v2", "team/app")}}, nil
@@ -88,7 +88,7 @@ func TestInterrupted(t *testing.T) {
 func TestPassedBy(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
-		r, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{user: canary.Password}})
+		r, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{user: canary.PasswordSecret}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestPassedBy(t *testing.T) {
 	i.Lookup = func(context.Context) (*regcred.Result, bool, error) {
 		r := &regcred.Result{}
 		for _, user := range []string{"first", "second"} {
-			r.Credentials = append(r.Credentials, regcred.Credential{Username: user, Password: plugin.NewSecret(canary.Password)})
+			r.Credentials = append(r.Credentials, regcred.Credential{Username: user, Password: plugin.NewSecret(canary.PasswordSecret)})
 		}
 		return r, false, nil
 	}
@@ -120,7 +120,7 @@ func TestPassedBy(t *testing.T) {
 	if end := i.r.list[len(i.r.list)-1]; end.Check != "pull" || end.Severity != finding.SeverityWarning || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
 		t.Errorf("the end: %+v", end)
 	}
-	canary.Check(t, "checks", fmt.Sprintf("%+v", i.r.list))
+	canary.AssertAbsent(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
 // TestRouteFindings: a setting that the runtime rejects is an error, and a
@@ -135,7 +135,7 @@ func TestRouteFindings(t *testing.T) {
 		}}, nil
 	}
 	odd := finding.Finding{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"}
-	i.r.earlier = []Finding{{Check: "mirrors", Finding: odd}}
+	i.r.earlierFindings = []Finding{{Check: "mirrors", Finding: odd}}
 	i.trace(t.Context())
 	got := map[finding.Severity]int{}
 	for _, c := range i.r.list {

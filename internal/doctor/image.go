@@ -21,16 +21,16 @@ import (
 )
 
 // checkImage traces the image.
-func checkImage(ctx context.Context, w *World, r *results) {
+func checkImage(ctx context.Context, w *Input, r *checkResults) {
 	i, runtime := w.Image, w.findRuntime(ctx)
 	configPath := ""
 	if w.Origin != nil {
 		configPath = w.Origin.Config
 	}
 	i.config, i.r = w.Config, r
-	i.remedy = func(at regcred.Attempt) string { return AttemptRemedy(at, i.ForPod, configPath) }
+	i.fixForAttempt = func(at regcred.Attempt) string { return AttemptFix(at, i.ForPod, configPath) }
 	i.route = runtime.Route
-	i.prober = probe.Prober{Runtime: runtime.Probe(w.Environ), Platform: i.Platform}
+	i.prober = probe.Prober{Runtime: runtime.ProbeSettings(w.Environ), Platform: i.Platform}
 	i.trace(ctx)
 }
 
@@ -56,13 +56,13 @@ func (i *Image) trace(ctx context.Context) {
 	i.queryHosts(ctx, image, way, creds)
 }
 
-// imageForm is the fix of an invalid reference.
-const imageForm = "write the image as [registry[:port]/]repository[:tag][@digest], in lower case"
+// referenceFix is the fix of an invalid reference.
+const referenceFix = "write the image as [registry[:port]/]repository[:tag][@digest], in lower case"
 
 func (i *Image) checkReference() (route.Image, bool) {
 	image, err := route.Parse(i.Reference)
 	if err != nil {
-		fix := imageForm
+		fix := referenceFix
 		if _, rest, found := strings.Cut(i.Reference, "://"); found {
 			fix = "remove the scheme: " + rest
 		} else if lower := strings.ToLower(i.Reference); lower != i.Reference {
@@ -99,7 +99,7 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 	res, refused, err := i.Lookup(ctx)
 	if err != nil && ctx.Err() != nil {
 		i.checkProviders(ex, false)
-		i.r.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.Ended(ctx))
+		i.r.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.ContextCause(ctx))
 		return nil, false
 	}
 	if err != nil {
@@ -152,20 +152,20 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 		switch {
 		case at.Err != nil:
 			failed = true
-			after, fix := "", i.remedy(at)
+			after, fix := "", i.fixForAttempt(at)
 			if at.Kind == regcred.FromProvider && at.Duration > 0 {
 				after = fmt.Sprintf(" (after %s)", terminal.Took(at.Duration.Seconds()))
 				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
 			}
 			i.r.addStep("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
-			i.r.addStep("credentials", finding.SeveritySkipped, i.remedy(at), "%s is not run: %s", at.Provider, at.Skipped)
+			i.r.addStep("credentials", finding.SeveritySkipped, i.fixForAttempt(at), "%s is not run: %s", at.Provider, at.Skipped)
 		case at.Matched == 0 && (at.Kind == regcred.FromProvider || at.Kind == regcred.FromPullSecret):
 			text, fix := at.Provider+" returns no credential for this image", ""
 			if at.Kind == regcred.FromPullSecret {
 				text = at.Provider + " has no credential for this image"
 				if ref, err := route.Parse(i.Reference); err == nil && len(res.Credentials) == 0 {
-					fix = SecretLacks(ref.Repository)
+					fix = MissingCredentialFix(ref.Repository)
 				}
 			}
 			if len(at.Keys) > 0 {
@@ -187,7 +187,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	}
 	var who []string
 	for _, c := range res.Credentials {
-		who = append(who, login.Try{Credential: &c}.Who())
+		who = append(who, login.FailedAttempt{Credential: &c}.CredentialText())
 	}
 	i.r.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.Count(len(who), "credential"), strings.Join(who, "; "))
 	return true
@@ -199,7 +199,7 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 	way, err := i.route(image)
 	if err != nil {
 		i.r.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", err)
-		way = OriginAlone(image, "the runtime")
+		way = OriginRoute(image, "the runtime")
 	}
 	i.result.Route = way
 	if way.Fails != "" {
@@ -210,7 +210,7 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 		i.r.addStep(step, finding.SeverityOK, "", "%s", way)
 	}
 	for _, f := range way.Findings {
-		reported := slices.ContainsFunc(i.r.earlier, func(e Finding) bool {
+		reported := slices.ContainsFunc(i.r.earlierFindings, func(e Finding) bool {
 			return e.Check == step && e.Rule == f.Rule && e.File == f.File && e.Line == f.Line && e.Message == f.Message
 		})
 		if f.Severity != finding.SeverityInfo && !reported {
@@ -223,7 +223,7 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 // failStep adds an error of a step.
 func (i *Image) failStep(step string, err error) {
 	n := len(i.r.list)
-	i.r.fail(err, "")
+	i.r.addErrors(err, "")
 	for k := range i.r.list[n:] {
 		i.r.list[n+k].Check = step
 	}

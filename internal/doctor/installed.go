@@ -17,11 +17,11 @@ import (
 )
 
 // checkInstalled checks the generation that "regcred install" activated.
-func checkInstalled(ctx context.Context, w *World, r *results) {
-	in := install.Installer{Store: w.generations(), Setup: w.Setup}
+func checkInstalled(ctx context.Context, w *Input, r *checkResults) {
+	in := install.Installer{Store: w.generationStore(), Setup: w.Setup}
 	s, err := in.Status(ctx)
 	if err != nil {
-		r.fail(err, "run this command as root (sudo)")
+		r.addErrors(err, "run this command as root (sudo)")
 		return
 	}
 	if s.BrokenOff != "" {
@@ -40,8 +40,8 @@ func checkInstalled(ctx context.Context, w *World, r *results) {
 
 // checkCounts reports providers that failed. The kubelet does not log a failure if
 // another provider returned a credential.
-func checkCounts(ctx context.Context, w *World, r *results) {
-	counts, err := tally.Read(ctx, w.generations().FS.Host(tally.DefaultDir))
+func checkCounts(ctx context.Context, w *Input, r *checkResults) {
+	counts, err := tally.Read(ctx, w.generationStore().FS.HostPath(tally.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -22,11 +22,11 @@ import (
 
 // checkKubelet checks whether the kubelet runs, and whether it runs and will restart
 // with the checked configuration.
-func checkKubelet(ctx context.Context, w *World, r *results) {
+func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	k := &w.Kubelet
 	switch run := k.Setup.Running; {
 	case run == nil && k.Setup.Kind == node.NoKubelet:
-	case !k.kubeletUp(ctx, r):
+	case !k.checkRunning(ctx, r):
 		k.checkVersion(r)
 	case run != nil:
 		k.compareKubelet(r)
@@ -35,22 +35,24 @@ func checkKubelet(ctx context.Context, w *World, r *results) {
 	}
 }
 
-// pair has the paths of the configuration and the bin dir, as this machine sees them.
-type pair struct{ config, binDir string }
+// configPaths has the paths of the configuration and the bin dir, as this machine sees them.
+type configPaths struct{ config, binDir string }
 
-func (p pair) none() bool { return p == pair{} }
+func (p configPaths) isEmpty() bool { return p == configPaths{} }
 
-func (p pair) String() string {
-	if p.none() {
+func (p configPaths) String() string {
+	if p.isEmpty() {
 		return "no credential providers"
 	}
 	return fmt.Sprintf("--image-credential-provider-config=%s --image-credential-provider-bin-dir=%s", p.config, p.binDir)
 }
 
-// is reports whether both pairs lead to the same files.
-func (p pair) is(o pair) bool { return samePath(p.config, o.config) && samePath(p.binDir, o.binDir) }
+// isSame reports whether both pairs lead to the same files.
+func (p configPaths) isSame(o configPaths) bool {
+	return isSamePath(p.config, o.config) && isSamePath(p.binDir, o.binDir)
+}
 
-func samePath(a, b string) bool {
+func isSamePath(a, b string) bool {
 	if a == b {
 		return true
 	}
@@ -59,21 +61,21 @@ func samePath(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// pairOf returns the paths of a kubelet's flags as this machine sees them.
-func (k *Kubelet) pairOf(f node.RunningFlags) (p pair) {
+// pathsFromFlags returns the paths of a kubelet's flags as this machine sees them.
+func (k *Kubelet) pathsFromFlags(f node.RunningFlags) (p configPaths) {
 	if f.Config != "" {
-		p.config = k.Node.Host(f.Config)
+		p.config = k.Node.HostPath(f.Config)
 	}
 	if f.BinDir != "" {
-		p.binDir = k.Node.Host(f.BinDir)
+		p.binDir = k.Node.HostPath(f.BinDir)
 	}
 	return p
 }
 
-// checked returns the paths that were checked; ok is false without any.
-func (k *Kubelet) checked() (p pair, ok bool) {
+// checkedPaths returns the paths that were checked; ok is false without any.
+func (k *Kubelet) checkedPaths() (p configPaths, ok bool) {
 	if k.Origin == nil || k.Origin.NoProviders != nil {
-		return pair{}, false
+		return configPaths{}, false
 	}
 	for _, v := range []struct {
 		to   *string
@@ -81,7 +83,7 @@ func (k *Kubelet) checked() (p pair, ok bool) {
 	}{{&p.config, k.Origin.Config}, {&p.binDir, k.Origin.BinDir}} {
 		abs, err := filepath.Abs(v.from)
 		if err != nil || v.from == "" {
-			return pair{}, false
+			return configPaths{}, false
 		}
 		*v.to = abs
 	}
@@ -90,41 +92,41 @@ func (k *Kubelet) checked() (p pair, ok bool) {
 
 // compareKubelet compares the checked configuration with the flags of the running
 // kubelet and of its next start.
-func (k *Kubelet) compareKubelet(r *results) {
-	who, next := k.who(), k.pairOf(k.Setup.Next())
+func (k *Kubelet) compareKubelet(r *checkResults) {
+	who, next := k.nameText(), k.pathsFromFlags(k.Setup.NextFlags())
 	have := next
 	if f := k.Setup.Running.Flags; f != nil {
-		have = k.pairOf(*f)
+		have = k.pathsFromFlags(*f)
 	}
 	if k.Setup.Kind == node.NoKubelet {
 		next = have // its service is unknown
 	}
-	checked, ok := k.checked()
+	checked, ok := k.checkedPaths()
 	switch {
-	case !ok && have.none() && next.none():
+	case !ok && have.isEmpty() && next.isEmpty():
 		r.add(finding.SeverityOK, "", "%s runs without credential providers", who)
-	case !ok && k.Origin == nil && have.is(next):
+	case !ok && k.Origin == nil && have.isSame(next):
 		r.add(finding.SeverityOK, "", "%s runs, with %v", who, have)
-	case !have.is(next) && (!ok || checked.is(have) || checked.is(next)):
-		refusal := k.refusal(next.config)
-		k.pendingRestart(r, who, have, next, ok && checked.is(have), refusal != nil)
-		if ok && checked.is(next) {
+	case !have.isSame(next) && (!ok || checked.isSame(have) || checked.isSame(next)):
+		refusal := k.rejectionError(next.config)
+		k.reportPendingRestart(r, who, have, next, ok && checked.isSame(have), refusal != nil)
+		if ok && checked.isSame(next) {
 			k.checkVersion(r)
 		} else if refusal != nil {
-			r.fail(refusal, k.allErrorsHint(next.config))
+			r.addErrors(refusal, k.validateCommand(next.config))
 		}
-	case !checked.is(have):
-		k.otherKubelet(r, who, have, checked)
+	case !checked.isSame(have):
+		k.reportOtherConfig(r, who, have, checked)
 		k.checkVersion(r)
-	case k.checkFresh(r, who, checked.config):
+	case k.checkConfigAge(r, who, checked.config):
 		k.checkVersion(r)
 	default:
 		r.add(finding.SeverityOK, "", "%s runs with this configuration", who)
 	}
 }
 
-// who names the running kubelet.
-func (k *Kubelet) who() string {
+// nameText names the running kubelet.
+func (k *Kubelet) nameText() string {
 	program := "kubelet"
 	if k.Setup.Running.Flags == nil {
 		program = strings.TrimSuffix(k.Setup.Service, ".service")
@@ -136,35 +138,35 @@ func (k *Kubelet) who() string {
 	return who
 }
 
-// pendingRestart reports a kubelet that was started before its flags changed.
-func (k *Kubelet) pendingRestart(r *results, who string, have, next pair, holds, refused bool) {
-	result, so, fix := finding.SeverityWarning, "the checked configuration takes effect when the kubelet next starts", k.restart(true)
+// reportPendingRestart reports a kubelet that was started before its flags changed.
+func (k *Kubelet) reportPendingRestart(r *checkResults, who string, have, next configPaths, holds, refused bool) {
+	result, so, fix := finding.SeverityWarning, "the checked configuration takes effect when the kubelet next starts", k.restartCommand(true)
 	switch {
 	case refused:
-		result, so, fix = finding.SeverityError, noReturn, fixFirst+fix
-	case have.none():
+		result, so, fix = finding.SeverityError, wouldFailToStart, fixConfigFirst+fix
+	case have.isEmpty():
 		result, so = finding.SeverityError, "the kubelet calls no provider until it is restarted"
 	case holds:
 		so = "the kubelet still uses the checked configuration, but only until it is restarted"
 	}
-	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlags(next), so)
+	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlagsText(next), so)
 }
 
-// place returns the file and line that set a flag for the kubelet's next start, or
+// flagPlace returns the file and line that set a flag for the kubelet's next start, or
 // "".
-func (k *Kubelet) place(f node.Flag) string {
+func (k *Kubelet) flagPlace(f node.Flag) string {
 	if len(f.Given) == 0 {
 		return ""
 	}
 	g := f.Given[len(f.Given)-1]
-	return fmt.Sprintf("%s:%d", k.Node.Host(g.File), g.Line)
+	return fmt.Sprintf("%s:%d", k.Node.HostPath(g.File), g.Line)
 }
 
-// nextFlags describes the flags of the next start, with their files.
-func (k *Kubelet) nextFlags(next pair) string {
+// nextFlagsText describes the flags of the next start, with their files.
+func (k *Kubelet) nextFlagsText(next configPaths) string {
 	var at []string
 	for _, f := range []node.Flag{k.Setup.Config, k.Setup.BinDir} {
-		if place := k.place(f); place != "" && !slices.Contains(at, place) {
+		if place := k.flagPlace(f); place != "" && !slices.Contains(at, place) {
 			at = append(at, place)
 		}
 	}
@@ -177,9 +179,9 @@ func (k *Kubelet) nextFlags(next pair) string {
 	return fmt.Sprintf("%s set %v", strings.Join(at, " and "), next)
 }
 
-// otherKubelet reports a kubelet that does not use the checked configuration.
-func (k *Kubelet) otherKubelet(r *results, who string, have, checked pair) {
-	if !have.none() {
+// reportOtherConfig reports a kubelet that does not use the checked configuration.
+func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked configPaths) {
+	if !have.isEmpty() {
 		r.add(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
@@ -191,32 +193,32 @@ func (k *Kubelet) otherKubelet(r *results, who string, have, checked pair) {
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
-// restart returns the command that restarts the kubelet; reread if its unit may have
+// restartCommand returns the command that restarts the kubelet; reread if its unit may have
 // changed.
-func (k *Kubelet) restart(reread bool) string {
+func (k *Kubelet) restartCommand(reread bool) string {
 	name := k.Setup.Service
 	if name == "" {
 		return "restart the kubelet"
 	}
 	switch k.Setup.Init {
-	case node.Systemd:
+	case node.InitSystemd:
 		cmd := "systemctl restart " + strings.TrimSuffix(name, ".service")
 		if reread {
 			cmd = "systemctl daemon-reload && " + cmd
 		}
 		return cmd
-	case node.OpenRC:
+	case node.InitOpenRC:
 		return "rc-service " + name + " restart"
 	}
 	return "restart the kubelet"
 }
 
-// checkFresh warns about a configuration that changed after the kubelet started. The
+// checkConfigAge warns about a configuration that changed after the kubelet started. The
 // kubelet reads it once, but looks up executables for each run. kubelet:
 // RegisterCredentialProviderPlugins.
-func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
+func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
-	if began.IsZero() || k.installed() {
+	if began.IsZero() || k.isManagedByRegcred() {
 		return false
 	}
 	files := []string{path}
@@ -226,15 +228,15 @@ func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 		}
 	}
 	for _, file := range files {
-		at, err := changed(file)
+		at, err := changeTime(file)
 		// The kubelet reads the file moments after its start. A time in the future
 		// comes from a clock that was set back.
-		if err != nil || !at.After(began.Add(readDelay)) || at.After(time.Now()) {
+		if err != nil || !at.After(began.Add(configReadDelay)) || at.After(time.Now()) {
 			continue
 		}
-		result, so, fix := finding.SeverityWarning, "the kubelet keeps using the previous version of the file until it is restarted", k.restart(false)
-		if k.refusal(path) != nil {
-			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+noReturn, fixFirst+fix
+		result, so, fix := finding.SeverityWarning, "the kubelet keeps using the previous version of the file until it is restarted", k.restartCommand(false)
+		if k.rejectionError(path) != nil {
+			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+wouldFailToStart, fixConfigFirst+fix
 		}
 		r.add(result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
@@ -243,31 +245,31 @@ func (k *Kubelet) checkFresh(r *results, who, path string) (warned bool) {
 	return false
 }
 
-const readDelay = 2 * time.Second
+const configReadDelay = 2 * time.Second
 
-// installed reports whether "regcred install" manages the configuration. Then the
+// isManagedByRegcred reports whether "regcred install" manages the configuration. Then the
 // check "installed" reports pending restarts.
-func (k *Kubelet) installed() bool {
-	_, err := os.Lstat(k.Node.Host(generation.DefaultDir + "/current"))
+func (k *Kubelet) isManagedByRegcred() bool {
+	_, err := os.Lstat(k.Node.HostPath(generation.DefaultDir + "/current"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Texts for a configuration that the node's kubelet rejects.
 const (
-	noReturn = "the kubelet would fail to start after a restart"
-	fixFirst = "fix the configuration first, then "
+	wouldFailToStart = "the kubelet would fail to start after a restart"
+	fixConfigFirst   = "fix the configuration first, then "
 )
 
 // checkVersion reports why the node's kubelet would refuse the configuration.
-func (k *Kubelet) checkVersion(r *results) {
+func (k *Kubelet) checkVersion(r *checkResults) {
 	if err := k.versionErrors(); err != nil {
 		path, _ := k.Config.Path()
-		r.fail(err, k.allErrorsHint(path))
+		r.addErrors(err, k.validateCommand(path))
 	}
 }
 
-// allErrorsHint returns the command that prints all errors for the node's kubelet.
-func (k *Kubelet) allErrorsHint(path string) string {
+// validateCommand returns the command that prints all errors for the node's kubelet.
+func (k *Kubelet) validateCommand(path string) string {
 	target, who := k.Setup.TargetKubelet(), "the kubelet does not start with this"
 	if target.KubeletVersion != "" {
 		who = "this node's kubelet is " + target.KubeletVersion
@@ -275,13 +277,13 @@ func (k *Kubelet) allErrorsHint(path string) string {
 	return who + target.Caveat() + ": " + "for all errors, run " + node.ValidateCommand(target.Target, path)
 }
 
-// refusal returns why the node's kubelet would not start with a configuration, or
+// rejectionError returns why the node's kubelet would not start with a configuration, or
 // nil. If its version is unknown, the newest one decides.
-func (k *Kubelet) refusal(path string) error {
+func (k *Kubelet) rejectionError(path string) error {
 	if path == "" {
 		return nil
 	}
-	newest := refusedBy(config.Target{KubeletVersion: config.NewestKubelet}, path)
+	newest := validateForTarget(config.Target{KubeletVersion: config.NewestKubelet}, path)
 	if node.PermissionError(newest) != nil {
 		return nil
 	}
@@ -289,7 +291,7 @@ func (k *Kubelet) refusal(path string) error {
 	if target.KubeletVersion == "" || target.Caveat() != "" && newest == nil {
 		return newest
 	}
-	return refusedBy(target.Target, path)
+	return validateForTarget(target.Target, path)
 }
 
 // versionErrors returns the reasons why the node's kubelet rejects the configuration
@@ -299,12 +301,12 @@ func (k *Kubelet) versionErrors() error {
 		return nil
 	}
 	path, _ := k.Config.Path()
-	return refusedBy(k.Setup.Target(), path)
+	return validateForTarget(k.Setup.Target(), path)
 }
 
-// refusedBy returns the errors with which a kubelet rejects a configuration file. It loads
-// the file again, because [node.Reading.Accept] may have changed the loaded configuration.
-func refusedBy(t config.Target, path string) error {
+// validateForTarget returns the errors with which a kubelet rejects a configuration file. It loads
+// the file again, because [node.Reading.ValidateConfig] may have changed the loaded configuration.
+func validateForTarget(t config.Target, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		return err

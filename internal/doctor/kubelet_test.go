@@ -28,10 +28,10 @@ func kubeadm(t *testing.T) *Kubelet {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"/usr/lib/systemd/system/kubelet.service": "[Service]\nEnvironment=NODE_PASSWORD=" + canary.Env + "\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet --token=" + canary.Token + " $KUBELET_EXTRA_ARGS\n",
+		"/usr/lib/systemd/system/kubelet.service": "[Service]\nEnvironment=NODE_PASSWORD=" + canary.EnvSecret + "\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet --token=" + canary.TokenSecret + " $KUBELET_EXTRA_ARGS\n",
 		"/etc/default/kubelet":                    "# ours\nKUBELET_EXTRA_ARGS=\"--image-credential-provider-config=/etc/c.yaml --image-credential-provider-bin-dir=/opt/bin --cgroup-driver=x\"\n",
 		"/etc/c.yaml": "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: absent\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n" +
-			"  matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  env: [{name: PASSWORD, value: " + canary.Password + "}]\n",
+			"  matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  env: [{name: PASSWORD, value: " + canary.PasswordSecret + "}]\n",
 		"/opt/bin/other": "",
 	} {
 		file := filepath.Join(root, name)
@@ -39,7 +39,7 @@ func kubeadm(t *testing.T) *Kubelet {
 			t.Fatal(err)
 		}
 	}
-	k := &Kubelet{Node: node.Node{Root: root}.Read()}
+	k := &Kubelet{Node: node.Node{Root: root}.NewReader()}
 	var err error
 	if k.Setup, err = k.Node.Setup(t.Context()); err != nil {
 		t.Fatal(err)
@@ -54,8 +54,8 @@ func kubeadm(t *testing.T) *Kubelet {
 // loadConfig returns the configuration of k as Run sets it.
 func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 	t.Helper()
-	w := &World{Kubelet: *k}
-	w.load(t.Context())
+	w := &Input{Kubelet: *k}
+	w.loadConfig(t.Context())
 	return w.Config
 }
 
@@ -73,11 +73,11 @@ func TestKubeletVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries.SinceCacheType(k.Config.Providers) // as Accept does
+	entries.SetDefaultCacheType(k.Config.Providers) // as Accept does
 	k.Setup.Version.Kubelet = "1.33.4"
 	for on, want := range map[bool]string{true: "", false: ": for all errors, run regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path} {
 		k.Setup.Gates = map[string]bool{gate: on, "Other": true}
-		r, fix := results{}, ""
+		r, fix := checkResults{}, ""
 		k.checkVersion(&r)
 		for _, c := range r.list {
 			fix += c.Message + ": " + c.Fix
@@ -108,8 +108,8 @@ func TestConfigJudge(t *testing.T) {
 			", because this node's kubelet version is unknown: it hangs); fix it and run: regcred validate " + path}},
 	} {
 		k.Setup.Version = tt.version
-		r, w := results{}, &World{Kubelet: *k}
-		w.load(t.Context())
+		r, w := checkResults{}, &Input{Kubelet: *k}
+		w.loadConfig(t.Context())
 		checkConfig(t.Context(), w, &r)
 		got := r.list[0]
 		if tt.want.Message != "" && got.Message != tt.want.Message || got.Fix != tt.want.Fix || got.Severity != tt.want.Severity {
@@ -132,23 +132,23 @@ func TestRestartIntoRefusal(t *testing.T) {
 	}{
 		"new enough":          {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds},
 		"not known":           {runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds},
-		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn, refused: 2},
+		"too old":             {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: wouldFailToStart, refused: 2},
 		"perhaps too old":     {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: holds, refused: 2, unread: []string{"/d/1.conf"}},
-		"too old, none":       {version: "1.33.4", result: finding.SeverityError, so: noReturn, refused: 2},
+		"too old, none":       {version: "1.33.4", result: finding.SeverityError, so: wouldFailToStart, refused: 2},
 		"new enough, none":    {version: "1.34.1", result: finding.SeverityError, so: none},
-		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn},
-		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: noReturn, refused: 2},
+		"invalid":             {version: "1.34.1", more: "  args: 1\n", runs: node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: wouldFailToStart},
+		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: wouldFailToStart, refused: 2},
 		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: "the kubelet keeps using the previous version of the file until it is restarted"},
 	} {
-		k, r := kubeadm(t), results{check: "kubelet"}
+		k, r := kubeadm(t), checkResults{check: "kubelet"}
 		path, _ := k.Config.Path()
 		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
-		uptime := k.Node.Host("/proc/uptime") // since the day before
+		uptime := k.Node.HostPath("/proc/uptime") // since the day before
 		if err := errors.Join(os.WriteFile(path, data, 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
-		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &tt.runs}
+		k.Origin = &node.Origin{Config: path, BinDir: k.Node.HostPath("/opt/bin"), Unit: "kubelet.service"}
+		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.RunningProcess{PID: 7, Flags: &tt.runs}
 		k.Config = loadConfig(t, k)
 		k.Setup.Unread = tt.unread
 		k.compareKubelet(&r)
@@ -159,7 +159,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		if c.Severity != tt.result || !strings.HasSuffix(c.Message, tt.so) || len(r.list) != 1+tt.refused {
 			t.Errorf("%s: got %+v", name, r.list)
 		}
-		if first := strings.HasPrefix(c.Fix, fixFirst); first != (tt.so == noReturn) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
+		if first := strings.HasPrefix(c.Fix, fixConfigFirst); first != (tt.so == wouldFailToStart) || !strings.HasSuffix(c.Fix, "systemctl restart kubelet") {
 			t.Errorf("%s: the fix is %q", name, c.Fix)
 		}
 	}
@@ -180,29 +180,29 @@ func TestRestartOfGiven(t *testing.T) {
 		so      string
 	}{
 		"its own takes it": {"1.33.4", func(text string) string { return text + tokens }, returns},
-		"nor does its own": {"1.34.1", func(text string) string { return text + tokens }, noReturn},
-		"not known":        {"", func(text string) string { return text + tokens }, noReturn},
-		"no configuration": {"1.33.4", func(text string) string { return text + tokens + "  args: 1\n" }, noReturn},
-		"whatever is set":  {"1.34.1", func(text string) string { return text + "- {name: q}\n" }, noReturn},
-		"predecessor":      {"1.33.4", predecessor, noReturn},
-		"of whichever":     {"", predecessor, noReturn},
+		"nor does its own": {"1.34.1", func(text string) string { return text + tokens }, wouldFailToStart},
+		"not known":        {"", func(text string) string { return text + tokens }, wouldFailToStart},
+		"no configuration": {"1.33.4", func(text string) string { return text + tokens + "  args: 1\n" }, wouldFailToStart},
+		"whatever is set":  {"1.34.1", func(text string) string { return text + "- {name: q}\n" }, wouldFailToStart},
+		"predecessor":      {"1.33.4", predecessor, wouldFailToStart},
+		"of whichever":     {"", predecessor, wouldFailToStart},
 	} {
 		for _, runs := range []node.RunningFlags{{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, {Config: "/etc/c.yaml", BinDir: "/opt/bin"}} {
-			k, r := kubeadm(t), results{check: "kubelet"}
+			k, r := kubeadm(t), checkResults{check: "kubelet"}
 			path, _ := k.Config.Path()
-			uptime := k.Node.Host("/proc/uptime")
+			uptime := k.Node.HostPath("/proc/uptime")
 			if err := errors.Join(os.WriteFile(path, []byte(tt.write(string(k.Config.Files()[0].Data()))), 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			k.Origin = &node.Origin{Config: path, BinDir: k.Node.Host("/opt/bin")}
-			k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.Running{PID: 7, Flags: &runs}
+			k.Origin = &node.Origin{Config: path, BinDir: k.Node.HostPath("/opt/bin")}
+			k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.RunningProcess{PID: 7, Flags: &runs}
 			k.Setup.Gates = map[string]bool{"AllAlpha": true}
 			if name == "whatever is set" {
 				k.Setup.Unread = []string{"/d/1.conf"}
 			}
 			k.Config = loadConfig(t, k)
 			k.compareKubelet(&r)
-			if c := r.list[0]; strings.HasSuffix(c.Message, noReturn) != (tt.so == noReturn) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) {
+			if c := r.list[0]; strings.HasSuffix(c.Message, wouldFailToStart) != (tt.so == wouldFailToStart) || (c.Severity == finding.SeverityError) != (tt.so == wouldFailToStart) {
 				t.Errorf("%s, %s: got %+v", name, runs.Config, c)
 			}
 		}
@@ -219,23 +219,23 @@ func TestRestartIntoAnother(t *testing.T) {
 	}{
 		"taken":          {"1.34.1", tokens, "the kubelet still uses the checked configuration, but only until it is restarted", "", false, false},
 		"without any":    {"1.34.1", tokens, "the kubelet still uses the checked configuration, but only until it is restarted", "", false, true},
-		"too old":        {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
-		"too old, none":  {"1.33.4", tokens, noReturn, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
-		"version hidden": {"", "  args: 1\n", noReturn, "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
+		"too old":        {"1.33.4", tokens, wouldFailToStart, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", false, false},
+		"too old, none":  {"1.33.4", tokens, wouldFailToStart, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
+		"version hidden": {"", "  args: 1\n", wouldFailToStart, "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
-		k, r := kubeadm(t), results{check: "kubelet"}
+		k, r := kubeadm(t), checkResults{check: "kubelet"}
 		next, _ := k.Config.Path()
-		old := k.Node.Host("/etc/old.yaml")
+		old := k.Node.HostPath("/etc/old.yaml")
 		good := k.Config.Files()[0].Data()
 		if err := errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		runs := node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}
-		k.Origin = &node.Origin{Config: old, BinDir: k.Node.Host("/opt/bin"), Unit: "kubelet.service"}
+		k.Origin = &node.Origin{Config: old, BinDir: k.Node.HostPath("/opt/bin"), Unit: "kubelet.service"}
 		if tt.without {
 			runs, k.Origin = node.RunningFlags{}, &node.Origin{NoProviders: &node.NoProviders{}}
 		}
-		k.Setup.Version, k.Setup.Running = node.Version{Kubelet: tt.version}, &node.Running{PID: 7, Flags: &runs}
+		k.Setup.Version, k.Setup.Running = node.Version{Kubelet: tt.version}, &node.RunningProcess{PID: 7, Flags: &runs}
 		if tt.version == "" {
 			k.Setup.Version.Why = "it hangs"
 		}
@@ -246,7 +246,7 @@ func TestRestartIntoAnother(t *testing.T) {
 			k.Config = loadConfig(t, k)
 		}
 		k.compareKubelet(&r)
-		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == noReturn) || strings.HasPrefix(c.Fix, fixFirst) != (tt.so == noReturn) {
+		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == wouldFailToStart) || strings.HasPrefix(c.Fix, fixConfigFirst) != (tt.so == wouldFailToStart) {
 			t.Errorf("%s: got %+v", name, c)
 		}
 		if all := r.list[1:]; (tt.fix == "") != (len(all) == 0) || slices.ContainsFunc(all, func(c Finding) bool { return c.Severity != finding.SeverityError || c.Fix != tt.fix+next }) {
@@ -300,9 +300,9 @@ func TestKubeletCauses(t *testing.T) {
 		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"the machine has run out of inotify instances", "sysctl"},
 		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"swap is enabled on this machine", "swapoff"},
 	} {
-		k, r := kubeadm(t), results{check: "kubelet"}
+		k, r := kubeadm(t), checkResults{check: "kubelet"}
 		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
-		checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 {
 			t.Fatal("no check")
 		}
@@ -318,8 +318,8 @@ func TestKubeletCauses(t *testing.T) {
 func TestKubeletCauseUnknown(t *testing.T) {
 	k := kubeadm(t)
 	k.Setup.Config, k.Setup.BinDir = node.Flag{}, node.Flag{}
-	got := k.fill("CONFIG and BINDIR", "VALIDATE", nil)
-	if want := "CONFIG and DIR"; got.says != want || got.fix != "regcred validate --kubelet-version 1.25.3 CONFIG" {
+	got := k.expandCause("CONFIG and BINDIR", "VALIDATE", nil)
+	if want := "CONFIG and DIR"; got.message != want || got.fix != "regcred validate --kubelet-version 1.25.3 CONFIG" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -339,10 +339,10 @@ func TestKubeletStates(t *testing.T) {
 		logged  int
 		running bool
 	}{
-		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownLines},
+		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownCauseLines},
 		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
-		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.Password + " and " + canary.Token}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.Env + " and " + canary.Token[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.PasswordSecret + " and " + canary.TokenSecret}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.EnvSecret + " and " + canary.TokenSecret[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
 		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
 		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
 		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", ConditionsFailed: true}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
@@ -359,12 +359,12 @@ func TestKubeletStates(t *testing.T) {
 		"up": {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: finding.SeverityOK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, r := kubeadm(t), results{check: "kubelet"}
+			k, r := kubeadm(t), checkResults{check: "kubelet"}
 			if tt.running {
-				k.Setup.Running = &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}}
+				k.Setup.Running = &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}}
 			}
 			k.Service = &service.Service{Name: "kubelet.service", Manager: tt.told}
-			checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+			checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 			if len(r.list) == 0 {
 				t.Fatal("no check")
 			}
@@ -372,7 +372,7 @@ func TestKubeletStates(t *testing.T) {
 			if c.Severity != tt.result || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Fix, tt.fix) || len(c.Log) != tt.logged {
 				t.Errorf("got %+v", c)
 			}
-			canary.Check(t, "a check", c.Message+strings.Join(c.Log, "\n"))
+			canary.AssertAbsent(t, "a check", c.Message+strings.Join(c.Log, "\n"))
 		})
 	}
 }
@@ -381,18 +381,18 @@ func TestKubeletStates(t *testing.T) {
 // values too.
 func TestKubeletBadConfigSecrets(t *testing.T) {
 	for name, text := range map[string]string{
-		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.Password + "}]\n",
-		"fields": "apiVersion: kubelet.config.k8s.io/v1\nkind: X\nunknown: 1\nproviders:\n- args: [" + canary.Password + "]\n",
+		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.PasswordSecret + "}]\n",
+		"fields": "apiVersion: kubelet.config.k8s.io/v1\nkind: X\nunknown: 1\nproviders:\n- args: [" + canary.PasswordSecret + "]\n",
 	} {
-		k, r := kubeadm(t), results{check: "kubelet"}
+		k, r := kubeadm(t), checkResults{check: "kubelet"}
 		k.Config = nil
-		file := k.Node.Host("/etc/c.yaml")
+		file := k.Node.HostPath("/etc/c.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		k.Origin = &node.Origin{Config: file}
-		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{"cannot use " + canary.Password + " here"}}}
-		checkKubelet(t.Context(), &World{Kubelet: *k}, &r)
+		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
+		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 || len(r.list[0].Log) != 1 || !strings.Contains(r.list[0].Log[0], "cannot use [redacted] here") {
 			t.Errorf("%s: %+v", name, r.list)
 		}
@@ -408,7 +408,7 @@ func TestKubeletLogSince(t *testing.T) {
 		state.MainPID = pid
 		k := kubeadm(t)
 		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
-		checkKubelet(t.Context(), &World{Kubelet: *k}, &results{})
+		checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 		if since.Equal(state.Started) != (pid == 0) || since.IsZero() {
 			t.Errorf("process %d, started %v: the log since %v", pid, state.Started, since)
 		}
@@ -422,14 +422,14 @@ func TestKubeletClockSetBack(t *testing.T) {
 	state.Started = time.Now().Add(time.Hour)
 	k := kubeadm(t)
 	k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
-	checkKubelet(t.Context(), &World{Kubelet: *k}, &results{})
+	checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
 	}
-	n, r := node.Node{}.Read(), results{} // a process of this machine, whatever the clock says
+	n, r := node.Node{}.NewReader(), checkResults{} // a process of this machine, whatever the clock says
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
-	setup := &node.Setup{Kind: node.PlainUnit, Init: node.Systemd, Service: "kubelet.service", Running: &node.Running{PID: 1, Flags: &node.RunningFlags{}}}
-	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}}}, &r)
+	setup := &node.Setup{Kind: node.PlainUnit, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
+	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}}}, &r)
 	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK {
 		t.Errorf("got %+v", r.list)
 	}
@@ -447,9 +447,9 @@ func (hung) State(ctx context.Context, _ string) (service.State, error) {
 func TestKubeletManagerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k, r := kubeadm(t), results{check: "kubelet"}
+	k, r := kubeadm(t), checkResults{check: "kubelet"}
 	k.Service = &service.Service{Name: "kubelet.service", Manager: hung{}}
-	checkKubelet(ctx, &World{Kubelet: *k}, &r)
+	checkKubelet(ctx, &Input{Kubelet: *k}, &r)
 	if len(r.list) == 0 || r.list[0].Severity != finding.SeveritySkipped {
 		t.Errorf("got %+v", r.list)
 	}
@@ -457,9 +457,9 @@ func TestKubeletManagerHangs(t *testing.T) {
 
 // TestKubeletOfNobody: of a kubelet that no service starts the process is all there is.
 func TestKubeletOfNobody(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}.Read(), results{check: "kubelet"}
-	setup := &node.Setup{Kind: node.NoKubelet, Init: node.Systemd, Running: &node.Running{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
-	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.Host("/c"), BinDir: n.Host("/b")}}}, &r)
+	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
+	setup := &node.Setup{Kind: node.NoKubelet, Init: node.InitSystemd, Running: &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
+	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.HostPath("/c"), BinDir: n.HostPath("/b")}}}, &r)
 	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK || r.list[0].Message != "kubelet process 7 runs with this configuration" {
 		t.Errorf("got %+v", r.list)
 	}
@@ -467,12 +467,12 @@ func TestKubeletOfNobody(t *testing.T) {
 
 // TestNoKubelet: on a machine that is no node there is nothing to say.
 func TestNoKubelet(t *testing.T) {
-	n, r := node.Node{Root: t.TempDir()}.Read(), results{check: "kubelet"}
+	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup, err := n.Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkKubelet(t.Context(), &World{Kubelet: Kubelet{Node: n, Setup: setup}}, &r)
+	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup}}, &r)
 	if len(r.list) != 0 {
 		t.Errorf("got %+v", r.list)
 	}

@@ -23,17 +23,17 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// managerTimeout bounds a query of the service manager.
-const managerTimeout = 5 * time.Second
+// serviceManagerTimeout bounds a query of the service manager.
+const serviceManagerTimeout = 5 * time.Second
 
-// startTime is the age up to which a process may still fail to start.
-const startTime = 30 * time.Second
+// startupGracePeriod is the age up to which a process may still fail to start.
+const startupGracePeriod = 30 * time.Second
 
-// failureTime is the time in which a kubelet with invalid settings exits.
-const failureTime = 5 * time.Second
+// failureGracePeriod is the time in which a kubelet with invalid settings exits.
+const failureGracePeriod = 5 * time.Second
 
-// kubeletUp reports whether the kubelet runs, and adds a finding if not.
-func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
+// checkRunning reports whether the kubelet runs, and adds a finding if not.
+func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
@@ -41,7 +41,7 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 		}
 		return run != nil
 	}
-	within, cancel := context.WithTimeout(ctx, managerTimeout)
+	within, cancel := context.WithTimeout(ctx, serviceManagerTimeout)
 	defer cancel()
 	state, err := k.Service.State(within)
 	if err != nil {
@@ -52,7 +52,7 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 		r.add(finding.SeverityError, serviceHint(err), "%s cannot be started: %v", name, err)
 		return false
 	}
-	restless := state.Restarts > 0 && k.age(state) < startTime
+	restless := state.Restarts > 0 && k.serviceAge(state) < startupGracePeriod
 	switch {
 	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
 		r.add(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
@@ -60,14 +60,14 @@ func (k *Kubelet) kubeletUp(ctx context.Context, r *results) bool {
 		k.checkEnabled(r, state)
 		return true
 	default:
-		k.kubeletDown(ctx, r, state)
+		k.reportNotRunning(ctx, r, state)
 	}
 	return false
 }
 
-// age returns how long a service has been running or stopped. For the kubelet's own
+// serviceAge returns how long a service has been running or stopped. For the kubelet's own
 // process, it does not depend on the wall clock.
-func (k *Kubelet) age(state service.State) time.Duration {
+func (k *Kubelet) serviceAge(state service.State) time.Duration {
 	began := state.Started
 	if run := k.Setup.Running; run != nil && run.PID == state.MainPID {
 		if at := k.Node.StartTime(run); !at.IsZero() {
@@ -87,28 +87,28 @@ func serviceHint(err error) string {
 
 // checkEnabled reports a kubelet that does not start at boot. On other kinds of
 // nodes, another service starts it.
-func (k *Kubelet) checkEnabled(r *results, state service.State) {
+func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
 		r.add(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }
 
-// kubeletDown reports why a service does not run or keeps failing.
-func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.State) {
-	what, result := k.describe(state), finding.SeverityError
-	if state.Runs() && k.Setup.Running != nil && k.age(state) > failureTime {
+// reportNotRunning reports why a service does not run or keeps failing.
+func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state service.State) {
+	what, result := k.serviceStateText(state), finding.SeverityError
+	if state.Runs() && k.Setup.Running != nil && k.serviceAge(state) > failureGracePeriod {
 		result = finding.SeverityWarning // it may keep running this time
 	}
 	if state.Ended() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
-		r.add(result, k.start(state), "%s", what)
+		r.add(result, k.startCommand(state), "%s", what)
 		return
 	}
-	lines, logErr := k.log(ctx, state)
-	cause := k.causeOf(state, lines)
+	lines, logErr := k.readLog(ctx, state)
+	cause := k.findExitCause(state, lines)
 	f := finding.Finding{Severity: result, Message: what, Fix: cause.fix}
 	switch {
-	case cause.says != "":
-		f.Message += ": " + k.scrubbed(ctx, []string{cause.says})[0]
+	case cause.message != "":
+		f.Message += ": " + k.redactLines(ctx, []string{cause.message})[0]
 	case logErr != nil:
 		f.Message += "; " + shown.Line(logErr.Error())
 		f.Fix = "journalctl -u " + k.Setup.Service
@@ -124,12 +124,12 @@ func (k *Kubelet) kubeletDown(ctx context.Context, r *results, state service.Sta
 		f.Message += "; last lines of its log:"
 		f.Fix = "for the whole log, run journalctl -u " + k.Setup.Service
 	}
-	r.report(f)
-	r.list[len(r.list)-1].Log = k.scrubbed(ctx, cause.log)
+	r.addFinding(f)
+	r.list[len(r.list)-1].Log = k.redactLines(ctx, cause.log)
 }
 
-// describe describes the state of the kubelet's service.
-func (k *Kubelet) describe(state service.State) string {
+// serviceStateText describes the state of the kubelet's service.
+func (k *Kubelet) serviceStateText(state service.State) string {
 	name := k.Setup.Service
 	switch {
 	case k.Setup.Rancher != nil && state.Runs() && state.MainPID != 0 && k.Setup.Running == nil:
@@ -149,11 +149,11 @@ func (k *Kubelet) describe(state service.State) string {
 	return fmt.Sprintf("%s is %v", name, state)
 }
 
-// start returns the command that starts a stopped service.
-func (k *Kubelet) start(state service.State) string {
+// startCommand returns the command that starts a stopped service.
+func (k *Kubelet) startCommand(state service.State) string {
 	name := strings.TrimSuffix(k.Setup.Service, ".service")
 	switch {
-	case k.Setup.Init == node.OpenRC:
+	case k.Setup.Init == node.InitOpenRC:
 		return "rc-service " + name + " start"
 	case state.ConditionsFailed:
 		return "to see which condition was not met, run systemctl status " + name
@@ -163,26 +163,26 @@ func (k *Kubelet) start(state service.State) string {
 	return "systemctl start " + name
 }
 
-// log returns the kubelet's log since its last start, or since before it if a new
+// readLog returns the kubelet's log since its last start, or since before it if a new
 // process already runs.
-func (k *Kubelet) log(ctx context.Context, state service.State) ([]string, error) {
+func (k *Kubelet) readLog(ctx context.Context, state service.State) ([]string, error) {
 	since := state.Started
 	if state.MainPID != 0 {
-		since = since.Add(-startTime)
+		since = since.Add(-startupGracePeriod)
 	}
 	if state.Started.IsZero() || state.Started.After(time.Now()) || k.Service.LogFile != "" { // rke2's kubelet is not a process of the unit
 		since = time.Now().Add(-10 * time.Minute)
 	}
-	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, serviceManagerTimeout)
 	defer cancel()
 	return k.Service.Log(ctx, since)
 }
 
-// scrubbed redacts the node's secrets in lines: configured environment variables and
+// redactLines redacts the node's secrets in lines: configured environment variables and
 // arguments, and values with names such as password.
-func (k *Kubelet) scrubbed(ctx context.Context, lines []string) (clean []string) {
+func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []string) {
 	var secrets []scrub.Secret
-	for _, v := range append(k.configured(ctx), k.Node.Secrets(ctx)...) {
+	for _, v := range append(k.configuredSecrets(ctx), k.Node.SecretValues(ctx)...) {
 		secrets = append(secrets, scrub.Secret{Text: v})
 	}
 	for _, line := range lines {
@@ -195,30 +195,30 @@ func (k *Kubelet) scrubbed(ctx context.Context, lines []string) (clean []string)
 	return clean
 }
 
-// configured returns env and args values of the kubelet's and the checked
+// configuredSecrets returns env and args values of the kubelet's and the checked
 // configuration, including invalid ones, about which kubelets log most.
-func (k *Kubelet) configured(ctx context.Context) (values []string) {
-	paths := []string{k.Node.Host(k.Setup.Config.Path)}
+func (k *Kubelet) configuredSecrets(ctx context.Context) (values []string) {
+	paths := []string{k.Node.HostPath(k.Setup.Config.Path)}
 	if k.Origin != nil {
 		paths = append(paths, k.Origin.Config)
 	}
 	if k.Config != nil {
-		values = append(values, valuesOf(k.Config)...)
+		values = append(values, configValues(k.Config)...)
 	}
 	for _, path := range paths {
 		if cfg, err := config.Load(path); err == nil {
-			values = append(values, valuesOf(cfg)...)
-		} else if data, err := regularfile.Read(ctx, path, maxDockerConfig); err == nil {
+			values = append(values, configValues(cfg)...)
+		} else if data, err := regularfile.Read(ctx, path, maxDockerConfigSize); err == nil {
 			var raw any
 			if yaml.Unmarshal(data, &raw) == nil {
-				values = append(values, valuesIn(raw, false)...)
+				values = append(values, rawConfigValues(raw, false)...)
 			}
 		}
 	}
 	return values
 }
 
-func valuesOf(cfg *config.Config) (values []string) {
+func configValues(cfg *config.Config) (values []string) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
 		for _, e := range p.Env {
@@ -231,16 +231,16 @@ func valuesOf(cfg *config.Config) (values []string) {
 	return values
 }
 
-// valuesIn returns the scalars below the keys value and args.
-func valuesIn(raw any, below bool) (values []string) {
+// rawConfigValues returns the scalars below the keys value and args.
+func rawConfigValues(raw any, below bool) (values []string) {
 	switch v := raw.(type) {
 	case map[string]any:
 		for key, v := range v {
-			values = append(values, valuesIn(v, below || strings.EqualFold(key, "value") || strings.EqualFold(key, "args"))...)
+			values = append(values, rawConfigValues(v, below || strings.EqualFold(key, "value") || strings.EqualFold(key, "args"))...)
 		}
 	case []any:
 		for _, v := range v {
-			values = append(values, valuesIn(v, below)...)
+			values = append(values, rawConfigValues(v, below)...)
 		}
 	case string, float64, int64:
 		if below {

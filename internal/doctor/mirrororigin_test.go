@@ -55,8 +55,8 @@ func TestCheckMirrorOrigin(t *testing.T) {
 			for name, text := range tt.files {
 				place(t, root, filepath.Join("certs.d", name), text)
 			}
-			r := &results{}
-			checkMirrorOrigin(t.Context(), &World{Kubelet: Kubelet{Node: node.Node{Root: root}.Read(), Config: cfg}}, r)
+			r := &checkResults{}
+			checkMirrorOrigin(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root}.NewReader(), Config: cfg}}, r)
 			var got []string
 			for i, c := range r.list {
 				got = append(got, string(c.Severity)+" "+c.Message)

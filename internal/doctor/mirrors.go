@@ -24,20 +24,20 @@ import (
 )
 
 // checkMirrors checks how the runtime's files treat the configuration's credentials.
-func checkMirrors(ctx context.Context, w *World, r *results) {
+func checkMirrors(ctx context.Context, w *Input, r *checkResults) {
 	runtime := w.findRuntime(ctx)
 	checkRegistriesYAML(r, inroot.FS{Root: runtime.node.Root})
-	all, err := runtime.mirrors()
+	all, err := runtime.mirrorConfigs()
 	if err != nil {
 		r.add(finding.SeverityWarning, "", "the runtime's mirror configuration is unknown: %v", err)
 		return
 	}
 	for _, m := range all {
-		checkRuntimeMirrors(r, m, w.usable())
+		checkRuntimeMirrors(r, m, w.configOrEmpty())
 	}
 }
 
-func checkRuntimeMirrors(r *results, m mirrors, cfg *config.Config) {
+func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	before := len(r.list)
 	var notes []finding.Finding
 	for _, f := range m.Check() {
@@ -45,7 +45,7 @@ func checkRuntimeMirrors(r *results, m mirrors, cfg *config.Config) {
 		case f.Rule == containerd.RuleVersion:
 			notes = append(notes, f)
 		case f.Severity != finding.SeverityInfo:
-			r.report(f)
+			r.addFinding(f)
 		}
 	}
 	var routes []string
@@ -63,14 +63,14 @@ func checkRuntimeMirrors(r *results, m mirrors, cfg *config.Config) {
 		routes = append(routes, way.String())
 		for i := range way.Hops {
 			if h := &way.Hops[i]; !h.Silent {
-				hop{h, way.Runtime, host, serving(cfg, host)}.check(r, cfg)
+				mirrorHop{h, way.Runtime, host, providersForHost(cfg, host)}.checkHop(r, cfg)
 			}
 		}
 		checkCloudMirrors(r, way, host, cfg)
 	}
-	checkDefault(r, m, cfg)
+	checkDefaultHost(r, m, cfg)
 	for _, f := range notes {
-		r.report(f)
+		r.addFinding(f)
 	}
 	if len(r.list) == before {
 		for _, text := range routes {
@@ -79,77 +79,77 @@ func checkRuntimeMirrors(r *results, m mirrors, cfg *config.Config) {
 	}
 }
 
-// serving returns the names of the providers with a pattern for images of a host.
-func serving(cfg *config.Config, host string) (names []string) {
+// providersForHost returns the names of the providers with a pattern for images of a host.
+func providersForHost(cfg *config.Config, host string) (names []string) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return reaches(pattern, host) }) {
+		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return canMatchHost(pattern, host) }) {
 			names = append(names, p.Name)
 		}
 	}
 	return names
 }
 
-// reaches reports whether a pattern can match an image of a host.
-func reaches(pattern, host string) bool {
+// canMatchHost reports whether a pattern can match an image of a host.
+func canMatchHost(pattern, host string) bool {
 	p, err := match.Parse(registry.PatternHost(pattern))
 	return err == nil && p.Match(host+"/image")
 }
 
-// hop is a host that the runtime queries for the images of another host.
-type hop struct {
+// mirrorHop is a host that the runtime queries for the images of another host.
+type mirrorHop struct {
 	*route.Hop
 	runtime   string
 	host      string   // of the images
 	providers []string // that serve host
 }
 
-// warn adds a warning at the place that configures the hop.
-func (h hop) warn(r *results, rule, fix, format string, args ...any) {
-	r.report(finding.Finding{Rule: rule, Severity: finding.SeverityWarning, File: h.File, Line: h.Line, Message: fmt.Sprintf(format, args...), Fix: fix})
+// addWarning adds a warning at the place that configures the hop.
+func (h mirrorHop) addWarning(r *checkResults, rule, fix, format string, args ...any) {
+	r.addFinding(finding.Finding{Rule: rule, Severity: finding.SeverityWarning, File: h.File, Line: h.Line, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-func (h hop) check(r *results, cfg *config.Config) {
+func (h mirrorHop) checkHop(r *checkResults, cfg *config.Config) {
 	names := strings.Join(h.providers, ", ")
-	if h.plainHTTP() && len(h.providers) > 0 {
-		h.warn(r, "mirror-plain-http", "use https:// there",
+	if h.isPlainHTTP() && len(h.providers) > 0 {
+		h.addWarning(r, "mirror-plain-http", "use https:// there",
 			"%s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s", h.Base.Host, h.host, names)
 	}
 	if h.OwnFile != "" && h.runtime == "containerd" && len(h.providers) > 0 {
-		r.report(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, Message: fmt.Sprintf(
+		r.addFinding(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, Message: fmt.Sprintf(
 			"%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead", h.OwnFile, h.Base.Host, h.host, names)})
 	}
 	if !h.Origin && len(h.providers) == 0 {
-		h.checkUnserved(r, serving(cfg, h.Base.Host))
+		h.checkMirrorProviders(r, providersForHost(cfg, h.Base.Host))
 	}
 }
 
-// plainHTTP reports whether the kubelet's credential is sent over the network in clear text.
-func (h hop) plainHTTP() bool {
+// isPlainHTTP reports whether the kubelet's credential is sent over the network in clear text.
+func (h mirrorHop) isPlainHTTP() bool {
 	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.ShownKubelets && !isLoopback(h.Base.Host) && h.File != ""
 }
 
-// checkUnserved reports providers that serve the mirror's host instead of the image's.
-func (h hop) checkUnserved(r *results, owners []string) {
+// checkMirrorProviders reports providers that serve the mirror's host instead of the image's.
+func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	const rule = "mirror-unserved"
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
 	switch {
 	case len(owners) == 0:
 	case h.Shown == route.ShownNone || h.Shown == route.ShownOwn:
-		h.warn(r, rule, "put a credential for "+mirror+" into the runtime's own files",
+		h.addWarning(r, rule, "put a credential for "+mirror+" into the runtime's own files",
 			"images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors", h.host, mirror, names, h.runtime)
 	default:
-		h.warn(r, rule, fmt.Sprintf("add %q to the provider's matchImages, and make the plugin return credentials for this host (see --mirror in docs/plugins/README.md)", h.host),
+		h.addWarning(r, rule, fmt.Sprintf("add %q to the provider's matchImages, and make the plugin return credentials for this host (see --mirror in docs/plugins/README.md)", h.host),
 			"images in %s are pulled from %s, which matches a pattern of %s, but the kubelet matches the image's original name, so %s gets no credential", h.host, mirror, names, mirror)
 	}
 }
 
 // checkCloudMirrors checks cloud plugins whose registry is a mirror of an outside host.
-func checkCloudMirrors(r *results, way *route.Route, host string, cfg *config.Config) {
+func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
 		cloud := registry.PluginCloud(p.Name)
-		if cloud != nil && cloud.Reach(host) != registry.Own && slices.Contains(serving(cfg, host), p.Name) {
+		if cloud != nil && cloud.Reach(host) != registry.Own && slices.Contains(providersForHost(cfg, host), p.Name) {
 			checkCloudMirror(r, way, host, p, cloud)
 		}
 	}
@@ -157,10 +157,10 @@ func checkCloudMirrors(r *results, way *route.Route, host string, cfg *config.Co
 
 // checkCloudMirror reports a mirror whose plugin lacks --mirror, and an outside host
 // that receives the cloud's credential if the mirror fails.
-func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provider, cloud *registry.Cloud) {
+func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.Provider, cloud *registry.Cloud) {
 	mapped := slices.ContainsFunc(cloud.MirrorArgs(p.Arguments()), func(m registry.MirrorArg) bool { return m.Host == host })
 	if way.Runtime != "containerd" && mapped {
-		r.report(finding.Finding{
+		r.addFinding(finding.Finding{
 			Rule: "mirror-lost", Severity: finding.SeverityWarning, Fix: "put the mirror's credential into the runtime's own files",
 			Message: fmt.Sprintf("%s maps %s to a registry of %s, but %s sends the credential only to %s, never to a mirror", p.Name, host, cloud.Owner, way.Runtime, host),
 		})
@@ -170,15 +170,15 @@ func checkCloudMirror(r *results, way *route.Route, host string, p *config.Provi
 	if i < 0 {
 		return
 	}
-	mirror := hop{Hop: &way.Hops[i]}
+	mirror := mirrorHop{Hop: &way.Hops[i]}
 	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.ShownNone })
 	switch {
 	case !mapped && mirror.Shown == route.ShownKubelets:
-		mirror.warn(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
+		mirror.addWarning(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
 			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
 			host, mirror.Base.Host, p.Name, host, cloud.Owner)
 	case fallsBack && len(registry.FlagValues(p.Arguments(), "--mirror-origin")) == 0: // else see checkMirrorOrigin
-		mirror.warn(r, "mirror-fallback", fmt.Sprintf("put %s at the top of %s, so that %s is never queried", serverSetting(mirror.Hop), mirror.File, host),
+		mirror.addWarning(r, "mirror-fallback", fmt.Sprintf("put %s at the top of %s, so that %s is never queried", serverLine(mirror.Hop), mirror.File, host),
 			"if %s fails, %s is queried and gets the credential for %s from %s", mirror.Base.Host, host, cloud.Owner, p.Name)
 	}
 }
@@ -192,8 +192,8 @@ func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
 	return strings.TrimSuffix(fmt.Sprintf("--mirror=%s=%s/%s", host, h.Base.Host, below), "/")
 }
 
-// serverSetting returns the line of a hosts.toml that replaces the host by a mirror.
-func serverSetting(h *route.Hop) string {
+// serverLine returns the line of a hosts.toml that replaces the host by a mirror.
+func serverLine(h *route.Hop) string {
 	base := strings.TrimSuffix(h.URL, "/")
 	short, added := strings.CutSuffix(base, "/v2")
 	switch {
@@ -207,8 +207,8 @@ func serverSetting(h *route.Hop) string {
 	return fmt.Sprintf("server = %q, and override_path = true below it,", base)
 }
 
-// checkDefault reports a host that receives the credentials for all registries.
-func checkDefault(r *results, m mirrors, cfg *config.Config) {
+// checkDefaultHost reports a host that receives the credentials for all registries.
+func checkDefaultHost(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	if len(cfg.Providers) == 0 {
 		return
 	}
@@ -216,7 +216,7 @@ func checkDefault(r *results, m mirrors, cfg *config.Config) {
 		if f.Rule == "mirror-default" {
 			f.Message += fmt.Sprintf("; here, it receives the credentials from %s", terminal.Count(len(cfg.Providers), "provider"))
 			f.Severity = finding.SeverityWarning
-			r.report(f)
+			r.addFinding(f)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func checkDefault(r *results, m mirrors, cfg *config.Config) {
 // checkMirrorOrigin checks providers with --mirror-origin=none, which states that the
 // runtime never queries the mirrored registry itself. Otherwise, that registry receives
 // a credential of the cloud.
-func checkMirrorOrigin(_ context.Context, w *World, r *results) {
+func checkMirrorOrigin(_ context.Context, w *Input, r *checkResults) {
 	cfg := w.Config
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
@@ -245,7 +245,7 @@ func checkMirrorOrigin(_ context.Context, w *World, r *results) {
 	}
 }
 
-func checkOrigin(r *results, n node.Node, provider, host string) {
+func checkOrigin(r *checkResults, n node.Node, provider, host string) {
 	runtimes, err := findContainerd(n)
 	if err != nil {
 		r.add(finding.SeverityWarning, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
@@ -253,7 +253,7 @@ func checkOrigin(r *results, n node.Node, provider, host string) {
 		return
 	}
 	for _, runtime := range runtimes {
-		if why := runtime.Origin(host); why != "" {
+		if why := runtime.OriginQueryReason(host); why != "" {
 			r.add(finding.SeverityError, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
 				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
@@ -265,16 +265,16 @@ func checkOrigin(r *results, n node.Node, provider, host string) {
 // findContainerd reads all containerd configurations of the node except Docker's,
 // because it is unknown which one serves the kubelet.
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
-	found, err = (&Runtime{node: n}).containerds()
+	found, err = (&Runtime{node: n}).containerdRuntimes()
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("found no containerd configuration for a kubelet (looked for %s)", strings.Join(containerdConfigs(), ", "))
+		err = fmt.Errorf("found no containerd configuration for a kubelet (looked for %s)", strings.Join(containerdConfigPaths(), ", "))
 	}
 	return found, err
 }
 
 // checkRegistriesYAML checks the registries.yaml of k3s and rke2, which generate
 // containerd's configuration from it.
-func checkRegistriesYAML(r *results, root inroot.FS) {
+func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 	for _, c := range node.RuntimeConfigs() {
 		product, path, made := c.Product, c.Registries, c.Containerd
 		found, err := registriesyaml.Check(root, path, product)
@@ -285,14 +285,14 @@ func checkRegistriesYAML(r *results, root inroot.FS) {
 			r.add(finding.SeverityWarning, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
-		if olderThan(root, made, path) {
+		if isOlder(root, made, path) {
 			found = append(found, finding.Finding{
 				Rule: "mirror-restart", Severity: finding.SeverityWarning, File: path, Fix: "restart " + product + " on this node",
 				Message: product + " reads this file only when it starts, and wrote " + made + " before this file was last changed",
 			})
 		}
 		for _, f := range found {
-			r.report(f)
+			r.addFinding(f)
 		}
 		if len(found) == 0 {
 			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.ShellPath(path))
@@ -300,8 +300,8 @@ func checkRegistriesYAML(r *results, root inroot.FS) {
 	}
 }
 
-// olderThan reports whether file a was changed before b; false if one does not exist.
-func olderThan(root inroot.FS, a, b string) bool {
+// isOlder reports whether file a was changed before b; false if one does not exist.
+func isOlder(root inroot.FS, a, b string) bool {
 	one, err := root.Stat(a)
 	other, err2 := root.Stat(b)
 	return errors.Join(err, err2) == nil && one.ModTime().Before(other.ModTime())

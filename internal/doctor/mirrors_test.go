@@ -74,8 +74,8 @@ func TestMirrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &results{}
-			checkMirrors(t.Context(), &World{Kubelet: Kubelet{Config: cfg}, runtime: &Runtime{node: node.Node{Root: root}, found: &node.Runtime{Name: tt.runtime}}}, r)
+			r := &checkResults{}
+			checkMirrors(t.Context(), &Input{Kubelet: Kubelet{Config: cfg}, runtime: &Runtime{node: node.Node{Root: root}, found: &node.Runtime{Name: tt.runtime}}}, r)
 			if (len(r.list) == 0) != (tt.want == nil) {
 				t.Fatalf("got %+v, want %q", r.list, tt.want)
 			}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// changed returns when a file was written or replaced. A rename changes only the time
+// changeTime returns when a file was written or replaced. A rename changes only the time
 // of the inode.
-func changed(path string) (time.Time, error) {
+func changeTime(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}, err

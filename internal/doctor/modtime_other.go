@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// changed returns when a file was written.
-func changed(path string) (time.Time, error) {
+// changeTime returns when a file was written.
+func changeTime(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}, err

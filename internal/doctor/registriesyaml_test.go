@@ -20,8 +20,8 @@ func TestRancher(t *testing.T) {
 	node := node.Node{Root: root}
 	says := func() string {
 		t.Helper()
-		r := &results{}
-		checkMirrors(t.Context(), &World{runtime: &Runtime{node: node}}, r)
+		r := &checkResults{}
+		checkMirrors(t.Context(), &Input{runtime: &Runtime{node: node}}, r)
 		var lines []string
 		for _, c := range r.list {
 			lines = append(lines, string(c.Severity)+" "+c.String()+" "+c.Fix)

@@ -37,7 +37,7 @@ const versionTimeout = 2 * time.Second
 
 // FindRuntime finds the container runtime of a kubelet and queries its version. If the
 // kubelet's CRI endpoint is unknown, it finds the node's runtime; o may be nil.
-func FindRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *Runtime {
+func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, cmp.Or(o, &node.Origin{}))
 	if err != nil { // none or several
 		endpoint = ""
@@ -45,7 +45,7 @@ func FindRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *Runtime 
 	r := &Runtime{node: n.Node}
 	pid := 0
 	if socket, ok := strings.CutPrefix(endpoint, "unix://"); ok {
-		if served, err := containerd.Serving(ctx, socket); err == nil {
+		if served, err := containerd.FindDaemon(ctx, socket); err == nil {
 			pid, r.config, r.version = served.PID, served.File, served.Version
 		}
 		if dialed, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Timeout: versionTimeout}); err == nil {
@@ -60,9 +60,9 @@ func FindRuntime(ctx context.Context, n *node.Reading, o *node.Origin) *Runtime 
 	return r
 }
 
-// Probe returns the runtime's proxies and CAs for package probe. Without a runtime,
+// ProbeSettings returns the runtime's proxies and CAs for package probe. Without a runtime,
 // they are from own, this process's environment.
-func (r *Runtime) Probe(own []string) probe.Runtime {
+func (r *Runtime) ProbeSettings(own []string) probe.Runtime {
 	if r.found == nil {
 		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}
 	}
@@ -71,7 +71,7 @@ func (r *Runtime) Probe(own []string) probe.Runtime {
 
 // Route returns the hosts that the runtime queries for an image.
 func (r *Runtime) Route(image route.Image) (*route.Route, error) {
-	all, err := r.mirrors()
+	all, err := r.mirrorConfigs()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (r *Runtime) Route(image route.Image) (*route.Route, error) {
 	if r.found != nil {
 		name = r.found.Name
 	}
-	return OriginAlone(image, name), nil
+	return OriginRoute(image, name), nil
 }
 
 // ConfiguredRoute returns the route of an image, or nil if no file of the runtime
@@ -99,9 +99,9 @@ func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 	return way
 }
 
-// containerds returns the configuration of the containerd that serves the kubelet or,
+// containerdRuntimes returns the configuration of the containerd that serves the kubelet or,
 // if that is unknown, of each containerd on the node.
-func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
+func (r *Runtime) containerdRuntimes() ([]*containerd.Runtime, error) {
 	switch {
 	case r.config != "":
 		read, err := containerd.Read(r.node.Root, r.config, r.version)
@@ -116,7 +116,7 @@ func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
 		return nil, nil
 	}
 	var found []*containerd.Runtime
-	for _, path := range containerdConfigs() {
+	for _, path := range containerdConfigPaths() {
 		read, err := containerd.Read(r.node.Root, path, r.version)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, containerd.ErrNoCRI):
@@ -129,8 +129,8 @@ func (r *Runtime) containerds() ([]*containerd.Runtime, error) {
 	return found, nil
 }
 
-// containerdConfigs returns the usual paths of config.toml, including k3s and RKE2.
-func containerdConfigs() []string {
+// containerdConfigPaths returns the usual paths of config.toml, including k3s and RKE2.
+func containerdConfigPaths() []string {
 	list := []string{"/etc/containerd/config.toml"}
 	for _, c := range node.RuntimeConfigs() {
 		list = append(list, c.Containerd)
@@ -138,8 +138,8 @@ func containerdConfigs() []string {
 	return list
 }
 
-// OriginAlone returns the route of an image without mirrors.
-func OriginAlone(image route.Image, runtime string) *route.Route {
+// OriginRoute returns the route of an image without mirrors.
+func OriginRoute(image route.Image, runtime string) *route.Route {
 	host := image.Host
 	if host == registry.Hub {
 		host = registry.HubServer
@@ -153,31 +153,31 @@ func OriginAlone(image route.Image, runtime string) *route.Route {
 // isLoopback ignores the port of a host.
 func isLoopback(host string) bool { return registry.IsLoopback((&url.URL{Host: host}).Hostname()) }
 
-// mirrors is the mirror configuration of a runtime.
-type mirrors interface {
+// mirrorConfig is the mirror configuration of a runtime.
+type mirrorConfig interface {
 	Hosts() []string // image hosts with their own settings
 	Route(route.Image) *route.Route
 	Check() []finding.Finding
 }
 
-// mirrors reads the files of the runtime, or of each possible one.
-func (r *Runtime) mirrors() (list []mirrors, err error) {
-	found, err := r.containerds()
+// mirrorConfigs reads the files of the runtime, or of each possible one.
+func (r *Runtime) mirrorConfigs() (list []mirrorConfig, err error) {
+	found, err := r.containerdRuntimes()
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range found {
 		list = append(list, c)
 	}
-	c, err := r.registries()
+	c, err := r.registriesConfig()
 	if c != nil {
 		list = append(list, c)
 	}
 	return list, err
 }
 
-// registries reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
-func (r *Runtime) registries() (*registriesconf.Config, error) {
+// registriesConfig reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
+func (r *Runtime) registriesConfig() (*registriesconf.Config, error) {
 	const crio = registriesconf.CRIO
 	switch {
 	case r.found != nil && r.found.Name != crio:

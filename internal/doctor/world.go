@@ -21,9 +21,9 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// World is everything that is checked: a node and, if wanted, a cluster and an image.
+// Input is everything that is checked: a node and, if wanted, a cluster and an image.
 // It is for one [Run].
-type World struct {
+type Input struct {
 	Kubelet
 	OriginErr error         // why there is no Origin
 	Environ   []string      // this process's environment
@@ -38,7 +38,7 @@ type World struct {
 
 // Kubelet is the kubelet of a node with its configuration.
 type Kubelet struct {
-	Node    *node.Reading
+	Node    *node.Reader
 	Setup   *node.Setup      // nil on a system that runs no kubelet
 	Service *service.Service // the kubelet's service; nil if it cannot be queried
 
@@ -50,26 +50,26 @@ type Kubelet struct {
 // Cluster is a cluster to check, and the client to check it with.
 type Cluster struct {
 	Client    *kube.Client
-	From      string // where the client's configuration is from
-	Err       error  // why there is no Client
-	Skipped   string // why the cluster is not checked
-	Clock     *Clock // watches the responses to Client
-	Namespace string // of PodName
-	PodName   string // "": no pod, and no token is requested
+	From      string     // where the client's configuration is from
+	Err       error      // why there is no Client
+	Skipped   string     // why the cluster is not checked
+	Clock     *ClockSkew // watches the responses to Client
+	Namespace string     // of PodName
+	PodName   string     // "": no pod, and no token is requested
 
 	config     *config.Config // never nil
 	configPath string
 
-	who        kube.User
-	whoErr     error
+	user       kube.User
+	userErr    error
 	identified bool
 	pod        *kube.Pod
 	podErr     error
-	tries      []tokenTry
+	tries      []tokenRequestResult
 }
 
-// tokenTry is the result of a TokenRequest in dry-run mode.
-type tokenTry struct {
+// tokenRequestResult is the result of a TokenRequest in dry-run mode.
+type tokenRequestResult struct {
 	audience string
 	skipped  string // reason; "" if it was tried
 	err      error
@@ -86,21 +86,21 @@ type Image struct {
 	Offline  bool          // contact no host
 	Timeout  time.Duration // for all hosts together
 
-	config *config.Config // nil unless it is valid
-	remedy func(regcred.Attempt) string
-	route  func(route.Image) (*route.Route, error)
-	prober probe.Prober
+	config        *config.Config // nil unless it is valid
+	fixForAttempt func(regcred.Attempt) string
+	route         func(route.Image) (*route.Route, error)
+	prober        probe.Prober
 
-	r         *results
+	r         *checkResults
 	result    *ImageResult
 	unmatched int // index in r.list of the finding that no provider matches, plus one; 0 if one matches
 }
 
-// files returns the origin with the directories of docker config files, or nil.
-func (k *Kubelet) files() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
+// dockerConfigOrigin returns the origin with the directories of docker config files, or nil.
+func (k *Kubelet) dockerConfigOrigin() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
 
-// load reads the configuration.
-func (w *World) load(ctx context.Context) {
+// loadConfig reads the configuration.
+func (w *Input) loadConfig(ctx context.Context) {
 	switch o := w.Origin; {
 	case o == nil:
 	case o.NoProviders != nil:
@@ -108,7 +108,7 @@ func (w *World) load(ctx context.Context) {
 	default:
 		cfg, err := config.Load(o.Config)
 		if err == nil {
-			w.target, err = w.Node.Accept(ctx, o, cfg)
+			w.target, err = w.Node.ValidateConfig(ctx, o, cfg)
 		}
 		if w.configErr = err; err != nil {
 			cfg = nil
@@ -116,31 +116,31 @@ func (w *World) load(ctx context.Context) {
 		w.Config = cfg
 	}
 	if w.Cluster != nil {
-		w.Cluster.config = w.usable()
+		w.Cluster.config = w.configOrEmpty()
 		if w.Origin != nil {
 			w.Cluster.configPath = w.Origin.Config
 		}
 	}
 }
 
-// usable returns the configuration, which is empty unless it is valid.
-func (w *World) usable() *config.Config { return cmp.Or(w.Config, &config.Config{}) }
+// configOrEmpty returns the configuration, which is empty unless it is valid.
+func (w *Input) configOrEmpty() *config.Config { return cmp.Or(w.Config, &config.Config{}) }
 
 // findRuntime finds the container runtime once.
-func (w *World) findRuntime(ctx context.Context) *Runtime {
+func (w *Input) findRuntime(ctx context.Context) *Runtime {
 	if w.runtime == nil {
 		w.runtime = FindRuntime(ctx, w.Node, w.Origin)
 	}
 	return w.runtime
 }
 
-// generations returns the directory of "regcred install".
-func (w *World) generations() generation.Store {
+// generationStore returns the directory of "regcred install".
+func (w *Input) generationStore() generation.Store {
 	return generation.Store{FS: inroot.FS{Root: w.Node.Root}, Dir: generation.DefaultDir}
 }
 
-// Names returns the names of the providers, which are also their executables' names.
-func Names(cfg *config.Config) []string {
+// ProviderNames returns the names of the providers, which are also their executables' names.
+func ProviderNames(cfg *config.Config) []string {
 	var list []string
 	for _, p := range cfg.Providers {
 		list = append(list, p.Name)

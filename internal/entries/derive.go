@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxLabels is the longest host, in labels, that AnyImage covers. Kubelets do
+// maxAnyImageLabels is the longest host, in labels, that AnyImage covers. Kubelets do
 // not limit the number of patterns, and a DNS name may have 127 labels, but
 // real registries have at most 8. Longer patterns are covered by themselves.
-const maxLabels = 16
+const maxAnyImageLabels = 16
 
 // Options change how entries are derived. The zero value is for the newest
 // kubelet, a node without entries, and patterns of the providers only.
@@ -34,42 +34,42 @@ type Options struct {
 	Target   config.Target // the kubelet that will read the entries
 }
 
-// Derive returns the entries for the providers of a generation, sorted by name: one for
+// DeriveEntries returns the entries for the providers of a generation, sorted by name: one for
 // each distinct tokenAttributes. With Reserve or AnyImage, whose patterns every entry gets,
 // there is also an entry without tokens. Patterns that another pattern of the entry covers
 // are left out. It fails if the kubelet would reject an entry.
-func Derive(providers []config.Provider, o Options) ([]Entry, error) {
-	open, err := o.patterns()
+func DeriveEntries(providers []config.Provider, o Options) ([]Entry, error) {
+	open, err := o.sharedPatterns()
 	if err != nil {
 		return nil, err
 	}
-	list := grouped(providers)
+	list := groupByTokenAttributes(providers)
 	if len(open) > 0 && !slices.ContainsFunc(list, func(e Entry) bool { return e.TokenAttributes == nil }) {
 		list = append(list, Entry{APIVersion: plugin.V1})
 	}
 	for i := range list {
-		list[i].MatchImages = widest(slices.Concat(open, list[i].MatchImages))
+		list[i].MatchImages = removeCovered(slices.Concat(open, list[i].MatchImages))
 	}
-	o.name(list)
-	slices.SortFunc(list, func(a, b Entry) int { return number(a.Name) - number(b.Name) })
-	return list, validate(list, o.Target)
+	o.assignNames(list)
+	slices.SortFunc(list, func(a, b Entry) int { return entryNumber(a.Name) - entryNumber(b.Name) })
+	return list, validateEntries(list, o.Target)
 }
 
-// patterns returns the patterns that every entry gets.
-func (o Options) patterns() (list []string, err error) {
-	for n := 1; o.AnyImage && n <= maxLabels; n++ {
+// sharedPatterns returns the patterns that every entry gets.
+func (o Options) sharedPatterns() (list []string, err error) {
+	for n := 1; o.AnyImage && n <= maxAnyImageLabels; n++ {
 		list = append(list, strings.Repeat("*.", n-1)+"*")
 	}
 	for _, s := range o.Reserve {
 		if _, err := match.Parse(s); err != nil {
-			return nil, fmt.Errorf("%q cannot be reserved: %w", excerpt.Pattern(s), err)
+			return nil, fmt.Errorf("%q cannot be reserved: %w", excerpt.RedactPattern(s), err)
 		}
 	}
 	return append(list, o.Reserve...), nil
 }
 
-// grouped returns an entry without a name for each distinct tokenAttributes.
-func grouped(providers []config.Provider) (list []Entry) {
+// groupByTokenAttributes returns an entry without a name for each distinct tokenAttributes.
+func groupByTokenAttributes(providers []config.Provider) (list []Entry) {
 	for _, p := range providers {
 		i := slices.IndexFunc(list, func(e Entry) bool { return e.Serves(&p) })
 		if i < 0 {
@@ -81,39 +81,39 @@ func grouped(providers []config.Provider) (list []Entry) {
 	return list
 }
 
-// name names entries.
-func (o Options) name(list []Entry) {
+// assignNames names entries.
+func (o Options) assignNames(list []Entry) {
 	owners := map[int]*config.TokenAttributes{}
 	for _, e := range o.Known {
-		if n := number(e.Name); n > 0 && !has(owners, n) {
+		if n := entryNumber(e.Name); n > 0 && !hasKey(owners, n) {
 			owners[n] = e.TokenAttributes
 		}
 	}
 	for i := range list {
-		n := o.known(list[i].TokenAttributes, owners)
+		n := o.knownNumber(list[i].TokenAttributes, owners)
 		for k := 1; n == 0; k++ {
-			if !has(owners, k) {
+			if !hasKey(owners, k) {
 				n, owners[k] = k, list[i].TokenAttributes
 			}
 		}
-		list[i].Name = Numbered(n)
+		list[i].Name = NumberedName(n)
 	}
 }
 
-// known returns the number that tokenAttributes had before, or 0.
-func (o Options) known(t *config.TokenAttributes, owners map[int]*config.TokenAttributes) int {
+// knownNumber returns the number that tokenAttributes had before, or 0.
+func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.TokenAttributes) int {
 	for _, e := range o.Known {
-		if n := number(e.Name); n > 0 && sameTokens(e.TokenAttributes, t) && sameTokens(owners[n], t) {
+		if n := entryNumber(e.Name); n > 0 && equivalentTokens(e.TokenAttributes, t) && equivalentTokens(owners[n], t) {
 			return n
 		}
 	}
 	return 0
 }
 
-func has[V any](m map[int]V, n int) bool { _, ok := m[n]; return ok }
+func hasKey[V any](m map[int]V, n int) bool { _, ok := m[n]; return ok }
 
-// validate reports what the kubelet would reject.
-func validate(list []Entry, target config.Target) error {
+// validateEntries reports what the kubelet would reject.
+func validateEntries(list []Entry, target config.Target) error {
 	for i := range list {
 		e := &list[i]
 		c := config.Config{Providers: []config.Provider{e.Provider()}}
@@ -124,10 +124,10 @@ func validate(list []Entry, target config.Target) error {
 	return nil
 }
 
-// SinceCacheType sets a cacheType in tokenAttributes without one, which only kubelet 1.33
+// SetDefaultCacheType sets a cacheType in tokenAttributes without one, which only kubelet 1.33
 // accepts. The type is the one that makes later kubelets behave the same: a plugin may
 // return the token as password. It copies what it changes.
-func SinceCacheType(providers []config.Provider) {
+func SetDefaultCacheType(providers []config.Provider) {
 	for i := range providers {
 		if p := &providers[i]; p.TokenAttributes != nil && p.TokenAttributes.CacheType == "" {
 			t := *p.TokenAttributes

@@ -28,7 +28,7 @@ func provider(t *config.TokenAttributes, patterns ...string) config.Provider {
 }
 
 func entry(n int, t *config.TokenAttributes, patterns ...string) Entry {
-	return Entry{Name: Numbered(n), APIVersion: plugin.V1, MatchImages: patterns, TokenAttributes: t}
+	return Entry{Name: NumberedName(n), APIVersion: plugin.V1, MatchImages: patterns, TokenAttributes: t}
 }
 
 func TestDerive(t *testing.T) {
@@ -74,7 +74,7 @@ func TestDerive(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Derive(tt.providers, tt.options)
+			got, err := DeriveEntries(tt.providers, tt.options)
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -100,7 +100,7 @@ func TestDeriveErrors(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Derive(tt.providers, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := DeriveEntries(tt.providers, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -109,7 +109,7 @@ func TestDeriveErrors(t *testing.T) {
 
 // TestAnyImage: a kubelet asks for an image on any host, but not on any port.
 func TestAnyImage(t *testing.T) {
-	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
+	got, err := DeriveEntries([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
@@ -143,7 +143,7 @@ func TestAnyImage(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", image, matches, want)
 		}
 	}
-	if want := maxLabels + 3; len(got[0].MatchImages) != want {
+	if want := maxAnyImageLabels + 3; len(got[0].MatchImages) != want {
 		t.Errorf("%d patterns, want %d: %q", len(got[0].MatchImages), want, got[0].MatchImages)
 	}
 }
@@ -174,11 +174,11 @@ func TestSameTokens(t *testing.T) {
 	} {
 		other := base()
 		tt.change(other)
-		if got := sameTokens(base(), other); got != tt.want {
+		if got := equivalentTokens(base(), other); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
-	if sameTokens(base(), nil) || sameTokens(nil, base()) || !sameTokens(nil, nil) {
+	if equivalentTokens(base(), nil) || equivalentTokens(nil, base()) || !equivalentTokens(nil, nil) {
 		t.Error("no tokenAttributes are not distinguished from some")
 	}
 }
@@ -190,8 +190,8 @@ func TestNames(t *testing.T) {
 		"regcred-credential-provider-": 0, "regcred-credential-provider-2.exe": 0, "xregcred-credential-provider": 0, "": 0,
 		"regcred-credential-provider-99999999999999999999": 0, "regcred-credential-provider-2\n": 0,
 	} {
-		got := number(name)
-		if got != want || got > 0 && Numbered(got) != name {
+		got := entryNumber(name)
+		if got != want || got > 0 && NumberedName(got) != name {
 			t.Errorf("%q: got %d, want %d", name, got, want)
 		}
 	}

@@ -31,8 +31,8 @@ import (
 // dispatcher identifies the entry by the name it runs under.
 const Name = "regcred-credential-provider"
 
-// ownName matches the names of regcred's entries.
-var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
+// ownNamePattern matches the names of regcred's entries.
+var ownNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
 
 // Entry is an entry of a kubelet's configuration that names the dispatcher. A response that
 // sets no duration is not cached, and args and env are empty. Manifests contain its JSON.
@@ -54,25 +54,25 @@ func (e *Entry) Provider() config.Provider {
 // Serves reports whether a provider may be run for e: only if their tokenAttributes are
 // equivalent, so that it gets no token or annotation meant for another provider.
 func (e *Entry) Serves(p *config.Provider) bool {
-	return sameTokens(e.TokenAttributes, p.TokenAttributes)
+	return equivalentTokens(e.TokenAttributes, p.TokenAttributes)
 }
 
-// sameTokens reports whether a kubelet treats both the same.
+// equivalentTokens reports whether a kubelet treats both the same.
 //
 // kubelet: the annotation keys are looked up one by one into a map, so their
 // order only decides which missing key is logged.
-func sameTokens(a, b *config.TokenAttributes) bool {
+func equivalentTokens(a, b *config.TokenAttributes) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.ServiceAccountTokenAudience == b.ServiceAccountTokenAudience && a.CacheType == b.CacheType &&
-		required(a) == required(b) &&
-		sameSet(a.RequiredServiceAccountAnnotationKeys, b.RequiredServiceAccountAnnotationKeys) &&
-		sameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
+		requiredRank(a) == requiredRank(b) &&
+		isSameSet(a.RequiredServiceAccountAnnotationKeys, b.RequiredServiceAccountAnnotationKeys) &&
+		isSameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
 }
 
-// required returns 1 or 0, or -1 if it is not set, which kubelets reject.
-func required(t *config.TokenAttributes) int {
+// requiredRank returns 1 or 0, or -1 if it is not set, which kubelets reject.
+func requiredRank(t *config.TokenAttributes) int {
 	switch {
 	case t.RequireServiceAccount == nil:
 		return -1
@@ -82,13 +82,13 @@ func required(t *config.TokenAttributes) int {
 	return 0
 }
 
-func sameSet(a, b []string) bool {
+func isSameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// number returns the number of an entry by its name: 1 for the first, 0 for other names.
-func number(name string) int {
-	m := ownName().FindStringSubmatch(name)
+// entryNumber returns the number of an entry by its name: 1 for the first, 0 for other names.
+func entryNumber(name string) int {
+	m := ownNamePattern().FindStringSubmatch(name)
 	switch {
 	case m == nil:
 		return 0
@@ -99,8 +99,8 @@ func number(name string) int {
 	return n
 }
 
-// Numbered returns the name of the entry with a number, from 1.
-func Numbered(n int) string {
+// NumberedName returns the name of the entry with a number, from 1.
+func NumberedName(n int) string {
 	if n == 1 {
 		return Name
 	}

@@ -11,40 +11,40 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// hidden replaces text that must not be shown.
-const hidden = "…"
+// maskedText replaces text that must not be shown.
+const maskedText = "…"
 
-// Masked returns a configuration for a diff of what [Set] changes. It has as many lines,
+// MaskValues returns a configuration for a diff of what [Set] changes. It has as many lines,
 // but entries with args or env, which may be secrets, are reduced to their indentation. So
 // is a whole file that cannot be read. It returns nil for nil.
-func Masked(data []byte) []byte {
+func MaskValues(data []byte) []byte {
 	if data == nil {
 		return nil
 	}
 	c, err := config.Parse("", data)
 	if err != nil {
-		return mask(data)
+		return maskLines(data)
 	}
-	list := find(c)
+	list := findProviderList(c)
 	if list == nil {
-		return mask(data)
+		return maskLines(data)
 	}
 	for i, p := range slices.Backward(c.Providers) {
 		if len(p.Args) > 0 || len(p.Env) > 0 {
 			at := list.Item(i)
-			data = textedit.Apply(data, textedit.Edit{Span: at, New: string(mask(data[at.From:at.To]))})
+			data = textedit.Apply(data, textedit.Edit{Span: at, New: string(maskLines(data[at.From:at.To]))})
 		}
 	}
 	return data
 }
 
-// mask hides each line except its indentation and end.
-func mask(text []byte) (shown []byte) {
+// maskLines hides each line except its indentation and end.
+func maskLines(text []byte) (shown []byte) {
 	for line := range bytes.Lines(text) {
 		shown = append(shown, textedit.Indentation(line)...)
 		content := bytes.TrimRight(line, "\r\n")
 		if len(bytes.TrimLeft(content, " \t")) > 0 {
-			shown = append(shown, hidden...)
+			shown = append(shown, maskedText...)
 		}
 		shown = append(shown, line[len(content):]...)
 	}

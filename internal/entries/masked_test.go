@@ -13,32 +13,32 @@ import (
 )
 
 func TestMasked(t *testing.T) {
-	env := "  env:\n  - {name: A, value: " + canary.Env + "}\n"
+	env := "  env:\n  - {name: A, value: " + canary.EnvSecret + "}\n"
 	tests := map[string]struct{ text, want string }{
 		"lines": {
-			head + "providers:\n- name: ecr\n" + lines + "  args:\n  - |\n    x\n\n    # " + canary.Arg + "\n# end\n- name: acr\n" + lines + env,
+			head + "providers:\n- name: ecr\n" + lines + "  args:\n  - |\n    x\n\n    # " + canary.ArgSecret + "\n# end\n- name: acr\n" + lines + env,
 			head + "providers:\n…\n" + strings.Repeat("  …\n", 6) + "    …\n\n    …\n# end\n…\n" + strings.Repeat("  …\n", 6),
 		},
 		"one in lines": {
-			head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines + "  args: [" + canary.Arg + "]\n# end\n- name: gcr\n" + lines,
+			head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines + "  args: [" + canary.ArgSecret + "]\n# end\n- name: gcr\n" + lines,
 			head + "providers:\n- name: ecr\n" + lines + "…\n  …\n  …\n  …\n  …\n  …\n# end\n- name: gcr\n" + lines,
 		},
 		"brackets": {
-			head + "providers: [{name: ecr, " + fields + "}, {name: acr, " + fields + ",\r\n\targs: [" + canary.Arg + "]}] # end",
+			head + "providers: [{name: ecr, " + fields + "}, {name: acr, " + fields + ",\r\n\targs: [" + canary.ArgSecret + "]}] # end",
 			head + "providers: [{name: ecr, " + fields + "}, …\r\n\t…] # end",
 		},
 		"JSON": {
-			strings.Replace(strings.Join(strings.Fields(pretty), ""), `"name":"ecr"`, `"name":"ecr","env":[{"name":"A","value":"`+canary.Env+`"}]`, 1),
+			strings.Replace(strings.Join(strings.Fields(pretty), ""), `"name":"ecr"`, `"name":"ecr","env":[{"name":"A","value":"`+canary.EnvSecret+`"}]`, 1),
 			`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[…]}`,
 		},
-		"no configuration": {"a: [" + canary.Arg + "\n\n  - " + canary.Env, "…\n\n  …"},
+		"no configuration": {"a: [" + canary.ArgSecret + "\n\n  - " + canary.EnvSecret, "…\n\n  …"},
 		"another encoding": {"\xff\xfe" + wide(head+"providers: []\n"), "…\n…\n…\n…"},
 		"nothing secret":   {pretty, pretty},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := string(Masked([]byte(tt.text)))
-			canary.Check(t, "what is shown", got)
+			got := string(MaskValues([]byte(tt.text)))
+			canary.AssertAbsent(t, "what is shown", got)
 			if strings.Count(got, "\n") != strings.Count(tt.text, "\n") {
 				t.Errorf("%d lines became %d", strings.Count(tt.text, "\n"), strings.Count(got, "\n"))
 			}
@@ -47,7 +47,7 @@ func TestMasked(t *testing.T) {
 			}
 		})
 	}
-	if Masked(nil) != nil {
+	if MaskValues(nil) != nil {
 		t.Error("no file became one")
 	}
 }
@@ -58,24 +58,24 @@ func TestMaskedCorpus(t *testing.T) {
 	seen := 0
 	for name, text := range corpus {
 		for _, change := range []func(string) string{
-			func(s string) string { return strings.ReplaceAll(s, "text", canary.Arg) },
-			func(s string) string { return strings.ReplaceAll(s, "# not", "# "+canary.Arg) },
-			func(s string) string { return strings.ReplaceAll(s, "]}", ", args: ["+canary.Arg+"]}") },
+			func(s string) string { return strings.ReplaceAll(s, "text", canary.ArgSecret) },
+			func(s string) string { return strings.ReplaceAll(s, "# not", "# "+canary.ArgSecret) },
+			func(s string) string { return strings.ReplaceAll(s, "]}", ", args: ["+canary.ArgSecret+"]}") },
 			func(s string) string {
-				return strings.ReplaceAll(s, lines, lines+"  env: [{name: a, value: "+canary.Env+"}]\n")
+				return strings.ReplaceAll(s, lines, lines+"  env: [{name: a, value: "+canary.EnvSecret+"}]\n")
 			},
 			func(s string) string {
-				return strings.ReplaceAll(s, jsonFields, jsonFields+`, "args": ["`+canary.Arg+`"]`)
+				return strings.ReplaceAll(s, jsonFields, jsonFields+`, "args": ["`+canary.ArgSecret+`"]`)
 			},
 		} {
 			before := []byte(change(text))
-			after, err := Set("f", before, plain, nil)
-			if err != nil || canary.Find(string(before)) == "" {
+			after, err := SetEntries("f", before, plain, nil)
+			if err != nil || canary.FindMarker(string(before)) == "" {
 				continue
 			}
 			seen++
-			canary.Check(t, name+", before", string(Masked(before)))
-			canary.Check(t, name+", after", string(Masked(after)))
+			canary.AssertAbsent(t, name+", before", string(MaskValues(before)))
+			canary.AssertAbsent(t, name+", after", string(MaskValues(after)))
 		}
 	}
 	if seen < 30 {

@@ -82,18 +82,18 @@ func duration(d time.Duration) string {
 	return s
 }
 
-func newItems(list []Entry) []textedit.NewItem {
+func newListItems(list []Entry) []textedit.NewItem {
 	items := make([]textedit.NewItem, len(list))
 	for i := range list {
-		items[i] = textedit.NewItem{Lines: list[i].lines(), Value: newFields(list[i].Provider())}
+		items[i] = textedit.NewItem{Lines: list[i].yamlLines(), Value: newFields(list[i].Provider())}
 	}
 	return items
 }
 
-// lines returns e as an item of a block sequence in YAML, without indentation.
-func (e *Entry) lines() []string {
+// yamlLines returns e as an item of a block sequence in YAML, without indentation.
+func (e *Entry) yamlLines() []string {
 	w := newFields(e.Provider())
-	list := append([]string{"- name: " + w.Name, "  matchImages:"}, items("  ", w.MatchImages)...)
+	list := append([]string{"- name: " + w.Name, "  matchImages:"}, quotedList("  ", w.MatchImages)...)
 	list = append(list, "  defaultCacheDuration: "+textedit.EncodeJSON(w.DefaultCacheDuration, "", ""), "  apiVersion: "+w.APIVersion)
 	t := w.TokenAttributes
 	if t == nil {
@@ -107,17 +107,17 @@ func (e *Entry) lines() []string {
 		list = append(list, "    requireServiceAccount: "+strconv.FormatBool(*t.RequireServiceAccount))
 	}
 	if len(t.RequiredKeys) > 0 {
-		list = append(append(list, "    requiredServiceAccountAnnotationKeys:"), items("    ", t.RequiredKeys)...)
+		list = append(append(list, "    requiredServiceAccountAnnotationKeys:"), quotedList("    ", t.RequiredKeys)...)
 	}
 	if len(t.OptionalKeys) > 0 {
-		list = append(append(list, "    optionalServiceAccountAnnotationKeys:"), items("    ", t.OptionalKeys)...)
+		list = append(append(list, "    optionalServiceAccountAnnotationKeys:"), quotedList("    ", t.OptionalKeys)...)
 	}
 	return list
 }
 
-// items writes a list of quoted strings, which every YAML version reads as
+// quotedList writes a list of quoted strings, which every YAML version reads as
 // strings. JSON quoting is valid in YAML.
-func items(indent string, texts []string) []string {
+func quotedList(indent string, texts []string) []string {
 	list := make([]string, len(texts))
 	for i, s := range texts {
 		list[i] = indent + "- " + textedit.EncodeJSON(s, "", "")
@@ -125,7 +125,7 @@ func items(indent string, texts []string) []string {
 	return list
 }
 
-// created returns the text of a new file.
-func created(list []Entry) []byte {
-	return []byte(textedit.EncodeJSON(NewDocument(providersOf(list)), "", "  ") + "\n")
+// newFileText returns the text of a new file.
+func newFileText(list []Entry) []byte {
+	return []byte(textedit.EncodeJSON(NewDocument(toProviders(list)), "", "  ") + "\n")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Set returns a CredentialProviderConfig with our entries after all other providers, and
+// SetEntries returns a CredentialProviderConfig with our entries after all other providers, and
 // without the entries named in previous, which regcred wrote before. All other bytes stay,
 // so setting entries and then none restores data. Data is nil if the file is missing; the
 // result is nil if only Set wrote to it. Name is the file's, for errors.
@@ -22,11 +22,11 @@ import (
 // names and is not in previous; if we need tokenAttributes and the file's
 // version does not support them; and if the file cannot be edited safely, in which case the
 // error has the entries to add manually.
-func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
+func SetEntries(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
-		return fresh(name, ours)
+		return newFile(name, ours)
 	}
-	f, err := read(name, data, previous)
+	f, err := readFile(name, data, previous)
 	if err != nil {
 		return nil, err
 	}
@@ -34,138 +34,138 @@ func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, err
 		return nil, err
 	}
 	if f.isCreated() {
-		return fresh(name, ours)
+		return newFile(name, ours)
 	}
-	if f, err = f.remove(); err != nil || len(ours) == 0 {
+	if f, err = f.removeOwn(); err != nil || len(ours) == 0 {
 		return f.data, err
 	}
-	return f.add(ours)
+	return f.addEntries(ours)
 }
 
-// Has reports whether a file has exactly our entries, in their order and at any place, and
+// HasEntries reports whether a file has exactly our entries, in their order and at any place, and
 // none of the others in previous. It fails if a kubelet would not read the file.
-func Has(name string, data []byte, ours []Entry, previous []string) (bool, error) {
+func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool, error) {
 	if data == nil {
 		return len(ours) == 0, nil
 	}
-	f, err := read(name, data, previous)
+	f, err := readFile(name, data, previous)
 	if err != nil {
 		return false, err
 	}
-	have := slices.DeleteFunc(slices.Clone(f.Providers), func(p config.Provider) bool { return !f.ours(p.Name) })
-	return same(have, providersOf(ours)), nil
+	have := slices.DeleteFunc(slices.Clone(f.Providers), func(p config.Provider) bool { return !f.isOwnEntry(p.Name) })
+	return sameProviders(have, toProviders(ours)), nil
 }
 
-// fresh returns a file with only our entries, or nil for none.
-func fresh(name string, ours []Entry) ([]byte, error) {
+// newFile returns a file with only our entries, or nil for none.
+func newFile(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {
 		return nil, nil
 	}
-	data := created(ours)
-	if got, err := config.Parse(name, data); err != nil || !same(got.Providers, providersOf(ours)) {
-		return nil, fmt.Errorf("%s: the new file with regcred's entries does not parse correctly (%v): %s", name, err, byHand(ours))
+	data := newFileText(ours)
+	if got, err := config.Parse(name, data); err != nil || !sameProviders(got.Providers, toProviders(ours)) {
+		return nil, fmt.Errorf("%s: the new file with regcred's entries does not parse correctly (%v): %s", name, err, manualEditAdvice(ours))
 	}
 	return data, nil
 }
 
-// file is a configuration that may contain our entries.
-type file struct {
+// configFile is a configuration that may contain our entries.
+type configFile struct {
 	name     string
 	data     []byte
 	previous []string
 	*config.Config
 }
 
-// read reads a file that can have our entries.
-func read(name string, data []byte, previous []string) (file, error) {
-	f := file{name: name, data: data, previous: previous}
+// readFile reads a file that can have our entries.
+func readFile(name string, data []byte, previous []string) (configFile, error) {
+	f := configFile{name: name, data: data, previous: previous}
 	var err error
 	if f.Config, err = config.Parse(name, data); err != nil {
 		return f, err
 	}
 	if head := f.Files()[0]; head.OutOfTree() {
-		return f, problem(head.Position("kind"), "the kubelet does not support this kind, so nothing was changed; convert the file with regcred convert")
+		return f, newPositionError(head.Position("kind"), "the kubelet does not support this kind, so nothing was changed; convert the file with regcred convert")
 	}
 	for i, p := range f.Providers {
-		if number(p.Name) > 0 && !f.ours(p.Name) {
-			return f, problem(f.Position(i, "name"),
+		if entryNumber(p.Name) > 0 && !f.isOwnEntry(p.Name) {
+			return f, newPositionError(f.Position(i, "name"),
 				"nothing was changed, because this entry has regcred's name but was written by another installation; remove the entry, or uninstall the other installation")
 		}
 	}
 	return f, nil
 }
 
-func problem(at config.Position, msg string) error {
+func newPositionError(at config.Position, msg string) error {
 	return &config.FieldError{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Msg: msg}
 }
 
-func (f *file) ours(name string) bool { return slices.Contains(f.previous, name) }
+func (f *configFile) isOwnEntry(name string) bool { return slices.Contains(f.previous, name) }
 
 // checkVersion rejects tokenAttributes in a file whose version does not support them.
-func (f *file) checkVersion(ours []Entry) error {
+func (f *configFile) checkVersion(ours []Entry) error {
 	head := f.Files()[0]
 	i := slices.IndexFunc(ours, func(e Entry) bool { return e.TokenAttributes != nil })
 	if i < 0 || head.APIVersion == config.V1 {
 		return nil
 	}
-	return problem(head.Position("apiVersion"), fmt.Sprintf(
+	return newPositionError(head.Position("apiVersion"), fmt.Sprintf(
 		"version %s is required, because the entry %q has tokenAttributes; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
 // isCreated reports whether [created] wrote f.
-func (f *file) isCreated() bool {
+func (f *configFile) isCreated() bool {
 	list := make([]Entry, len(f.Providers))
 	for i, p := range f.Providers {
-		if !f.ours(p.Name) {
+		if !f.isOwnEntry(p.Name) {
 			return false
 		}
 		list[i] = Entry{p.Name, p.APIVersion, p.MatchImages, p.TokenAttributes}
 	}
-	return bytes.Equal(f.data, created(list))
+	return bytes.Equal(f.data, newFileText(list))
 }
 
-// remove returns f without our entries.
-func (f *file) remove() (file, error) {
+// removeOwn returns f without our entries.
+func (f *configFile) removeOwn() (configFile, error) {
 	left := *f
 	for i := len(f.Providers) - 1; i >= 0; i-- {
-		if !f.ours(f.Providers[i].Name) {
+		if !f.isOwnEntry(f.Providers[i].Name) {
 			continue
 		}
-		next, ok := left.drop(i)
+		next, ok := left.removeProvider(i)
 		if !ok {
-			return file{}, fmt.Errorf("%s: cannot remove the entry from a file formatted like this, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i, ""), f.Providers[i].Name)
+			return configFile{}, fmt.Errorf("%s: cannot remove the entry from a file formatted like this, so nothing was changed; remove provider %q manually, or put each provider on its own lines", f.Position(i, ""), f.Providers[i].Name)
 		}
 		left = next
 	}
 	return left, nil
 }
 
-// drop returns f without one provider.
-func (f *file) drop(i int) (file, bool) {
-	list := f.list()
+// removeProvider returns f without one provider.
+func (f *configFile) removeProvider(i int) (configFile, bool) {
+	list := f.providerList()
 	if list == nil {
-		return file{}, false
+		return configFile{}, false
 	}
-	return f.become(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
+	return f.withText(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
-// add returns f's text with our entries added.
-func (f *file) add(ours []Entry) ([]byte, error) {
-	if list := f.list(); list != nil {
-		for _, edit := range list.Append(newItems(ours)) {
+// addEntries returns f's text with our entries added.
+func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
+	if list := f.providerList(); list != nil {
+		for _, edit := range list.Append(newListItems(ours)) {
 			if data := textedit.Apply(f.data, edit); f.canRemove(data, ours) {
 				return data, nil
 			}
 		}
 	}
 	return nil, fmt.Errorf("%s: cannot append to a list formatted like this, so nothing was changed; %s",
-		f.Files()[0].Position("providers"), byHand(ours))
+		f.Files()[0].Position("providers"), manualEditAdvice(ours))
 }
 
 // canRemove reports whether data has f's providers and ours, and [file.remove]
 // restores f's text from it.
-func (f *file) canRemove(data []byte, ours []Entry) bool {
-	after, ok := f.become(data, append(slices.Clone(f.Providers), providersOf(ours)...))
+func (f *configFile) canRemove(data []byte, ours []Entry) bool {
+	after, ok := f.withText(data, append(slices.Clone(f.Providers), toProviders(ours)...))
 	if !ok {
 		return false
 	}
@@ -173,24 +173,24 @@ func (f *file) canRemove(data []byte, ours []Entry) bool {
 	for _, e := range ours {
 		after.previous = append(after.previous, e.Name)
 	}
-	back, err := after.remove()
+	back, err := after.removeOwn()
 	return err == nil && bytes.Equal(back.data, f.data)
 }
 
-// become returns f with another text. It returns false if the text has other
+// withText returns f with another text. It returns false if the text has other
 // providers than wanted, or another version.
-func (f *file) become(data []byte, want []config.Provider) (file, bool) {
+func (f *configFile) withText(data []byte, want []config.Provider) (configFile, bool) {
 	c, err := config.Parse(f.name, data)
-	if err != nil || !same(c.Providers, want) || c.Files()[0].APIVersion != f.Files()[0].APIVersion {
-		return file{}, false
+	if err != nil || !sameProviders(c.Providers, want) || c.Files()[0].APIVersion != f.Files()[0].APIVersion {
+		return configFile{}, false
 	}
-	return file{f.name, data, f.previous, c}, true
+	return configFile{f.name, data, f.previous, c}, true
 }
 
-// list returns the list of providers in f's text, or nil if it cannot be located.
-func (f *file) list() textedit.List { return find(f.Config) }
+// providerList returns the list of providers in f's text, or nil if it cannot be located.
+func (f *configFile) providerList() textedit.List { return findProviderList(f.Config) }
 
-func find(c *config.Config) (list textedit.List) {
+func findProviderList(c *config.Config) (list textedit.List) {
 	f := c.Files()[0]
 	if textedit.IsJSON(f.Data()) {
 		list = textedit.FindJSON(f.Data(), "providers")
@@ -204,7 +204,7 @@ func find(c *config.Config) (list textedit.List) {
 	return list
 }
 
-func providersOf(list []Entry) []config.Provider {
+func toProviders(list []Entry) []config.Provider {
 	providers := make([]config.Provider, len(list))
 	for i := range list {
 		providers[i] = list[i].Provider()
@@ -212,13 +212,13 @@ func providersOf(list []Entry) []config.Provider {
 	return providers
 }
 
-func same(a, b []config.Provider) bool {
+func sameProviders(a, b []config.Provider) bool {
 	return slices.EqualFunc(a, b, func(p, q config.Provider) bool { return p.Equal(&q) })
 }
 
-// byHand returns the advice for a file that cannot be edited, with the entries
+// manualEditAdvice returns the advice for a file that cannot be edited, with the entries
 // as JSON, which is valid in YAML.
-func byHand(ours []Entry) string {
+func manualEditAdvice(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {
 		texts[i] = textedit.EncodeJSON(newFields(ours[i].Provider()), "", "")

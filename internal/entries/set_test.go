@@ -21,7 +21,7 @@ var (
 		ServiceAccountTokenAudience: "aud: #1", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
 		RequiredServiceAccountAnnotationKeys: []string{"a/1", "b/2"}, OptionalServiceAccountAnnotationKeys: []string{"on"},
 	}, "c.example"))
-	names = []string{Numbered(1), Numbered(2)}
+	names = []string{NumberedName(1), NumberedName(2)}
 )
 
 // TestSet: every file of the corpus takes ours, says the same of others, and
@@ -47,7 +47,7 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Set("f", data, ours, nil)
+	got, err := SetEntries("f", data, ours, nil)
 	if err != nil {
 		if must {
 			t.Error(err)
@@ -55,18 +55,18 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 		return
 	}
 	after, err := config.Parse("f", got)
-	if err != nil || !same(after.Providers, append(before.Providers[:len(before.Providers):len(before.Providers)], providersOf(ours)...)) {
+	if err != nil || !sameProviders(after.Providers, append(before.Providers[:len(before.Providers):len(before.Providers)], toProviders(ours)...)) {
 		t.Fatalf("%v: it says something else:\n%s", err, got)
 	}
-	if again, err := Set("f", got, ours, names); err != nil || !bytes.Equal(again, got) {
+	if again, err := SetEntries("f", got, ours, names); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("again: %v\n%s", err, cmp.Diff(string(got), string(again)))
 	}
-	if fewer, err := Set("f", got, ours[:1], names); err != nil {
+	if fewer, err := SetEntries("f", got, ours[:1], names); err != nil {
 		t.Errorf("fewer: %v", err)
-	} else if direct, err := Set("f", data, ours[:1], nil); err != nil || !bytes.Equal(direct, fewer) {
+	} else if direct, err := SetEntries("f", data, ours[:1], nil); err != nil || !bytes.Equal(direct, fewer) {
 		t.Errorf("fewer: %v\n%s", err, cmp.Diff(string(direct), string(fewer)))
 	}
-	if back, err := Set("f", got, nil, names); err != nil || !bytes.Equal(back, former) {
+	if back, err := SetEntries("f", got, nil, names); err != nil || !bytes.Equal(back, former) {
 		t.Errorf("back: %v\n%s", err, cmp.Diff(string(former), string(back)))
 	}
 	if !bytes.Equal(data, former) {
@@ -84,7 +84,7 @@ func FuzzSet(f *testing.F) {
 			return
 		}
 		for _, p := range c.Providers {
-			if number(p.Name) > 0 {
+			if entryNumber(p.Name) > 0 {
 				return
 			}
 		}
@@ -172,7 +172,7 @@ func TestSetText(t *testing.T) {
 	rest = strings.ReplaceAll(strings.TrimPrefix(rest, "    "), "\n  ", "\n")
 	tests["hugging"] = strings.Replace(corpus["hugging"], "}],", "}, "+strings.Replace(rest, "},\n  {", "}, {", 1)+"],", 1)
 	for name, want := range tests {
-		got, err := Set("f", []byte(corpus[name]), short, nil)
+		got, err := SetEntries("f", []byte(corpus[name]), short, nil)
 		if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -181,24 +181,24 @@ func TestSetText(t *testing.T) {
 
 // TestSetCreated: a file that there was not is made, and goes again.
 func TestSetCreated(t *testing.T) {
-	data, err := Set("f", nil, token, nil)
+	data, err := SetEntries("f", nil, token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, err := config.Parse("f", data)
-	if err != nil || !same(c.Providers, providersOf(token)) || c.Validate() != nil {
+	if err != nil || !sameProviders(c.Providers, toProviders(token)) || c.Validate() != nil {
 		t.Errorf("%v, %v:\n%s", err, c.Validate(), data)
 	}
-	fewer, err := Set("f", data, plain, names)
-	if want, _ := Set("f", nil, plain, nil); err != nil || !bytes.Equal(fewer, want) {
+	fewer, err := SetEntries("f", data, plain, names)
+	if want, _ := SetEntries("f", nil, plain, nil); err != nil || !bytes.Equal(fewer, want) {
 		t.Errorf("%v\n%s", err, fewer)
 	}
 	for _, given := range [][]byte{nil, data, fewer} {
-		if got, err := Set("f", given, nil, names); err != nil || got != nil {
+		if got, err := SetEntries("f", given, nil, names); err != nil || got != nil {
 			t.Errorf("%v, %q is left", err, got)
 		}
 	}
-	if got, err := Set("f", []byte(head+"providers: []\n"), nil, names); err != nil || string(got) != head+"providers: []\n" {
+	if got, err := SetEntries("f", []byte(head+"providers: []\n"), nil, names); err != nil || string(got) != head+"providers: []\n" {
 		t.Errorf("%v, %q: a file of others is theirs", err, got)
 	}
 }
@@ -226,21 +226,21 @@ func TestSetMeanwhile(t *testing.T) {
 		},
 		"rewritten in JSON": func(s string) (string, string) {
 			c, _ := config.Parse("f", []byte(s))
-			return string(created([]Entry{{Name: "regcred-credential-provider", APIVersion: "credentialprovider.kubelet.k8s.io/v1", MatchImages: c.Providers[1].MatchImages}, {Name: "ecr", APIVersion: "v", MatchImages: []string{"r.example"}}})),
+			return string(newFileText([]Entry{{Name: "regcred-credential-provider", APIVersion: "credentialprovider.kubelet.k8s.io/v1", MatchImages: c.Providers[1].MatchImages}, {Name: "ecr", APIVersion: "v", MatchImages: []string{"r.example"}}})),
 				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": [\n        \"r.example\"\n      ],\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"v\"\n    }\n  ]\n}\n"
 		},
 	}
-	installed, err := Set("f", []byte(corpus["lines"]), token, nil)
+	installed, err := SetEntries("f", []byte(corpus["lines"]), token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range theirs {
 		t.Run(name, func(t *testing.T) {
 			changed, want := change(string(installed))
-			if got, err := Set("f", []byte(changed), nil, names); err != nil || string(got) != want {
+			if got, err := SetEntries("f", []byte(changed), nil, names); err != nil || string(got) != want {
 				t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(want, string(got)))
 			}
-			got, err := Set("f", []byte(changed), plain, names)
+			got, err := SetEntries("f", []byte(changed), plain, names)
 			c, err2 := config.Parse("f", got)
 			if err != nil || err2 != nil || c.Providers[len(c.Providers)-1].Name != Name {
 				t.Errorf("%v, %v: ours are not the last:\n%s", err, err2, got)
@@ -278,7 +278,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Set("f", []byte(tt.text), token, names)
+			got, err := SetEntries("f", []byte(tt.text), token, names)
 			if err == nil || got != nil {
 				t.Fatalf("not refused:\n%s", got)
 			}
@@ -319,15 +319,15 @@ func TestHas(t *testing.T) {
 		{"changed", append(token[:1:1], entry(2, nil, "c.example")), false},
 		{"none", []Entry{foreign}, false},
 	} {
-		data := created(tt.in)
-		if got, err := Has("f", data, token, append(names, Numbered(3))); got != tt.want || err != nil {
+		data := newFileText(tt.in)
+		if got, err := HasEntries("f", data, token, append(names, NumberedName(3))); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v", tt.name, got, err)
 		}
 	}
-	if got, err := Has("f", nil, nil, nil); !got || err != nil {
+	if got, err := HasEntries("f", nil, nil, nil); !got || err != nil {
 		t.Errorf("no file, no entries: %v, %v", got, err)
 	}
-	if _, err := Has("f", []byte("{"), token, names); err == nil {
+	if _, err := HasEntries("f", []byte("{"), token, names); err == nil {
 		t.Error("a file that no kubelet reads has them")
 	}
 }

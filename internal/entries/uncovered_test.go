@@ -37,7 +37,7 @@ func TestUncovered(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, g := range Uncovered(have, tt.want) {
+			for _, g := range FindGaps(have, tt.want) {
 				got = append(got, g.String())
 			}
 			if diff := cmp.Diff(tt.texts, got); diff != "" {
@@ -57,7 +57,7 @@ func FuzzUncovered(f *testing.F) {
 	f.Fuzz(func(t *testing.T, have, want, image string) {
 		had, wanted := entry(1, nil, strings.Fields(have)...), entry(1, nil, strings.Fields(want)...)
 		var left []string
-		for _, g := range Uncovered([]Entry{had}, []Entry{wanted}) {
+		for _, g := range FindGaps([]Entry{had}, []Entry{wanted}) {
 			left = append(left, g.Patterns...)
 		}
 		for _, repository := range append(images(wanted.MatchImages), image) {
@@ -68,7 +68,7 @@ func FuzzUncovered(f *testing.F) {
 				t.Errorf("%q is not asked for, and all is covered but %q", repository, left)
 			}
 		}
-		if kept := widest(wanted.MatchImages); len(uncovered(kept, wanted.MatchImages)) > 0 || len(widest(kept)) != len(kept) {
+		if kept := removeCovered(wanted.MatchImages); len(uncoveredPatterns(kept, wanted.MatchImages)) > 0 || len(removeCovered(kept)) != len(kept) {
 			t.Errorf("of %q %q were kept", wanted.MatchImages, kept)
 		}
 	})
@@ -103,7 +103,7 @@ func BenchmarkDerive(b *testing.B) {
 				list = append(list, fmt.Sprintf("*.r%d.example/team", i))
 			}
 			for b.Loop() {
-				widest(list)
+				removeCovered(list)
 			}
 		})
 	}

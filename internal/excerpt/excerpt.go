@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// Value returns at most 128 bytes of a value, without user information. It cuts at
+// TruncateValue returns at most 128 bytes of a value, without user information. It cuts at
 // the first space: after a missing quote, a value includes the lines that follow.
-func Value(value string) string {
+func TruncateValue(value string) string {
 	const most = 128
-	value = Address(value)
+	value = RedactAddress(value)
 	cut := strings.IndexFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	if cut < 0 || cut > most {
 		cut = min(len(value), most)
@@ -26,27 +26,27 @@ func Value(value string) string {
 	return strings.ToValidUTF8(value[:cut], "") + "…"
 }
 
-// Pattern hides user information, query and fragment.
-func Pattern(s string) string {
-	s = Address(s)
+// RedactPattern hides user information, query and fragment.
+func RedactPattern(s string) string {
+	s = RedactAddress(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 && i < len(s)-1 {
 		s = s[:i+1] + "…"
 	}
 	return s
 }
 
-// Address hides the user information of a URL, image, registry or host, as in
+// RedactAddress hides the user information of a URL, image, registry or host, as in
 // "https://user:password@registry.example". The digest of an image is kept.
-func Address(s string) string {
+func RedactAddress(s string) string {
 	scheme, rest := "", s
 	if i := strings.Index(s, "://"); i >= 0 {
 		scheme, rest = s[:i+len("://")], s[i+len("://"):]
 	}
 	end := strings.LastIndexByte(rest, '@')
-	if end >= 0 && isDigest(rest[end+1:]) {
+	if end >= 0 && looksLikeDigest(rest[end+1:]) {
 		end = strings.LastIndexByte(rest[:end], '@')
 	}
-	if end < 0 || scheme == "" && isHostPath(rest[:end]) {
+	if end < 0 || scheme == "" && startsWithHost(rest[:end]) {
 		return s
 	}
 	if strings.Contains(scheme, "@") {
@@ -55,16 +55,16 @@ func Address(s string) string {
 	return scheme + "…" + rest[end:]
 }
 
-// isDigest reports whether s looks like the digest of an image.
-func isDigest(s string) bool {
+// looksLikeDigest reports whether s looks like the digest of an image.
+func looksLikeDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	return (algorithm == "sha256" || algorithm == "sha384" || algorithm == "sha512") &&
 		strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// isHostPath reports whether s begins like an image: with a host, an optional port
+// startsWithHost reports whether s begins like an image: with a host, an optional port
 // and a slash.
-func isHostPath(s string) bool {
+func startsWithHost(s string) bool {
 	host, _, found := strings.Cut(s, "/")
 	_, port, _ := strings.Cut(host, ":")
 	return host != "" && found && !strings.Contains(host, "@") && strings.Trim(port, "0123456789") == ""

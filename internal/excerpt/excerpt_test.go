@@ -22,7 +22,7 @@ func TestValue(t *testing.T) {
 		long + "x":                long + "…",
 		long[1:] + "ü" + "secret": long[1:] + "…", // not half a character
 	} {
-		if got := Value(value); got != want {
+		if got := TruncateValue(value); got != want {
 			t.Errorf("%q: got %q, want %q", value, got, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestPattern(t *testing.T) {
 		"#secret":                                  "#…",
 		"://user:secret@r.example":                 "://…@r.example",
 	} {
-		if got := Pattern(pattern); got != want {
+		if got := RedactPattern(pattern); got != want {
 			t.Errorf("%q: got %q, want %q", pattern, got, want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// SecretKey quotes a key of a Secret's data if it looks like one. Users who swap keys
+// QuoteSecretKey quotes a key of a Secret's data if it looks like one. Users who swap keys
 // and values have passwords there.
-func SecretKey(key string) string {
+func QuoteSecretKey(key string) string {
 	lower := strings.ToLower(key)
 	known := slices.ContainsFunc([]string{"docker", "config", "json", "yaml"}, func(part string) bool { return strings.Contains(lower, part) })
 	if len(key) > 64 || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz.-_") != "" ||
@@ -21,9 +21,9 @@ func SecretKey(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-// SecretType returns "type " and the type of a Secret, or "another type" if the value
+// DescribeSecretType returns "type " and the type of a Secret, or "another type" if the value
 // does not look like a type.
-func SecretType(kind string) string {
+func DescribeSecretType(kind string) string {
 	lower := strings.ToLower(kind)
 	domain, _, ok := strings.Cut(lower, "/")
 	switch {

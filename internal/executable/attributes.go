@@ -23,8 +23,8 @@ func Stat(path string) Attributes {
 	return Attributes{}
 }
 
-// Same reports whether a and b are the same file with the same content.
-func (a Attributes) Same(b Attributes) bool {
+// IsSame reports whether a and b are the same file with the same content.
+func (a Attributes) IsSame(b Attributes) bool {
 	if a.info == nil || b.info == nil {
 		return a.info == b.info
 	}

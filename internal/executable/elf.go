@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	errELFShort  = errors.New("the ELF header is truncated or damaged")
-	errELFInterp = errors.New("the ELF file has no valid dynamic loader")
+	errELFTruncated   = errors.New("the ELF header is truncated or damaged")
+	errELFInterpreter = errors.New("the ELF file has no valid dynamic loader")
 )
 
 // maxProgramHeaders is the kernel's limit for the size of all program headers, in bytes.
 const maxProgramHeaders = 64 << 10
 
-// maxInterp is the kernel's PATH_MAX.
-const maxInterp = 4096
+// maxInterpreterPath is the kernel's PATH_MAX.
+const maxInterpreterPath = 4096
 
 // elfFile is the header of an ELF file. Offsets and widths differ between the two classes
 // (System V ABI, ELF header and program header).
@@ -36,7 +36,7 @@ type elfFile struct {
 // readELF reads the headers of an ELF file that begins with head.
 func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
-	if info.Damage = errELFShort; len(head) < identSize {
+	if info.Damage = errELFTruncated; len(head) < identSize {
 		return
 	}
 	f := elfFile{head, binary.LittleEndian, false, 52, 28, 42, 44, 32, 4, 16, 4}
@@ -49,7 +49,7 @@ func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	if len(head) < f.header {
 		return
 	}
-	info.Machine, info.Arch = f.machine()
+	info.Machine, info.Arch = f.machineName()
 	info.Interpreter, info.Damage = f.interpreter(r)
 }
 
@@ -61,24 +61,24 @@ func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
 		return "", nil
 	}
 	if size < f.entry || size*count > maxProgramHeaders {
-		return "", errELFShort
+		return "", errELFTruncated
 	}
 	table, err := readAt(r, f.uint(f.head[f.phoff:]), size*count)
 	if err != nil {
-		return "", errELFShort
+		return "", errELFTruncated
 	}
 	for ; len(table) > 0; table = table[size:] {
 		if f.order.Uint32(table) != interp {
 			continue
 		}
 		n := f.uint(table[f.filesz:])
-		if n < 2 || n > maxInterp {
-			return "", errELFInterp
+		if n < 2 || n > maxInterpreterPath {
+			return "", errELFInterpreter
 		}
 		text, err := readAt(r, f.uint(table[f.offset:]), int(n))
 		text, ended := bytes.CutSuffix(text, []byte{0})
 		if err != nil || !ended {
-			return "", errELFInterp
+			return "", errELFInterpreter
 		}
 		return string(text), nil
 	}
@@ -101,8 +101,8 @@ func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// machine returns the name of f's machine and its GOARCH.
-func (f *elfFile) machine() (name, arch string) {
+// machineName returns the name of f's machine and its GOARCH.
+func (f *elfFile) machineName() (name, arch string) {
 	pick := func(little, big string) string {
 		if f.order == binary.ByteOrder(binary.BigEndian) {
 			return big

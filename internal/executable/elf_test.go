@@ -42,7 +42,7 @@ func TestReadELF(t *testing.T) {
 		{elf.ELFCLASS64, le, elf.EM_AVR, "", "machine 83"},
 	} {
 		image := testelf.Image(t, tt.class, tt.order, tt.machine, tt.interp)
-		want := Info{Format: ELF, Machine: tt.machine.String(), Arch: tt.want, Interpreter: tt.interp}
+		want := Info{Format: FormatELF, Machine: tt.machine.String(), Arch: tt.want, Interpreter: tt.interp}
 		if tt.machine == elf.EM_AVR {
 			want.Machine = want.Arch
 		}
@@ -78,28 +78,28 @@ func TestReadELFIsBounded(t *testing.T) {
 		image []byte
 		want  error
 	}{
-		"magic only":             {whole[:4], errELFShort},
-		"half a header":          {whole[:40], errELFShort},
-		"no program headers":     {whole[:64], errELFShort},
-		"half a program header":  {whole[:second+8], errELFShort},
-		"no interpreter":         {whole[:second+56], errELFInterp},
-		"half an interpreter":    {whole[:second+60], errELFInterp},
-		"huge program headers":   {patch(54, uint16(0xffff)), errELFShort},
-		"many program headers":   {patch(56, uint16(0xffff)), errELFShort},
-		"small program headers":  {patch(54, uint16(8)), errELFShort},
-		"headers far away":       {patch(32, uint64(1)<<63), errELFShort},
-		"headers past the end":   {patch(32, uint64(1)<<30), errELFShort},
-		"long interpreter":       {patch(second+32, uint64(1)<<40), errELFInterp},
-		"empty interpreter":      {patch(second+32, uint64(1)), errELFInterp},
-		"interpreter far away":   {patch(second+8, uint64(1)<<63), errELFInterp},
-		"interpreter not closed": {patch(second+32, uint64(4)), errELFInterp},
+		"magic only":             {whole[:4], errELFTruncated},
+		"half a header":          {whole[:40], errELFTruncated},
+		"no program headers":     {whole[:64], errELFTruncated},
+		"half a program header":  {whole[:second+8], errELFTruncated},
+		"no interpreter":         {whole[:second+56], errELFInterpreter},
+		"half an interpreter":    {whole[:second+60], errELFInterpreter},
+		"huge program headers":   {patch(54, uint16(0xffff)), errELFTruncated},
+		"many program headers":   {patch(56, uint16(0xffff)), errELFTruncated},
+		"small program headers":  {patch(54, uint16(8)), errELFTruncated},
+		"headers far away":       {patch(32, uint64(1)<<63), errELFTruncated},
+		"headers past the end":   {patch(32, uint64(1)<<30), errELFTruncated},
+		"long interpreter":       {patch(second+32, uint64(1)<<40), errELFInterpreter},
+		"empty interpreter":      {patch(second+32, uint64(1)), errELFInterpreter},
+		"interpreter far away":   {patch(second+8, uint64(1)<<63), errELFInterpreter},
+		"interpreter not closed": {patch(second+32, uint64(4)), errELFInterpreter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &countingReader{r: bytes.NewReader(tt.image)}
 			if info, err := parse(r); err != nil || info.Damage == nil || !errors.Is(info.Damage, tt.want) {
 				t.Errorf("%v, damage %v, want %v", err, info.Damage, tt.want)
 			}
-			if r.n > headSize+maxProgramHeaders+maxInterp {
+			if r.n > shebangSize+maxProgramHeaders+maxInterpreterPath {
 				t.Errorf("%d bytes read", r.n)
 			}
 		})

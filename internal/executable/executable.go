@@ -28,13 +28,13 @@ import (
 type Format string
 
 const (
-	Unknown      Format = ""
-	Empty        Format = "empty"
-	ELF          Format = "ELF"
-	MachO        Format = "Mach-O"
-	PE           Format = "PE"
-	Script       Format = "script"        // text that begins with #!
-	MarkedScript Format = "marked script" // a script after a byte order mark, which no system executes
+	FormatUnknown       Format = ""
+	FormatEmpty         Format = "empty"
+	FormatELF           Format = "ELF"
+	FormatMachO         Format = "Mach-O"
+	FormatPE            Format = "PE"
+	FormatScript        Format = "script"        // text that begins with #!
+	FormatScriptWithBOM Format = "marked script" // a script after a byte order mark, which no system executes
 )
 
 // Info describes an executable.
@@ -53,9 +53,9 @@ type Info struct {
 }
 
 const (
-	// headSize is how much of the first line Linux reads.
-	headSize = 256
-	// peekSize is how much of any file is read. The magic number of tar is after headSize.
+	// shebangSize is how much of the first line Linux reads.
+	shebangSize = 256
+	// peekSize is how much of any file is read. The magic number of tar is after shebangSize.
 	peekSize = 512
 )
 
@@ -75,39 +75,39 @@ func parse(r io.ReaderAt) (Info, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Info{}, err
 	}
-	info := Info{Format: formatOf(head[:n])}
-	head = head[:min(n, headSize)]
+	info := Info{Format: detectFormat(head[:n])}
+	head = head[:min(n, shebangSize)]
 	switch info.Format {
-	case Script:
+	case FormatScript:
 		info.Line, _, _ = strings.Cut(string(head[len("#!"):]), "\n")
 		info.Interpreter = firstWord(info.Line)
-	case ELF:
+	case FormatELF:
 		info.readELF(r, head)
 	}
 	return info, nil
 }
 
-func formatOf(head []byte) Format {
+func detectFormat(head []byte) Format {
 	if len(head) == 0 {
-		return Empty
+		return FormatEmpty
 	}
 	for _, magic := range []struct {
 		bytes  string
 		format Format
 	}{
-		{"\x7fELF", ELF},
-		{"#!", Script},
-		{"\xef\xbb\xbf#!", MarkedScript},
-		{"MZ", PE},
-		{"\xfe\xed\xfa\xce", MachO}, {"\xce\xfa\xed\xfe", MachO},
-		{"\xfe\xed\xfa\xcf", MachO}, {"\xcf\xfa\xed\xfe", MachO},
-		{"\xca\xfe\xba\xbe", MachO},
+		{"\x7fELF", FormatELF},
+		{"#!", FormatScript},
+		{"\xef\xbb\xbf#!", FormatScriptWithBOM},
+		{"MZ", FormatPE},
+		{"\xfe\xed\xfa\xce", FormatMachO}, {"\xce\xfa\xed\xfe", FormatMachO},
+		{"\xfe\xed\xfa\xcf", FormatMachO}, {"\xcf\xfa\xed\xfe", FormatMachO},
+		{"\xca\xfe\xba\xbe", FormatMachO},
 	} {
 		if bytes.HasPrefix(head, []byte(magic.bytes)) {
 			return magic.format
 		}
 	}
-	return foreign(head)
+	return detectOtherFormat(head)
 }
 
 // firstWord returns the text up to a space, a tab or a NUL.

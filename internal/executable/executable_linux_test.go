@@ -48,7 +48,7 @@ func TestReadSelf(t *testing.T) {
 			}
 		}
 		got, err := Read(path)
-		want := Info{Format: ELF, Machine: f.Machine.String(), Arch: runtime.GOARCH, Interpreter: loader}
+		want := Info{Format: FormatELF, Machine: f.Machine.String(), Arch: runtime.GOARCH, Interpreter: loader}
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
 		}

@@ -19,26 +19,26 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	long := "/" + strings.Repeat("x", 2*headSize)
+	long := "/" + strings.Repeat("x", 2*shebangSize)
 	for name, tt := range map[string]struct {
 		content string
 		want    Info
 	}{
-		"empty":            {"", Info{Format: Empty}},
-		"text":             {"echo hello\n", Info{Format: Text}},
-		"one byte":         {"#", Info{Format: Text}},
-		"Windows":          {"MZ\x90\x00", Info{Format: PE}},
-		"macOS":            {"\xcf\xfa\xed\xfe", Info{Format: MachO}},
-		"macOS, universal": {"\xca\xfe\xba\xbe", Info{Format: MachO}},
-		"script":           {"#!/bin/sh\nexit", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh"}},
-		"argument":         {"#! \t/usr/bin/env\tbash  -e \n", Info{Format: Script, Interpreter: "/usr/bin/env", Line: " \t/usr/bin/env\tbash  -e "}},
-		"CR LF":            {"#!/bin/sh\r\n", Info{Format: Script, Interpreter: "/bin/sh\r", Line: "/bin/sh\r"}},
-		"no line feed":     {"#!/bin/sh", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh"}},
-		"NUL":              {"#!/bin/sh\x00x\n", Info{Format: Script, Interpreter: "/bin/sh", Line: "/bin/sh\x00x"}},
-		"no interpreter":   {"#! \n/bin/sh", Info{Format: Script, Line: " "}},
-		"long line":        {"#!" + long + "\n", Info{Format: Script, Interpreter: long[:headSize-2], Line: long[:headSize-2]}},
-		"mark":             {"\xef\xbb\xbf#!/bin/sh\n", Info{Format: MarkedScript}},
-		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{Format: Text}},
+		"empty":            {"", Info{Format: FormatEmpty}},
+		"text":             {"echo hello\n", Info{Format: FormatText}},
+		"one byte":         {"#", Info{Format: FormatText}},
+		"Windows":          {"MZ\x90\x00", Info{Format: FormatPE}},
+		"macOS":            {"\xcf\xfa\xed\xfe", Info{Format: FormatMachO}},
+		"macOS, universal": {"\xca\xfe\xba\xbe", Info{Format: FormatMachO}},
+		"script":           {"#!/bin/sh\nexit", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh"}},
+		"argument":         {"#! \t/usr/bin/env\tbash  -e \n", Info{Format: FormatScript, Interpreter: "/usr/bin/env", Line: " \t/usr/bin/env\tbash  -e "}},
+		"CR LF":            {"#!/bin/sh\r\n", Info{Format: FormatScript, Interpreter: "/bin/sh\r", Line: "/bin/sh\r"}},
+		"no line feed":     {"#!/bin/sh", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh"}},
+		"NUL":              {"#!/bin/sh\x00x\n", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh\x00x"}},
+		"no interpreter":   {"#! \n/bin/sh", Info{Format: FormatScript, Line: " "}},
+		"long line":        {"#!" + long + "\n", Info{Format: FormatScript, Interpreter: long[:shebangSize-2], Line: long[:shebangSize-2]}},
+		"mark":             {"\xef\xbb\xbf#!/bin/sh\n", Info{Format: FormatScriptWithBOM}},
+		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{Format: FormatText}},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("a file in memory: %v", err)
 		case !bytes.Contains(b, []byte(info.Interpreter)) || !bytes.Contains(b, []byte(info.Line)):
 			t.Errorf("%+v is not in the file", info)
-		case info.Format != Script && info.Line != "", info.Format != ELF && info.Machine+info.Arch != "":
+		case info.Format != FormatScript && info.Line != "", info.Format != FormatELF && info.Machine+info.Arch != "":
 			t.Errorf("%+v has what belongs to another format", info)
 		}
 	})

@@ -12,57 +12,57 @@ import (
 
 // The formats of files that are mistaken for executables. No system executes them.
 const (
-	Page    Format = "page"    // HTML, XML or JSON: a server's response to a download
-	Archive Format = "archive" // packed, or compressed
-	Pointer Format = "pointer" // a git-lfs pointer
-	Text    Format = "text"    // without #!
+	FormatMarkup     Format = "page"    // HTML, XML or JSON: a server's response to a download
+	FormatArchive    Format = "archive" // packed, or compressed
+	FormatLFSPointer Format = "pointer" // a git-lfs pointer
+	FormatText       Format = "text"    // without #!
 )
 
-// Instead explains what a file is instead of an executable, and how to fix it; "" if it is
+// ExplainMismatch explains what a file is instead of an executable, and how to fix it; "" if it is
 // an executable.
-func (f Format) Instead() (what, cure string) {
+func (f Format) ExplainMismatch() (what, cure string) {
 	switch f {
-	case Empty:
+	case FormatEmpty:
 		return "empty", "install it again (the copy or download was interrupted, or the disk was full)"
-	case Page:
+	case FormatMarkup:
 		return "a web page or server error (HTML, XML, JSON or \"not found\") saved instead of a program", "check the URL, and download the program again with \"curl --fail --location\""
-	case Archive:
+	case FormatArchive:
 		return "an archive or a compressed file", "extract it, and install the program"
-	case Pointer:
+	case FormatLFSPointer:
 		return "a Git LFS pointer instead of a program", "run \"git lfs pull\", and install the downloaded file"
-	case Text:
+	case FormatText:
 		return "text without a #! line", "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
-	case Unknown:
+	case FormatUnknown:
 		return "neither a program nor a script", "install it again (the file is damaged or is the wrong file)"
 	}
 	return "", ""
 }
 
-// foreign detects the formats that are neither programs nor scripts.
-func foreign(head []byte) Format {
+// detectOtherFormat detects the formats that are neither programs nor scripts.
+func detectOtherFormat(head []byte) Format {
 	const tarMagic = 257
 	for _, magic := range []string{"\x1f\x8b", "PK\x03\x04", "\xfd7zXZ\x00", "BZh", "\x28\xb5\x2f\xfd", "!<arch>\n", "\xed\xab\xee\xdb", "7z\xbc\xaf"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
-			return Archive
+			return FormatArchive
 		}
 	}
 	if len(head) > tarMagic && bytes.HasPrefix(head[tarMagic:], []byte("ustar")) {
-		return Archive
+		return FormatArchive
 	}
 	if !isText(head) {
-		return Unknown
+		return FormatUnknown
 	}
 	text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(head), "\ufeff")))
 	switch {
 	case strings.HasPrefix(text, "version https://git-lfs.github.com/"):
-		return Pointer
+		return FormatLFSPointer
 	case strings.HasPrefix(text, "<"), strings.HasPrefix(text, `{"`), strings.HasPrefix(text, "{\n"), strings.HasPrefix(text, "{\r\n"):
-		return Page
+		return FormatMarkup
 	case slices.ContainsFunc([]string{"404", "403", "401", "502", "503", "not found", "page not found", "access denied", "forbidden", "unauthorized", "bad gateway"},
 		func(status string) bool { return strings.HasPrefix(text, status) }):
-		return Page
+		return FormatMarkup
 	}
-	return Text
+	return FormatText
 }
 
 // isText reports whether head is UTF-8, except for a truncated last character, and has no

@@ -14,39 +14,39 @@ func TestForeign(t *testing.T) {
 		content string
 		want    Format
 	}{
-		"doctype":        {"<!DOCTYPE html>\n<html>", Page},
-		"behind blanks":  {"\n\n  <html lang=en>", Page},
-		"behind a mark":  {"\ufeff<html>", Page},
-		"S3":             {`<?xml version="1.0" encoding="UTF-8"?>` + "\n<Error><Code>NoSuchKey</Code>", Page},
-		"JSON":           {`{"message":"Not Found","status":"404"}`, Page},
-		"JSON, indented": {"{\r\n  \"errors\" : [ {", Page},
-		"raw":            {"404: Not Found", Page},
-		"Go":             {"404 page not found\n", Page},
-		"proxy":          {"Access Denied by policy", Page},
-		"gzip":           {"\x1f\x8b\x08", Archive},
-		"zip":            {"PK\x03\x04", Archive},
-		"xz":             {"\xfd7zXZ\x00", Archive},
-		"tar":            {tar, Archive},
-		"package":        {"!<arch>\ndebian-binary", Archive},
-		"git-lfs":        {"version https://git-lfs.github.com/spec/v1\noid sha256:", Pointer},
-		"script":         {"echo hello\n", Text},
-		"block":          {"{ echo; }\n", Text},
-		"other script":   {"set -e\nfour=404\n", Text},
-		"cut letter":     {strings.Repeat("x", peekSize-1) + "ü", Text},
-		"NUL":            {"echo\x00", Unknown},
-		"noise":          {"\xf0\x9f\xff\xff", Unknown},
-		"nothing":        {"", Empty},
+		"doctype":        {"<!DOCTYPE html>\n<html>", FormatMarkup},
+		"behind blanks":  {"\n\n  <html lang=en>", FormatMarkup},
+		"behind a mark":  {"\ufeff<html>", FormatMarkup},
+		"S3":             {`<?xml version="1.0" encoding="UTF-8"?>` + "\n<Error><Code>NoSuchKey</Code>", FormatMarkup},
+		"JSON":           {`{"message":"Not Found","status":"404"}`, FormatMarkup},
+		"JSON, indented": {"{\r\n  \"errors\" : [ {", FormatMarkup},
+		"raw":            {"404: Not Found", FormatMarkup},
+		"Go":             {"404 page not found\n", FormatMarkup},
+		"proxy":          {"Access Denied by policy", FormatMarkup},
+		"gzip":           {"\x1f\x8b\x08", FormatArchive},
+		"zip":            {"PK\x03\x04", FormatArchive},
+		"xz":             {"\xfd7zXZ\x00", FormatArchive},
+		"tar":            {tar, FormatArchive},
+		"package":        {"!<arch>\ndebian-binary", FormatArchive},
+		"git-lfs":        {"version https://git-lfs.github.com/spec/v1\noid sha256:", FormatLFSPointer},
+		"script":         {"echo hello\n", FormatText},
+		"block":          {"{ echo; }\n", FormatText},
+		"other script":   {"set -e\nfour=404\n", FormatText},
+		"cut letter":     {strings.Repeat("x", peekSize-1) + "ü", FormatText},
+		"NUL":            {"echo\x00", FormatUnknown},
+		"noise":          {"\xf0\x9f\xff\xff", FormatUnknown},
+		"nothing":        {"", FormatEmpty},
 	} {
 		got, err := parse(strings.NewReader(tt.content))
 		if err != nil || got.Format != tt.want {
 			t.Errorf("%s: got %q, %v, want %q", name, got.Format, err, tt.want)
 		}
-		if what, cure := got.Format.Instead(); what == "" || cure == "" {
+		if what, cure := got.Format.ExplainMismatch(); what == "" || cure == "" {
 			t.Errorf("%s: %q is %q: %q", name, got.Format, what, cure)
 		}
 	}
-	for _, f := range []Format{ELF, MachO, PE, Script, MarkedScript} {
-		if what, cure := f.Instead(); what+cure != "" {
+	for _, f := range []Format{FormatELF, FormatMachO, FormatPE, FormatScript, FormatScriptWithBOM} {
+		if what, cure := f.ExplainMismatch(); what+cure != "" {
 			t.Errorf("%q is %q: %q", f, what, cure)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// maxLinks is how many symlinks Linux follows for one name.
-const maxLinks = 40
+// maxSymlinks is how many symlinks Linux follows for one name.
+const maxSymlinks = 40
 
-// Dangling follows a dangling symlink. It returns the link's target, and the first
+// FollowDanglingLink follows a dangling symlink. It returns the link's target, and the first
 // directory or file on its way that does not exist; "" if path is not a dangling symlink.
-func Dangling(path string) (target, missing string) {
+func FollowDanglingLink(path string) (target, missing string) {
 	target, err := os.Readlink(path)
 	if err != nil {
 		return "", ""
 	}
 	at := path
-	for range maxLinks {
+	for range maxSymlinks {
 		next, err := os.Readlink(at)
 		if err != nil {
 			break
@@ -31,15 +31,15 @@ func Dangling(path string) (target, missing string) {
 		}
 		at = next
 	}
-	if missing = firstMissing(at); missing == "" {
+	if missing = firstMissingPath(at); missing == "" {
 		return "", ""
 	}
 	return target, missing
 }
 
-// firstMissing returns the first part of a path that does not exist or is a dangling
+// firstMissingPath returns the first part of a path that does not exist or is a dangling
 // symlink; "" if all exist or cannot be examined.
-func firstMissing(path string) string {
+func firstMissingPath(path string) string {
 	missing := ""
 	for {
 		_, err := os.Stat(path)

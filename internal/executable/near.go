@@ -14,26 +14,26 @@ import (
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// maxEntries bounds how much of a directory is read.
-const maxEntries = 4096
+// maxDirEntries bounds how much of a directory is read.
+const maxDirEntries = 4096
 
-// Near searches dir for a file that may be meant by a name that does not exist: one in
+// FindSimilar searches dir for a file that may be meant by a name that does not exist: one in
 // another case, with .exe, a version or a platform appended, in a directory or an archive
 // of that name, or misspelled. It returns its path relative to dir and how to fix it; or
 // "". It skips names for which taken returns true.
-func Near(dir, name string, taken func(string) bool) (near, cure string) {
+func FindSimilar(dir, name string, taken func(string) bool) (near, cure string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return "", ""
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxEntries)
+	entries, _ := f.ReadDir(maxDirEntries)
 	best := 0
 	for _, e := range entries {
 		if e.Name() == name || taken != nil && taken(e.Name()) {
 			continue
 		}
-		found, do, rank := resemblance(dir, e, name)
+		found, do, rank := similarityRank(dir, e, name)
 		if rank > best || rank == best && rank > 0 && cmp.Compare(found, near) < 0 {
 			near, cure, best = found, do, rank
 		}
@@ -41,11 +41,11 @@ func Near(dir, name string, taken func(string) bool) (near, cure string) {
 	return near, cure
 }
 
-// resemblance returns how likely an entry is meant by a name; 0 means not at all.
-func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
+// similarityRank returns how likely an entry is meant by a name; 0 means not at all.
+func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
 	const rename = "rename the file, or use its name in the configuration"
-	plain, packed := stem(e.Name()), isPacked(e.Name())
-	same := plain == stem(name)
+	plain, packed := programStem(e.Name()), hasArchiveSuffix(e.Name())
+	same := plain == programStem(name)
 	switch {
 	case same && e.IsDir():
 		inner := filepath.Join(e.Name(), name)
@@ -61,30 +61,30 @@ func resemblance(dir string, e fs.DirEntry, name string) (found, cure string, ra
 		return e.Name(), rename, 5
 	case same:
 		return e.Name(), rename, 4
-	case misspelled(plain, stem(name)):
+	case isMisspelling(plain, programStem(name)):
 		return e.Name(), rename, 1
 	}
 	return "", "", 0
 }
 
-// packings lists the suffixes of archives.
-var packings = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "zst", "deb", "rpm", "apk"}
+// archiveSuffixes lists the suffixes of archives.
+var archiveSuffixes = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "zst", "deb", "rpm", "apk"}
 
-// additions lists what is appended to programs' names, in addition to versions.
-var additions = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
+// nameSuffixes lists what is appended to programs' names, in addition to versions.
+var nameSuffixes = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
 	"static", "musl", "gnu", "bin", "sh", "exe", "old", "new", "bak", "orig", "tmp", "part", "download", "rc", "alpha", "beta"}
 
-func isPacked(name string) bool {
-	return slices.Contains(packings, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
+func hasArchiveSuffix(name string) bool {
+	return slices.Contains(archiveSuffixes, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
 }
 
-// stem returns a name without version, platform and archive suffix.
-func stem(name string) string {
+// programStem returns a name without version, platform and archive suffix.
+func programStem(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-._+ ", r) })
 	for len(words) > 1 {
 		last := words[len(words)-1]
 		if version := strings.TrimPrefix(strings.TrimPrefix(last, "v"), "rc"); strings.Trim(version, "0123456789") != "" &&
-			!slices.Contains(packings, last) && !slices.Contains(additions, last) {
+			!slices.Contains(archiveSuffixes, last) && !slices.Contains(nameSuffixes, last) {
 			break
 		}
 		words = words[:len(words)-1]
@@ -92,9 +92,9 @@ func stem(name string) string {
 	return strings.Join(words, "-")
 }
 
-// misspelled reports whether two names differ in a letter or two. Names of different
+// isMisspelling reports whether two names differ in a letter or two. Names of different
 // clouds' plugins differ as little, and do not count.
-func misspelled(a, b string) bool {
+func isMisspelling(a, b string) bool {
 	const plugin = "-credential-provider"
 	if cloud, other := strings.TrimSuffix(a, plugin), strings.TrimSuffix(b, plugin); cloud != a && other != b && len(cloud) <= 4 && len(other) <= 4 {
 		return false

@@ -46,12 +46,12 @@ func TestNear(t *testing.T) {
 				}
 			}
 			taken := func(name string) bool { return name == "ecr-credential-provider-2" }
-			if near, cure := Near(dir, name, taken); filepath.ToSlash(near) != tt.near || cure != tt.cure {
+			if near, cure := FindSimilar(dir, name, taken); filepath.ToSlash(near) != tt.near || cure != tt.cure {
 				t.Errorf("got %q: %q, want %q: %q", near, cure, tt.near, tt.cure)
 			}
 		})
 	}
-	if near, _ := Near(filepath.Join(t.TempDir(), "none"), name, nil); near != "" {
+	if near, _ := FindSimilar(filepath.Join(t.TempDir(), "none"), name, nil); near != "" {
 		t.Errorf("%q in no directory", near)
 	}
 }
@@ -74,7 +74,7 @@ func TestDangling(t *testing.T) {
 		"absolute": {at("a/b/c"), at("a")},
 		"second":   {"deep", at("opt")},
 	} {
-		if target, missing := Dangling(at(name)); target != want[0] || missing != want[1] {
+		if target, missing := FollowDanglingLink(at(name)); target != want[0] || missing != want[1] {
 			t.Errorf("%s: got %q, %q, want %q", name, target, missing, want)
 		}
 	}

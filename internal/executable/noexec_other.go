@@ -5,5 +5,5 @@
 
 package executable
 
-// Noexec returns false: it is implemented only on Linux.
-func Noexec(string) bool { return false }
+// IsOnNoexecMount returns false: it is implemented only on Linux.
+func IsOnNoexecMount(string) bool { return false }

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	callTimeout = 10 * time.Second // of one call with its retries
-	maxPage     = 64 << 20         // bytes of one page of a list; a Node lists its images
-	atOnce      = 16               // logs that are read concurrently
+	callTimeout       = 10 * time.Second // of one call with its retries
+	maxPageSize       = 64 << 20         // bytes of one page of a list; a Node lists its images
+	maxConcurrentLogs = 16               // logs that are read concurrently
 )
 
 // Client reads the fleet's state from an API server. It is safe for concurrent use.
@@ -41,19 +41,19 @@ func New(cfg *rest.Config) (*Client, error) {
 // URL returns the address of the API server.
 func (c *Client) URL() string { return c.server.URL() }
 
-// call is one request to the API server, in terms of RBAC.
-type call struct {
+// apiCall is one request to the API server, in terms of RBAC.
+type apiCall struct {
 	verb            string // get, list, patch
 	resource        string // plural, with the subresource
 	group           string // "" means the core group
 	namespace, name string // "" means all
 	query           url.Values
 	patch           []byte // a merge patch
-	most            int64  // maximum bytes of the response; 0 means the default for an object
+	maxResponse     int64  // maximum bytes of the response; 0 means the default for an object
 }
 
 // path returns the path below the base address.
-func (q *call) path() []string {
+func (q *apiCall) path() []string {
 	path := []string{"api", "v1"}
 	if q.group != "" {
 		path = []string{"apis", q.group, "v1"}
@@ -72,43 +72,43 @@ func (q *call) path() []string {
 	return path
 }
 
-// object makes a call and decodes the response.
-func (c *Client) object(ctx context.Context, q *call, kind string, into any) error {
-	body, err := c.do(ctx, q)
+// getObject makes a call and decodes the response.
+func (c *Client) getObject(ctx context.Context, q *apiCall, kind string, into any) error {
+	body, err := c.doCall(ctx, q)
 	if err != nil {
 		return err
 	}
 	var meta metav1.TypeMeta
 	// The decoder's error is dropped, because it may quote the response.
 	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
-		return c.failed(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
+		return c.callError(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
 	}
 	return nil
 }
 
-// do makes a call, with retries if they are safe. Its errors are of type [*kube.Error].
-func (c *Client) do(ctx context.Context, q *call) ([]byte, error) {
-	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.most, Repeat: q.patch == nil}
+// doCall makes a call, with retries if they are safe. Its errors are of type [*kube.Error].
+func (c *Client) doCall(ctx context.Context, q *apiCall) ([]byte, error) {
+	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.maxResponse, Repeat: q.patch == nil}
 	if q.patch != nil {
 		a.Method, a.Body, a.Type = http.MethodPatch, q.patch, "application/merge-patch+json"
 	}
 	body, failure := c.server.Do(ctx, a)
 	if failure != nil {
-		return nil, c.failed(q, failure)
+		return nil, c.callError(q, failure)
 	}
 	return body, nil
 }
 
-// failed returns the error of a call.
-func (c *Client) failed(q *call, f *apiserver.Failure) *kube.Error {
+// callError returns the error of a call.
+func (c *Client) callError(q *apiCall, f *apiserver.Failure) *kube.Error {
 	return &kube.Error{
 		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(),
 		Code: f.Code, Reason: f.Reason, Message: f.Message, RetryAfter: f.RetryAfter, Err: f.Err,
 	}
 }
 
-// codeOf returns the HTTP status of a failed call, or 0.
-func codeOf(err error) int {
+// httpStatus returns the HTTP status of a failed call, or 0.
+func httpStatus(err error) int {
 	if e, ok := errors.AsType[*kube.Error](err); ok {
 		return e.Code
 	}

@@ -17,24 +17,24 @@ import (
 // pageSize is the maximum number of objects in a response.
 const pageSize = 250
 
-// Selector selects the agents' pods of all releases of the chart.
-const Selector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
+// DefaultSelector selects the agents' pods of all releases of the chart.
+const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
 
 // container is the name of the agent's container in its pod.
 const container = "agent"
 
-func (c *Client) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
-	return list[corev1.Pod](ctx, c, &call{resource: "pods", namespace: namespace}, selector, "PodList", nil)
+func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	return list[corev1.Pod](ctx, c, &apiCall{resource: "pods", namespace: namespace}, selector, "PodList", nil)
 }
 
-func (c *Client) daemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
-	q := &call{group: "apps", resource: "daemonsets", namespace: namespace}
+func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
+	q := &apiCall{group: "apps", resource: "daemonsets", namespace: namespace}
 	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
 }
 
-// nodes returns all nodes by name, without their images, which are most of their bytes.
-func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
-	all, err := list(ctx, c, &call{resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+// listNodes returns all nodes by name, without their images, which are most of their bytes.
+func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
+	all, err := list(ctx, c, &apiCall{resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
 // list returns all objects of a list, which it reads in pages. trim, if not nil, is called
 // for each object of a page. If the first page's snapshot has expired on the API server,
 // the list is restarted once.
-func list[T any](ctx context.Context, c *Client, q *call, selector, kind string, trim func(*T)) (all []T, err error) {
-	q.verb, q.most = "list", maxPage
+func list[T any](ctx context.Context, c *Client, q *apiCall, selector, kind string, trim func(*T)) (all []T, err error) {
+	q.verb, q.maxResponse = "list", maxPageSize
 	q.query = url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if selector != "" {
 		q.query.Set("labelSelector", selector)
@@ -59,8 +59,8 @@ func list[T any](ctx context.Context, c *Client, q *call, selector, kind string,
 			Metadata metav1.ListMeta `json:"metadata"`
 			Items    []T             `json:"items"`
 		}
-		err := c.object(ctx, q, kind, &page)
-		if codeOf(err) == http.StatusGone && again && q.query.Has("continue") {
+		err := c.getObject(ctx, q, kind, &page)
+		if httpStatus(err) == http.StatusGone && again && q.query.Has("continue") {
 			again, all = false, nil
 			q.query.Del("continue")
 			continue

@@ -16,20 +16,20 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// reads lists how much of a log is read until a status is found. A kubelet selects the
+// logReadSizes lists how much of a log is read until a status is found. A kubelet selects the
 // last lines first, and then the first bytes of these, so the limit of bytes is generous.
 // Standard error is between the statuses. A kubelet only reads the current log file,
 // which may have no status after a rotation.
-var reads = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
+var logReadSizes = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 
-// maxPhase limits the length of a phase of a later version.
-const maxPhase = 32
+// maxPhaseLength limits the length of a phase of a later version.
+const maxPhaseLength = 32
 
-// status returns a pod's last status, or nil
-func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
+// readStatus returns a pod's last status, or nil
+func (c *Client) readStatus(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
-	for _, read := range reads {
-		log, err := c.do(ctx, &call{
+	for _, read := range logReadSizes {
+		log, err := c.doCall(ctx, &apiCall{
 			verb: "get", resource: "pods/log", namespace: pod.Namespace, name: pod.Name,
 			query: url.Values{
 				"container": {container}, "tailLines": {strconv.FormatInt(read.lines, 10)}, "limitBytes": {strconv.FormatInt(read.bytes, 10)},
@@ -39,7 +39,7 @@ func (c *Client) status(ctx context.Context, pod *corev1.Pod) (*agent.Status, er
 			return nil, err
 		}
 		cut := int64(len(log)) >= read.bytes
-		if last = lastStatus(log, nodeOf(pod)); last != nil && !cut {
+		if last = lastStatus(log, podNodeName(pod)); last != nil && !cut {
 			return last, nil
 		}
 		if !cut && int64(bytes.Count(log, []byte("\n"))) < read.lines { // the whole log was read
@@ -57,16 +57,16 @@ func lastStatus(log []byte, node string) *agent.Status {
 			continue
 		}
 		var s agent.Status
-		if json.Unmarshal(line, &s) == nil && s.SchemaVersion > 0 && s.Phase != "" && len(s.Phase) <= maxPhase && s.Node == node && !s.Time.IsZero() {
+		if json.Unmarshal(line, &s) == nil && s.SchemaVersion > 0 && s.Phase != "" && len(s.Phase) <= maxPhaseLength && s.Node == node && !s.Time.IsZero() {
 			return &s
 		}
 	}
 	return nil
 }
 
-// nodeOf returns the node of a pod. Before it is scheduled, a DaemonSet's pod has it in
+// podNodeName returns the node of a pod. Before it is scheduled, a DaemonSet's pod has it in
 // its affinity.
-func nodeOf(pod *corev1.Pod) string {
+func podNodeName(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName
 	}

@@ -20,16 +20,16 @@ type State string
 
 // The states of nodes whose pod reports none.
 const (
-	NoPod      State = "no-pod"      // the DaemonSet's pod is missing
-	NotRunning State = "not-running" // its pod does not run
-	Away       State = "away"        // the node does not respond
-	Silent     State = "silent"      // its pod runs, and has printed no recent status
-	Unknown    State = "unknown"     // its pod's log cannot be read for another reason
-	Deleted    State = "deleted"     // the node no longer exists
+	StateNoPod       State = "no-pod"      // the DaemonSet's pod is missing
+	StateNotRunning  State = "not-running" // its pod does not run
+	StateUnreachable State = "away"        // the node does not respond
+	StateSilent      State = "silent"      // its pod runs, and has printed no recent status
+	StateUnknown     State = "unknown"     // its pod's log cannot be read for another reason
+	StateDeleted     State = "deleted"     // the node no longer exists
 )
 
-// maxSilence is how old a pod's last status may be. Pods print one every ten minutes.
-const maxSilence = 25 * time.Minute
+// maxStatusAge is how old a pod's last status may be. Pods print one every ten minutes.
+const maxStatusAge = 25 * time.Minute
 
 // Node is the state of one node.
 type Node struct {
@@ -61,40 +61,40 @@ type Pod struct {
 // newNode returns a node's state for its pod, the nodes by name (nil if unknown), the pod's
 // last status, and the error of reading the log.
 func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error, now time.Time) Node {
-	node := nodes[nodeOf(pod)]
+	node := nodes[podNodeName(pod)]
 	n := Node{
-		Name: nodeOf(pod), Owner: release(pod), Status: reported,
+		Name: podNodeName(pod), Owner: podRelease(pod), Status: reported,
 		Pod: &Pod{
 			Namespace: pod.Namespace, Name: pod.Name, Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time,
-			Revision: argument(&pod.Spec, "--revision"), Image: image(&pod.Spec),
+			Revision: agentFlagValue(&pod.Spec, "--revision"), Image: agentImage(&pod.Spec),
 		},
 	}
 	if a := agentStatus(pod); a != nil {
 		n.Pod.Restarts = int(a.RestartCount)
 	}
-	_, n.Pod.Ready = condition(pod, corev1.PodReady)
-	n.setMachine(node)
+	_, n.Pod.Ready = podCondition(pod, corev1.PodReady)
+	n.setNodeFields(node)
 	if reported != nil && n.Kubelet == "" {
 		n.Kubelet = reported.Kubelet
 	}
-	switch w := waiting(pod); {
+	switch w := podWaitReason(pod); {
 	case nodes != nil && node == nil && n.Name != "":
-		n.State, n.Reason = Deleted, "the node no longer exists; its pod will be deleted"
-	case reported != nil && reported.Phase == agent.Removed: // even if it is old, or the pod has ended since
+		n.State, n.Reason = StateDeleted, "the node no longer exists; its pod will be deleted"
+	case reported != nil && reported.Phase == agent.PhaseRemoved: // even if it is old, or the pod has ended since
 		n.setReported(reported)
 	case failed != nil:
-		n.setFailed(failed, node)
-	case n.Ready == string(corev1.ConditionUnknown) && w.why != "": // then the pod's status is old too
-		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
-	case w.why != "":
-		n.State, n.Reason, n.Since = NotRunning, w.why, w.since
+		n.setLogError(failed, node)
+	case n.Ready == string(corev1.ConditionUnknown) && w.reason != "": // then the pod's status is old too
+		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node), readySince(node)
+	case w.reason != "":
+		n.State, n.Reason, n.Since = StateNotRunning, w.reason, w.since
 	case reported == nil && now.Sub(w.since) < 30*time.Second:
-		n.State, n.Reason, n.Since = State(agent.Starting), "its pod has just started", w.since
+		n.State, n.Reason, n.Since = State(agent.PhaseStarting), "its pod has just started", w.since
 	case reported == nil:
-		n.State, n.Since = Silent, w.since
+		n.State, n.Since = StateSilent, w.since
 		n.Reason = "its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes"
-	case now.Sub(reported.Time) > maxSilence:
-		n.State, n.Since = Silent, reported.Time
+	case now.Sub(reported.Time) > maxStatusAge:
+		n.State, n.Since = StateSilent, reported.Time
 		n.Reason = fmt.Sprintf("its pod is running but has not reported anything since phase %s", reported.Phase)
 	default:
 		n.setReported(reported)
@@ -102,31 +102,31 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	return n
 }
 
-// release returns the NAMESPACE/RELEASE of a pod. Its own report is ignored if it names
+// podRelease returns the NAMESPACE/RELEASE of a pod. Its own report is ignored if it names
 // another namespace.
-func release(pod *corev1.Pod) string {
-	owner := argument(&pod.Spec, "--owner")
+func podRelease(pod *corev1.Pod) string {
+	owner := agentFlagValue(&pod.Spec, "--owner")
 	if owner == "" || strings.HasPrefix(owner, pod.Namespace+"/") {
 		return owner
 	}
 	return pod.Namespace + "/" + pod.Labels["app.kubernetes.io/instance"]
 }
 
-// setMachine sets the fields from a Node, which may be nil.
-func (n *Node) setMachine(node *corev1.Node) {
+// setNodeFields sets the fields from a Node, which may be nil.
+func (n *Node) setNodeFields(node *corev1.Node) {
 	if node == nil {
 		return
 	}
 	n.Kubelet, n.Ready = node.Status.NodeInfo.KubeletVersion, string(corev1.ConditionUnknown)
-	if c := nodeReady(node); c != nil {
+	if c := readyCondition(node); c != nil {
 		n.Ready = string(c.Status)
 	}
 }
 
 // setReported sets the fields from the pod's status.
 func (n *Node) setReported(reported *agent.Status) {
-	n.State, n.Reason, n.Since, n.Well = State(reported.Phase), oneLine(reported.Reason), reported.LastApply, reported.Phase.Done()
-	if reported.Phase.Done() && reported.Phase != agent.Unsupported {
+	n.State, n.Reason, n.Since, n.Well = State(reported.Phase), oneLine(reported.Reason), reported.LastApply, reported.Phase.IsDone()
+	if reported.Phase.IsDone() && reported.Phase != agent.PhaseUnsupported {
 		n.Reason = ""
 	}
 	if n.Reason == "" && !n.Well {
@@ -143,26 +143,26 @@ func (n *Node) setReported(reported *agent.Status) {
 	}
 }
 
-// setFailed handles a pod whose log could not be read. If the kubelet does not respond,
+// setLogError handles a pod whose log could not be read. If the kubelet does not respond,
 // the node is away, unless its condition is Ready.
-func (n *Node) setFailed(err error, node *corev1.Node) {
-	n.State, n.Reason = Unknown, err.Error()
-	switch code := codeOf(err); {
+func (n *Node) setLogError(err error, node *corev1.Node) {
+	n.State, n.Reason = StateUnknown, err.Error()
+	switch code := httpStatus(err); {
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
 		n.Reason = "no permission to read its pod's log"
 	case node != nil && n.Ready != string(corev1.ConditionTrue):
-		n.State, n.Reason, n.Since = Away, notReady(node), readySince(node)
+		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node), readySince(node)
 	case node == nil && code >= 500:
-		n.State = Away
+		n.State = StateUnreachable
 	}
-	if n.Pod.Phase != "" && n.State == Away {
+	if n.Pod.Phase != "" && n.State == StateUnreachable {
 		n.Reason += "; its pod was " + n.Pod.Phase
 	}
 }
 
-// notReady returns why a node is not ready.
-func notReady(node *corev1.Node) string {
-	c := nodeReady(node)
+// notReadyReason returns why a node is not ready.
+func notReadyReason(node *corev1.Node) string {
+	c := readyCondition(node)
 	if c == nil {
 		return "the node has not reported whether it is ready"
 	}
@@ -170,13 +170,13 @@ func notReady(node *corev1.Node) string {
 }
 
 func readySince(node *corev1.Node) time.Time {
-	if c := nodeReady(node); c != nil {
+	if c := readyCondition(node); c != nil {
 		return c.LastTransitionTime.Time
 	}
 	return time.Time{}
 }
 
-func nodeReady(node *corev1.Node) *corev1.NodeCondition {
+func readyCondition(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == corev1.NodeReady {
 			return &node.Status.Conditions[i]

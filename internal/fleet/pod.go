@@ -25,45 +25,45 @@ func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// runs reports whether the agent runs, according to the API server.
-func runs(pod *corev1.Pod) bool {
+// isAgentRunning reports whether the agent runs, according to the API server.
+func isAgentRunning(pod *corev1.Pod) bool {
 	s := agentStatus(pod)
 	return s != nil && s.State.Running != nil
 }
 
-// wait is why a pod does not run, "" if it does, and since when.
-type wait struct {
-	why   string
-	since time.Time
+// podWait is why a pod does not run, "" if it does, and since when.
+type podWait struct {
+	reason string
+	since  time.Time
 }
 
-// waiting returns why a pod does not run: the reason of the container that blocks it, or
+// podWaitReason returns why a pod does not run: the reason of the container that blocks it, or
 // of the pod.
-func waiting(pod *corev1.Pod) wait {
+func podWaitReason(pod *corev1.Pod) podWait {
 	if s := agentStatus(pod); s != nil && s.State.Running != nil {
-		return wait{since: s.State.Running.StartedAt.Time}
+		return podWait{since: s.State.Running.StartedAt.Time}
 	}
 	since := pod.CreationTimestamp.Time
-	if c, ready := condition(pod, corev1.PodReady); c != nil && !ready {
+	if c, ready := podCondition(pod, corev1.PodReady); c != nil && !ready {
 		since = c.LastTransitionTime.Time
 	}
-	switch c, scheduled := condition(pod, corev1.PodScheduled); {
+	switch c, scheduled := podCondition(pod, corev1.PodScheduled); {
 	case pod.Status.Phase == corev1.PodFailed:
-		return wait{oneLine(strings.Trim(fmt.Sprintf("its pod has failed: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
+		return podWait{oneLine(strings.Trim(fmt.Sprintf("its pod has failed: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
 	case c != nil && !scheduled:
-		return wait{oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time}
+		return podWait{oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time}
 	}
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if text := stuck(&s); text != "" {
-			return wait{oneLine(text), since}
+		if text := blockingReason(&s); text != "" {
+			return podWait{oneLine(text), since}
 		}
 	}
-	return wait{"its pod has not started yet", since}
+	return podWait{"its pod has not started yet", since}
 }
 
-// stuck returns why a container blocks its pod, "" if it does not. To wait for an init
+// blockingReason returns why a container blocks its pod, "" if it does not. To wait for an init
 // container is not a reason.
-func stuck(s *corev1.ContainerStatus) string {
+func blockingReason(s *corev1.ContainerStatus) string {
 	var text string
 	switch w, ended := s.State.Waiting, s.State.Terminated; {
 	case w != nil && w.Reason != "PodInitializing":
@@ -97,7 +97,7 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCondition, is bool) {
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCondition, is bool) {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == kind {
 			return c, c.Status == corev1.ConditionTrue
@@ -106,8 +106,8 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodCond
 	return nil, false
 }
 
-// argument returns the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
-func argument(spec *corev1.PodSpec, name string) string {
+// agentFlagValue returns the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
+func agentFlagValue(spec *corev1.PodSpec, name string) string {
 	c := agentContainer(spec)
 	args := slices.Concat(c.Command, c.Args)
 	for i, a := range args {
@@ -121,8 +121,8 @@ func argument(spec *corev1.PodSpec, name string) string {
 	return ""
 }
 
-// image returns the agent's image.
-func image(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
+// agentImage returns the agent's image.
+func agentImage(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
 
 // agentContainer returns the agent's container, or an empty one.
 func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
@@ -133,4 +133,4 @@ func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
 }
 
 // oneLine returns a text as one printable line.
-func oneLine(s string) string { return strings.Join(strings.Fields(apiserver.Clean(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(apiserver.CleanMessage(s)), " ") }

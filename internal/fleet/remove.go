@@ -21,11 +21,11 @@ import (
 
 const (
 	// How long a Forbidden is retried: a new role may not be known to each API server yet.
-	maxForbidden = 3 * time.Second
+	forbiddenRetryTimeout = 3 * time.Second
 
 	// Without the permission to list nodes: how long to wait for a deleted pod to be
 	// replaced. A DaemonSet's controller replaces it within seconds.
-	maxPodless = time.Minute
+	podReplaceTimeout = time.Minute
 )
 
 // RemoveOptions are the options of [Client.Remove].
@@ -48,40 +48,40 @@ type Removal struct {
 	Missing []Node   // the others, with a Reason
 }
 
-// removal is a Remove in progress.
-type removal struct {
+// removalRun is a Remove in progress.
+type removalRun struct {
 	*Client
 	RemoveOptions
-	places    map[string]*place
-	down      bool      // the API server did not respond last time
-	seen      bool      // all pods have been read at least once
-	last      error     // of a request
-	noNodes   bool      // no permission to list nodes
-	readable  bool      // a log could be read, so a Forbidden for another is from that node's kubelet
-	forbidden time.Time // the first Forbidden
+	places          map[string]*nodeProgress
+	apiServerDown   bool      // the API server did not respond last time
+	readAllOnce     bool      // all pods have been read at least once
+	last            error     // of a request
+	cannotListNodes bool      // no permission to list nodes
+	readAnyLog      bool      // a log could be read, so a Forbidden for another is from that node's kubelet
+	forbidden       time.Time // the first Forbidden
 }
 
-// place is a node and its last pod.
-type place struct {
+// nodeProgress is a node and its last pod.
+type nodeProgress struct {
 	Node
 	uid     string    // of the pod
 	podless time.Time // when its pod was found missing; zero if it has one
 }
 
-func (p *place) removed() bool { return p.State == State(agent.Removed) }
-func (p *place) done() bool    { return p.removed() || p.State == Deleted }
+func (p *nodeProgress) removed() bool { return p.State == State(agent.PhaseRemoved) }
+func (p *nodeProgress) isDone() bool  { return p.removed() || p.State == StateDeleted }
 
 // Remove makes all agents uninstall regcred from their nodes, and waits for them until
 // the timeout; [Removal.Missing] lists the others. It may be called again. If the API
 // server does not respond or rejects the credentials, it retries until the timeout.
 func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) {
-	r := &removal{Client: c, RemoveOptions: o, places: map[string]*place{}}
+	r := &removalRun{Client: c, RemoveOptions: o, places: map[string]*nodeProgress{}}
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	there, err := r.setAbsent(timed)
 	for err == nil {
 		var complete bool
-		if complete, err = r.look(timed); err != nil {
+		if complete, err = r.readPods(timed); err != nil {
 			break
 		}
 		pending := r.pending()
@@ -94,9 +94,9 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
-	case !r.seen && r.last == nil:
+	case !r.readAllOnce && r.last == nil:
 		return nil, fmt.Errorf("the state was set to absent, but the pods could not be listed within %v", o.Timeout)
-	case !r.seen:
+	case !r.readAllOnce:
 		return nil, fmt.Errorf("the state was set to absent, but after %v it is still unknown which nodes have applied it: %w", o.Timeout, r.last)
 	case !there && len(r.places) > 0:
 		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but %d pods read it", o.Namespace, o.ConfigMap, len(r.places))
@@ -105,19 +105,19 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 }
 
 // setAbsent sets the desired state. there is false if the ConfigMap does not exist.
-func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
-	q := &call{
+func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
+	q := &apiCall{
 		verb: "patch", resource: "configmaps", namespace: r.Namespace, name: r.ConfigMap,
 		patch: []byte(`{"data":{"state":"absent"}}`),
 	}
 	for {
-		_, err = r.do(ctx, q)
+		_, err = r.doCall(ctx, q)
 		switch {
 		case err == nil:
 			r.noteResponse(nil)
 			return true, nil
-		case codeOf(err) == http.StatusNotFound:
-			r.note("ConfigMap %s/%s does not exist", r.Namespace, r.ConfigMap)
+		case httpStatus(err) == http.StatusNotFound:
+			r.notef("ConfigMap %s/%s does not exist", r.Namespace, r.ConfigMap)
 			return false, nil
 		}
 		if err := r.permanent(err); err != nil {
@@ -130,7 +130,7 @@ func (r *removal) setAbsent(ctx context.Context) (there bool, err error) {
 }
 
 // permanent returns an error that a retry cannot fix, and records others.
-func (r *removal) permanent(err error) error {
+func (r *removalRun) permanent(err error) error {
 	r.last = err
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
@@ -140,7 +140,7 @@ func (r *removal) permanent(err error) error {
 		if r.forbidden.IsZero() {
 			r.forbidden = time.Now()
 		}
-		if time.Since(r.forbidden) < maxForbidden {
+		if time.Since(r.forbidden) < forbiddenRetryTimeout {
 			return nil
 		}
 		return err
@@ -152,29 +152,29 @@ func (r *removal) permanent(err error) error {
 }
 
 // noteResponse reports when the API server stops responding, and when it responds again.
-func (r *removal) noteResponse(err error) {
+func (r *removalRun) noteResponse(err error) {
 	switch {
-	case err != nil && !r.down:
-		r.note("retrying: %v", err)
-	case err == nil && r.down:
-		r.note("the API server responds again")
+	case err != nil && !r.apiServerDown:
+		r.notef("retrying: %v", err)
+	case err == nil && r.apiServerDown:
+		r.notef("the API server responds again")
 	}
-	r.down = err != nil
+	r.apiServerDown = err != nil
 	if err == nil {
 		r.forbidden = time.Time{}
 	}
 }
 
-func (r *removal) note(format string, args ...any) {
+func (r *removalRun) notef(format string, args ...any) {
 	if r.Note != nil {
 		r.Note(fmt.Sprintf(format, args...))
 	}
 }
 
 // pending returns the number of nodes that are not done.
-func (r *removal) pending() (n int) {
+func (r *removalRun) pending() (n int) {
 	for _, p := range r.places {
-		if !p.done() {
+		if !p.isDone() {
 			n++
 		}
 	}
@@ -186,9 +186,9 @@ func interval(pods int) time.Duration {
 	return min(max(time.Duration(pods)*20*time.Millisecond, 2*time.Second), 10*time.Second)
 }
 
-// look reads all pods that are not done. complete is false if they could not all be read.
-func (r *removal) look(ctx context.Context) (complete bool, err error) {
-	pods, err := r.pods(ctx, r.Namespace, r.Selector)
+// readPods reads all pods that are not done. complete is false if they could not all be read.
+func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
+	pods, err := r.listPods(ctx, r.Namespace, r.Selector)
 	var nodes map[string]*corev1.Node
 	if err == nil {
 		nodes, err = r.nodesIfAllowed(ctx)
@@ -199,28 +199,28 @@ func (r *removal) look(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, r.permanent(err)
 	}
-	pods = current(slices.DeleteFunc(pods, r.ofAnother))
+	pods = currentPods(slices.DeleteFunc(pods, r.isOtherRelease))
 	ask := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		known := r.places[keyOf(&p)]
 		return known != nil && known.removed() && known.uid == string(p.UID)
 	})
-	reported, failed := r.readAll(ctx, ask, nil)
+	reported, failed := r.readStatuses(ctx, ask, nil)
 	if ctx.Err() != nil {
 		return false, nil
 	}
 	for i, err := range failed {
-		r.readable = r.readable || err == nil && runs(&ask[i])
+		r.readAnyLog = r.readAnyLog || err == nil && isAgentRunning(&ask[i])
 	}
 	for _, err := range failed {
-		if codeOf(err) == http.StatusForbidden && !r.readable || isServerFailure(err) {
+		if httpStatus(err) == http.StatusForbidden && !r.readAnyLog || isServerFailure(err) {
 			return false, r.permanent(err)
 		}
 	}
 	r.noteResponse(nil)
-	r.seen = true
+	r.readAllOnce = true
 	for i := range ask {
 		if name := keyOf(&ask[i]); r.places[name] == nil {
-			r.places[name] = &place{}
+			r.places[name] = &nodeProgress{}
 		}
 	}
 	for i := range ask {
@@ -230,9 +230,9 @@ func (r *removal) look(ctx context.Context) (complete bool, err error) {
 	return true, nil
 }
 
-// ofAnother reports whether a pod belongs to another release: it reads its state from
+// isOtherRelease reports whether a pod belongs to another release: it reads its state from
 // another ConfigMap.
-func (r *removal) ofAnother(pod corev1.Pod) bool {
+func (r *removalRun) isOtherRelease(pod corev1.Pod) bool {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == "state" && v.ConfigMap != nil {
 			return v.ConfigMap.Name != r.ConfigMap
@@ -249,58 +249,58 @@ func isServerFailure(err error) bool {
 }
 
 // nodesIfAllowed returns the nodes by name, or nil without the permission to list them.
-func (r *removal) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, error) {
-	if r.noNodes {
+func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, error) {
+	if r.cannotListNodes {
 		return nil, nil
 	}
-	nodes, err := r.nodes(ctx)
-	if codeOf(err) == http.StatusForbidden {
-		r.noNodes, err = true, nil
+	nodes, err := r.listNodes(ctx)
+	if httpStatus(err) == http.StatusForbidden {
+		r.cannotListNodes, err = true, nil
 	}
 	return nodes, err
 }
 
 // keyOf returns the name of a pod's node, or a name for the pod if it has no node.
-func keyOf(pod *corev1.Pod) string { return cmp.Or(nodeOf(pod), "pod "+pod.Name) }
+func keyOf(pod *corev1.Pod) string { return cmp.Or(podNodeName(pod), "pod "+pod.Name) }
 
 // update updates a node from its pod's status.
-func (r *removal) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
+func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
 	n := newNode(pod, nodes, reported, failed, time.Now())
 	n.Name = keyOf(pod)
 	p := r.places[n.Name]
 	was := p.State
-	if p.removed() && n.State != Deleted && (reported == nil || reported.Phase == agent.Starting) {
+	if p.removed() && n.State != StateDeleted && (reported == nil || reported.Phase == agent.PhaseStarting) {
 		n.State = was // a new pod on a node without regcred
 	}
-	*p = place{Node: n, uid: string(pod.UID)}
+	*p = nodeProgress{Node: n, uid: string(pod.UID)}
 	r.notify(p, was)
 }
 
 // updatePodless updates nodes that no longer have a pod.
-func (r *removal) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
+func (r *removalRun) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
 	now := time.Now()
 	for name, p := range r.places {
-		if p.done() || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return keyOf(&pod) == name }) {
+		if p.isDone() || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return keyOf(&pod) == name }) {
 			continue
 		}
 		was := p.State
 		if p.podless.IsZero() {
 			p.podless, p.Since = now, now
 		}
-		p.State, p.Reason = NoPod, "its pod was deleted and not replaced"
+		p.State, p.Reason = StateNoPod, "its pod was deleted and not replaced"
 		switch _, there := nodes[name]; {
 		case nodes != nil && !there:
-			p.State = Deleted
-		case nodes == nil && now.Sub(p.podless) >= maxPodless:
-			p.State = Deleted
-			r.note("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
+			p.State = StateDeleted
+		case nodes == nil && now.Sub(p.podless) >= podReplaceTimeout:
+			p.State = StateDeleted
+			r.notef("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
 		r.notify(p, was)
 	}
 }
 
 // notify reports a node's new state.
-func (r *removal) notify(p *place, was State) {
+func (r *removalRun) notify(p *nodeProgress, was State) {
 	if p.State == was || r.Changed == nil {
 		return
 	}
@@ -313,13 +313,13 @@ func (r *removal) notify(p *place, was State) {
 	r.Changed(p.Node, removed, len(r.places))
 }
 
-func (r *removal) result() *Removal {
+func (r *removalRun) result() *Removal {
 	res := &Removal{}
 	for name, p := range r.places {
 		switch {
 		case p.removed():
 			res.Removed = append(res.Removed, name)
-		case p.State == Deleted:
+		case p.State == StateDeleted:
 			res.Gone = append(res.Gone, name)
 		default:
 			res.Missing = append(res.Missing, p.Node)
@@ -331,23 +331,23 @@ func (r *removal) result() *Removal {
 	return res
 }
 
-// byHand is the command that uninstalls regcred on a node.
-const byHand = "run sudo regcred uninstall --restart on the node"
+// manualUninstallCommand is the command that uninstalls regcred on a node.
+const manualUninstallCommand = "run sudo regcred uninstall --restart on the node"
 
-// NotRemoved explains in one line why regcred has not been removed from a node of
+// NotRemovedReason explains in one line why regcred has not been removed from a node of
 // [Removal.Missing], and how to fix it.
-func (n *Node) NotRemoved() string {
+func (n *Node) NotRemovedReason() string {
 	switch n.State {
-	case Away:
-		return n.Reason + ": when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + byHand
-	case NotRunning, NoPod:
-		return n.Reason + ": " + byHand
-	case State(agent.NotRemoved):
-		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, byHand)
-	case State(agent.Starting), State(agent.Applying):
-		return "its pod is still applying the change (" + string(n.State) + "): wait and run this command again, or " + byHand
-	case Silent, Unknown:
-		return n.Reason + ": if the state does not change, " + byHand
+	case StateUnreachable:
+		return n.Reason + ": when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise " + manualUninstallCommand
+	case StateNotRunning, StateNoPod:
+		return n.Reason + ": " + manualUninstallCommand
+	case State(agent.PhaseNotRemoved):
+		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, manualUninstallCommand)
+	case State(agent.PhaseStarting), State(agent.PhaseApplying):
+		return "its pod is still applying the change (" + string(n.State) + "): wait and run this command again, or " + manualUninstallCommand
+	case StateSilent, StateUnknown:
+		return n.Reason + ": if the state does not change, " + manualUninstallCommand
 	}
-	return fmt.Sprintf("its pod still reports %s; kubelets propagate the change within about a minute: run this command again, or %s", n.State, byHand)
+	return fmt.Sprintf("its pod still reports %s; kubelets propagate the change within about a minute: run this command again, or %s", n.State, manualUninstallCommand)
 }

@@ -39,7 +39,7 @@ func newRemoving(t *testing.T, nodes ...string) *removing {
 	for _, n := range nodes {
 		c.node(n)
 		c.pod(n)
-		c.says(n, agent.Installed)
+		c.says(n, agent.PhaseInstalled)
 	}
 	return &removing{cluster: c}
 }
@@ -60,7 +60,7 @@ func (r *removing) hook() *Client {
 
 func (r *removing) options() RemoveOptions {
 	return RemoveOptions{
-		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: Selector, Timeout: 4 * time.Minute,
+		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: DefaultSelector, Timeout: 4 * time.Minute,
 		Changed: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
 		Note:    r.notify,
 	}
@@ -92,7 +92,7 @@ func summary(res *Removal, err error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "removed %v gone %v\n", res.Removed, res.Gone)
 	for _, n := range res.Missing {
-		fmt.Fprintf(&b, "%s %s: %s\n", n.Name, n.State, n.NotRemoved())
+		fmt.Fprintf(&b, "%s %s: %s\n", n.Name, n.State, n.NotRemovedReason())
 	}
 	return b.String()
 }
@@ -117,9 +117,9 @@ func (r *removing) wantTold(t *testing.T, want ...string) {
 func TestRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.Applying) })
-		r.afterPatch(50*time.Second, func() { r.says("a", agent.Removed) })
-		r.afterPatch(70*time.Second, func() { r.says("b", agent.Removed) })
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseApplying) })
+		r.afterPatch(50*time.Second, func() { r.says("a", agent.PhaseRemoved) })
+		r.afterPatch(70*time.Second, func() { r.says("b", agent.PhaseRemoved) })
 		begun := time.Now()
 		client := r.hook()
 		r.want(t, client, "removed [a b] gone []\n")
@@ -147,10 +147,10 @@ func TestMissing(t *testing.T) {
 		r.node("away", away)
 		r.pod("away", unready)
 		r.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
-		r.says("busy", agent.Applying)
-		r.says("failing", agent.NotRemoved, because("the kubelet would not start"))
-		r.says("good", agent.Removed)
-		r.says("unsupported", agent.Removed)
+		r.says("busy", agent.PhaseApplying)
+		r.says("failing", agent.PhaseNotRemoved, because("the kubelet would not start"))
+		r.says("good", agent.PhaseRemoved)
+		r.says("unsupported", agent.PhaseRemoved)
 		r.pod("pulling", waits("ImagePullBackOff", "401"))
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
@@ -174,27 +174,27 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 func TestAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
-		r.says("a", agent.Removed)
+		r.says("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
 			r.node("c")
 			r.pod("c")
-			r.says("c", agent.Starting)
+			r.says("c", agent.PhaseStarting)
 			r.pod("a", named("regcred-a2"), waits("ImagePullBackOff", "401"))
 			r.Delete("pods", "kube-system", "regcred-a")
-			r.says("b", agent.Removed)
+			r.says("b", agent.PhaseRemoved)
 		})
-		r.afterPatch(60*time.Second, func() { r.says("c", agent.Removed) })
+		r.afterPatch(60*time.Second, func() { r.says("c", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a b c] gone []\n")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
-		r.says("a", agent.Removed)
+		r.says("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
 			r.pod("a", named("regcred-a2"))
-			r.SetLog("kube-system", "regcred-a2", line("a", agent.Installed))
+			r.SetLog("kube-system", "regcred-a2", line("a", agent.PhaseInstalled))
 			r.Delete("pods", "kube-system", "regcred-a")
 		})
-		r.afterPatch(60*time.Second, func() { r.says("b", agent.Removed) })
+		r.afterPatch(60*time.Second, func() { r.says("b", agent.PhaseRemoved) })
 		got := summary(r.hook().Remove(t.Context(), r.options()))
 		if !strings.HasPrefix(got, "removed [b] gone []\na installed: ") {
 			t.Error(got)
@@ -211,13 +211,13 @@ func TestGone(t *testing.T) {
 			if allowed {
 				r.Grant("hook", "list", "nodes")
 			}
-			r.says("a", agent.Removed)
+			r.says("a", agent.PhaseRemoved)
 			r.afterPatch(20*time.Second, func() { // b is deleted; its pod stays for a while, as it does
 				r.Delete("nodes", "", "b")
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
 			r.afterPatch(50*time.Second, func() { r.pod("c", named("new")) })
-			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", line("c", agent.Removed)) })
+			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", line("c", agent.PhaseRemoved)) })
 			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
 			begun := time.Now()
 			r.want(t, r.hook(), "removed [a c] gone [b]\n")
@@ -255,7 +255,7 @@ func TestNothing(t *testing.T) {
 		r.Delete("configmaps", "kube-system", "regcred-state")
 		r.want(t, client, "removed [] gone []\n")
 		r.pod("a")
-		r.says("a", agent.Installed)
+		r.says("a", agent.PhaseInstalled)
 		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but 1 pods read it")
 	})
 }
@@ -289,7 +289,7 @@ func TestRemoveTransient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRemoving(t, "a")
 				client := r.client(testkube.Admin)
-				r.afterPatch(90*time.Second, func() { r.says("a", agent.Removed) })
+				r.afterPatch(90*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 				tt.spoil(r)
 				r.want(t, client, "removed [a] gone []\n")
 				n := 0
@@ -354,7 +354,7 @@ func TestRemoveOneForbids(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
 		r.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
 	})
 }
@@ -374,9 +374,9 @@ func TestRemoveOthers(t *testing.T) {
 		r.pod("a", state("regcred-state"))
 		for _, node := range []string{"a", "c"} {
 			r.pod(node, named("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
-			r.SetLog("kube-system", "other-"+node, line(node, agent.Installed)+"\n")
+			r.SetLog("kube-system", "other-"+node, line(node, agent.PhaseInstalled)+"\n")
 		}
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.Removed) })
+		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\n")
 		r.wantTold(t, "a installed 0/1", "a removed 1/1")
 	})
@@ -405,8 +405,8 @@ func TestRemoveInterrupted(t *testing.T) {
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "early", "late")
-		r.says("early", agent.Removed, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
-		r.says("late", agent.Removed, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
+		r.says("early", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
+		r.says("late", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
 		r.want(t, r.hook(), "removed [early late] gone []\n")
 	})
 }
@@ -418,11 +418,11 @@ func TestRemoveMany(t *testing.T) {
 		for i := range 500 {
 			name := fmt.Sprintf("node-%03d", i)
 			r.pod(name)
-			r.says(name, agent.Installed)
+			r.says(name, agent.PhaseInstalled)
 		}
 		r.afterPatch(time.Minute, func() {
 			for i := range 500 {
-				r.says(fmt.Sprintf("node-%03d", i), agent.Removed)
+				r.says(fmt.Sprintf("node-%03d", i), agent.PhaseRemoved)
 			}
 		})
 		res, err := r.hook().Remove(t.Context(), r.options())

@@ -20,9 +20,9 @@ import (
 type Progress string
 
 const (
-	Done    Progress = "done"
-	Running Progress = "running"
-	Stopped Progress = "stopped" // maxUnavailable is reached, and none of these nodes is progressing
+	ProgressDone    Progress = "done"
+	ProgressRunning Progress = "running"
+	ProgressStopped Progress = "stopped" // maxUnavailable is reached, and none of these nodes is progressing
 )
 
 // Rollout is the progress of a DaemonSet's rollout.
@@ -38,17 +38,17 @@ type Rollout struct {
 	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes
 }
 
-// behind reports whether a pod is from an older version of its DaemonSet.
-func behind(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
+// isOutdated reports whether a pod is from an older version of its DaemonSet.
+func isOutdated(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
 	template := &ds.Spec.Template.Spec
-	return argument(&pod.Spec, "--revision") != argument(template, "--revision") || image(&pod.Spec) != image(template)
+	return agentFlagValue(&pod.Spec, "--revision") != agentFlagValue(template, "--revision") || agentImage(&pod.Spec) != agentImage(template)
 }
 
 // newRollout returns the progress of a DaemonSet with these nodes.
 func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	r := Rollout{
-		Namespace: ds.Namespace, Name: ds.Name, Progress: Done,
-		Owner: argument(&ds.Spec.Template.Spec, "--owner"), Revision: argument(&ds.Spec.Template.Spec, "--revision"),
+		Namespace: ds.Namespace, Name: ds.Name, Progress: ProgressDone,
+		Owner: agentFlagValue(&ds.Spec.Template.Spec, "--owner"), Revision: agentFlagValue(&ds.Spec.Template.Spec, "--revision"),
 		Desired: int(ds.Status.DesiredNumberScheduled), Ready: int(ds.Status.NumberReady),
 	}
 	moving := ds.Status.ObservedGeneration < ds.Generation
@@ -59,7 +59,7 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 		ready := n.Pod != nil && n.Pod.Ready
 		switch {
 		case ready:
-		case n.State == State(agent.Starting) || n.State == State(agent.Applying):
+		case n.State == State(agent.PhaseStarting) || n.State == State(agent.PhaseApplying):
 			moving = true
 		default:
 			r.StoppedBy = append(r.StoppedBy, n.Name)
@@ -70,12 +70,12 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	case r.Behind == 0:
 		r.StoppedBy = nil
 		if moving {
-			r.Progress = Running
+			r.Progress = ProgressRunning
 		}
 	case !moving && len(r.StoppedBy) >= maxUnavailable(ds):
-		r.Progress = Stopped
+		r.Progress = ProgressStopped
 	default:
-		r.Progress, r.StoppedBy = Running, nil
+		r.Progress, r.StoppedBy = ProgressRunning, nil
 	}
 	return r
 }
@@ -94,30 +94,30 @@ func maxUnavailable(ds *appsv1.DaemonSet) int {
 	return max(n, 1)
 }
 
-// selects reports whether a DaemonSet should have a pod on a node.
-func selects(ds *appsv1.DaemonSet, node *corev1.Node) bool {
+// shouldRunOn reports whether a DaemonSet should have a pod on a node.
+func shouldRunOn(ds *appsv1.DaemonSet, node *corev1.Node) bool {
 	spec := &ds.Spec.Template.Spec
 	match, err := nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity).Match(node)
 	if err != nil || !match || spec.NodeName != "" && spec.NodeName != node.Name {
 		return false
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(spec.Tolerations, taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !isTolerated(spec.Tolerations, taint) {
 			return false
 		}
 	}
 	return true
 }
 
-// always lists the taints that each pod of a DaemonSet tolerates
+// alwaysToleratedTaints lists the taints that each pod of a DaemonSet tolerates
 // (pkg/controller/daemon/util/daemonset_util.go).
-var always = []string{
+var alwaysToleratedTaints = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure,
 	corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable,
 }
 
-func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
-	if slices.Contains(always, taint.Key) {
+func isTolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	if slices.Contains(alwaysToleratedTaints, taint.Key) {
 		return true
 	}
 	for _, t := range tolerations {
@@ -135,26 +135,26 @@ func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 // missingPod returns the state of a node on which a DaemonSet has no pod.
 func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 	n := Node{
-		Name: node.Name, Owner: argument(&ds.Spec.Template.Spec, "--owner"), State: NoPod,
+		Name: node.Name, Owner: agentFlagValue(&ds.Spec.Template.Spec, "--owner"), State: StateNoPod,
 		Reason: "the DaemonSet has no pod on this node: kubectl describe daemonset -n " + ds.Namespace + " " + ds.Name + " says why",
-		Since:  later(node.CreationTimestamp, ds.CreationTimestamp),
+		Since:  laterTime(node.CreationTimestamp, ds.CreationTimestamp),
 	}
-	n.setMachine(node)
+	n.setNodeFields(node)
 	if n.Ready == string(corev1.ConditionUnknown) {
-		n.State, n.Reason, n.Since = Away, notReady(node)+"; it has no pod", readySince(node)
+		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node)+"; it has no pod", readySince(node)
 	}
 	return n
 }
 
-func later(a, b metav1.Time) time.Time {
+func laterTime(a, b metav1.Time) time.Time {
 	if a.Before(&b) {
 		a = b
 	}
 	return a.Time
 }
 
-// ownerOf identifies a pod's DaemonSet, which is in the pod's namespace.
-func ownerOf(pod *corev1.Pod) string {
+// daemonSetKey identifies a pod's DaemonSet, which is in the pod's namespace.
+func daemonSetKey(pod *corev1.Pod) string {
 	o := metav1.GetControllerOf(pod)
 	if o == nil {
 		return pod.Namespace + "/" + pod.Labels["app.kubernetes.io/instance"]

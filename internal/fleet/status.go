@@ -55,38 +55,38 @@ type Fleet struct {
 // each running pod. Only a failure to list pods is an error; others are notes.
 func (c *Client) Status(ctx context.Context, q Query) (*Fleet, error) {
 	f := &Fleet{Namespace: q.Namespace}
-	selector := cmp.Or(q.Selector, Selector)
-	pods, err := c.pods(ctx, f.Namespace, selector)
-	if f.Namespace == "" && q.Fallback != "" && codeOf(err) == http.StatusForbidden {
+	selector := cmp.Or(q.Selector, DefaultSelector)
+	pods, err := c.listPods(ctx, f.Namespace, selector)
+	if f.Namespace == "" && q.Fallback != "" && httpStatus(err) == http.StatusForbidden {
 		f.Namespace = q.Fallback
 		f.Notes = append(f.Notes, fmt.Sprintf("no permission to list pods in all namespaces: showing only %s", f.Namespace))
-		pods, err = c.pods(ctx, f.Namespace, selector)
+		pods, err = c.listPods(ctx, f.Namespace, selector)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sets, err := c.daemonSets(ctx, f.Namespace, selector)
-	if err = f.unseen(ctx, err, "cannot tell how far the rollout has progressed or which nodes have no pod"); err != nil {
+	sets, err := c.listDaemonSets(ctx, f.Namespace, selector)
+	if err = f.noteUnreadable(ctx, err, "cannot tell how far the rollout has progressed or which nodes have no pod"); err != nil {
 		return nil, err
 	}
 	var nodes map[string]*corev1.Node
 	if len(pods)+len(sets) > 0 {
-		nodes, err = c.nodes(ctx)
-		if err = f.unseen(ctx, err, "cannot tell which nodes are ready or which nodes have no pod"); err != nil {
+		nodes, err = c.listNodes(ctx)
+		if err = f.noteUnreadable(ctx, err, "cannot tell which nodes are ready or which nodes have no pod"); err != nil {
 			return nil, err
 		}
 	}
-	pods = current(pods)
-	reported, failed := c.readAll(ctx, pods, q.Progress)
+	pods = currentPods(pods)
+	reported, failed := c.readStatuses(ctx, pods, q.Progress)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	f.fill(pods, sets, nodes, reported, failed)
+	f.setNodesAndRollouts(pods, sets, nodes, reported, failed)
 	return f, nil
 }
 
-// unseen adds a note about what could not be listed. If ctx has ended, it returns an error.
-func (f *Fleet) unseen(ctx context.Context, err error, so string) error {
+// noteUnreadable adds a note about what could not be listed. If ctx has ended, it returns an error.
+func (f *Fleet) noteUnreadable(ctx context.Context, err error, so string) error {
 	if err == nil {
 		return nil
 	}
@@ -97,18 +97,18 @@ func (f *Fleet) unseen(ctx context.Context, err error, so string) error {
 	return nil
 }
 
-// current omits pods that have been replaced. Of a DaemonSet's pods on a node it keeps
+// currentPods omits pods that have been replaced. Of a DaemonSet's pods on a node it keeps
 // the newest one that is not being deleted.
-func current(pods []corev1.Pod) []corev1.Pod {
+func currentPods(pods []corev1.Pod) []corev1.Pod {
 	type place struct{ owner, node string }
 	best := map[place]*corev1.Pod{}
 	for i := range pods {
 		p := &pods[i]
-		k := place{ownerOf(p), nodeOf(p)}
+		k := place{daemonSetKey(p), podNodeName(p)}
 		if k.node == "" {
 			k.node = "/" + p.Namespace + "/" + p.Name
 		}
-		if old := best[k]; old == nil || better(p, old) {
+		if old := best[k]; old == nil || isBetterPod(p, old) {
 			best[k] = p
 		}
 	}
@@ -122,23 +122,23 @@ func current(pods []corev1.Pod) []corev1.Pod {
 	return all
 }
 
-func better(a, b *corev1.Pod) bool {
+func isBetterPod(a, b *corev1.Pod) bool {
 	if ending := a.DeletionTimestamp != nil; ending != (b.DeletionTimestamp != nil) {
 		return !ending
 	}
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-// readAll reads the last status of each running pod, some concurrently.
-func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (reported []*agent.Status, failed []error) {
+// readStatuses reads the last status of each running pod, some concurrently.
+func (c *Client) readStatuses(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (reported []*agent.Status, failed []error) {
 	reported, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
 	var done atomic.Int64
 	var g errgroup.Group
-	g.SetLimit(atOnce)
+	g.SetLimit(maxConcurrentLogs)
 	for i := range pods {
 		g.Go(func() error {
-			if ctx.Err() == nil && runs(&pods[i]) {
-				reported[i], failed[i] = c.status(ctx, &pods[i])
+			if ctx.Err() == nil && isAgentRunning(&pods[i]) {
+				reported[i], failed[i] = c.readStatus(ctx, &pods[i])
 			}
 			if n := int(done.Add(1)); progress != nil {
 				progress(n, len(pods))
@@ -150,10 +150,10 @@ func (c *Client) readAll(ctx context.Context, pods []corev1.Pod, progress func(d
 	return reported, failed
 }
 
-// fill sets Nodes and Rollouts.
-func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, reported []*agent.Status, failed []error) {
+// setNodesAndRollouts sets Nodes and Rollouts.
+func (f *Fleet) setNodesAndRollouts(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, reported []*agent.Status, failed []error) {
 	now := time.Now()
-	of := map[string][]Node{} // by ownerOf
+	of := map[string][]Node{} // by daemonSetKey
 	byOwner := map[string]*appsv1.DaemonSet{}
 	for i := range sets {
 		byOwner[sets[i].Namespace+"/"+string(sets[i].UID)] = &sets[i]
@@ -161,11 +161,11 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 	var once sync.Once
 	for i := range pods {
 		n := newNode(&pods[i], nodes, reported[i], failed[i], now)
-		if codeOf(failed[i]) == http.StatusForbidden {
+		if httpStatus(failed[i]) == http.StatusForbidden {
 			once.Do(func() { f.Notes = append(f.Notes, fmt.Sprintf("the nodes' state is unknown: %v", failed[i])) })
 		}
-		owner := ownerOf(&pods[i])
-		if ds := byOwner[owner]; ds != nil && behind(&pods[i], ds) {
+		owner := daemonSetKey(&pods[i])
+		if ds := byOwner[owner]; ds != nil && isOutdated(&pods[i], ds) {
 			n.Behind = true
 			if n.Well {
 				n.Well, n.Reason = false, cmp.Or(n.Reason, "its pod has not been replaced yet")
@@ -177,7 +177,7 @@ func (f *Fleet) fill(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[strin
 		ds := &sets[i]
 		owner := ds.Namespace + "/" + string(ds.UID)
 		for _, name := range slices.Sorted(maps.Keys(nodes)) {
-			if selects(ds, nodes[name]) && !slices.ContainsFunc(of[owner], func(n Node) bool { return n.Name == name }) {
+			if shouldRunOn(ds, nodes[name]) && !slices.ContainsFunc(of[owner], func(n Node) bool { return n.Name == name }) {
 				of[owner] = append(of[owner], missingPod(ds, nodes[name]))
 			}
 		}

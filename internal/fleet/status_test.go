@@ -41,22 +41,25 @@ func TestStates(t *testing.T) {
 		with func(c *cluster)
 		want string
 	}{
-		{"installed", func(c *cluster) { c.pod("n"); c.says("n", agent.Installed) }, "n installed well\n"},
-		{"planned", func(c *cluster) { c.pod("n"); c.says("n", agent.Planned) }, "n planned well\n"},
+		{"installed", func(c *cluster) { c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"planned", func(c *cluster) { c.pod("n"); c.says("n", agent.PhasePlanned) }, "n planned well\n"},
 		{"unsupported", func(c *cluster) {
 			c.pod("n")
-			c.says("n", agent.Unsupported, because("Bottlerocket: set it by apiclient"))
+			c.says("n", agent.PhaseUnsupported, because("Bottlerocket: set it by apiclient"))
 		},
 			"n unsupported well: Bottlerocket: set it by apiclient\n"},
-		{"failed", func(c *cluster) { c.pod("n", unready); c.says("n", agent.Failed, because("the kubelet did not start")) },
+		{"failed", func(c *cluster) {
+			c.pod("n", unready)
+			c.says("n", agent.PhaseFailed, because("the kubelet did not start"))
+		},
 			"n failed: the kubelet did not start\n"},
 		{"drifted", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.Drifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
+			c.says("n", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
 		}, "n drifted: file a is gone; file b differs\n"},
 		{"last error", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.Failed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
+			c.says("n", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
 		}, "n failed: no space\n"},
 		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.says("n", "asleep", because("so it is")) }, "n asleep: so it is\n"},
 		{"cannot be pulled", func(c *cluster) { c.pod("n", waits("ImagePullBackOff", long)) },
@@ -92,7 +95,7 @@ func TestStates(t *testing.T) {
 			c.pod("n", unready)
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
-		{"not ready, but it answers", func(c *cluster) { c.node("n", away); c.pod("n"); c.says("n", agent.Installed) }, "n installed well\n"},
+		{"not ready, but it answers", func(c *cluster) { c.node("n", away); c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
 		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
 		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
@@ -112,16 +115,16 @@ func TestStates(t *testing.T) {
 		}, "n starting: its pod has just started\n"},
 		{"long silent", func(c *cluster) {
 			c.pod("n")
-			c.says("n", agent.Installed, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
+			c.says("n", agent.PhaseInstalled, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
 		}, "n silent: its pod is running but has not reported anything since phase installed\n"},
-		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.Installed) },
+		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.PhaseInstalled) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
-		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.Installed) },
+		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
 		{"two pods", func(c *cluster) { // the one is ending
 			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
 			c.pod("n")
-			c.says("n", agent.Applying)
+			c.says("n", agent.PhaseApplying)
 		}, "n applying\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,11 +146,11 @@ func TestForged(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
 	c.pod("n", unready)
-	c.says("n", agent.Failed, because("the kubelet did not start"))
+	c.says("n", agent.PhaseFailed, because("the kubelet did not start"))
 	c.pod("n", func(p *corev1.Pod) {
 		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
 	})
-	c.SetLog("tenant", "regcred-n", line("n", agent.Installed)+"\n")
+	c.SetLog("tenant", "regcred-n", line("n", agent.PhaseInstalled)+"\n")
 	f := look(t, c)
 	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", shown(f.Nodes)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
@@ -165,9 +168,9 @@ func TestHostileStatus(t *testing.T) {
 		c.pod(n, unready)
 	}
 	long := strings.Repeat("x\n\x1b[2J ", 10_000)
-	c.says("a", agent.Failed, because(long))
-	c.says("b", agent.Drifted, func(s *agent.Status) { s.Drift = []string{long} })
-	c.says("c", agent.Failed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
+	c.says("a", agent.PhaseFailed, because(long))
+	c.says("b", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{long} })
+	c.says("c", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
 	c.says("d", agent.Phase(long))
 	for _, n := range look(t, c).Nodes {
 		if len(n.State) > 100 || len(n.Reason) > 2000 || strings.Contains(n.Reason, "\n") {
@@ -211,31 +214,31 @@ func TestRollout(t *testing.T) {
 		with func(c *cluster, ds *appsv1.DaemonSet)
 		want Rollout
 	}{
-		{"done", func(c *cluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: Done}},
-		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.says("a", agent.Failed) }, Rollout{Progress: Done}},
+		{"done", func(c *cluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: ProgressDone}},
+		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.says("a", agent.PhaseFailed) }, Rollout{Progress: ProgressDone}},
 		{"under way", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
-			c.says("a", agent.Applying)
+			c.says("a", agent.PhaseApplying)
 			c.pod("b", earlier)
-		}, Rollout{Progress: Running, Behind: 1}},
-		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: Running}},
+		}, Rollout{Progress: ProgressRunning, Behind: 1}},
+		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: ProgressRunning}},
 		{"stopped by a failure", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
-			c.says("a", agent.Failed)
+			c.says("a", agent.PhaseFailed)
 			c.pod("b", earlier)
 			c.pod("c", earlier)
-		}, Rollout{Progress: Stopped, Behind: 2, StoppedBy: []string{"a"}}},
+		}, Rollout{Progress: ProgressStopped, Behind: 2, StoppedBy: []string{"a"}}},
 		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.node("a", away)
 			c.pod("a", earlier, unready)
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-a"})
-		}, Rollout{Progress: Stopped, Behind: 1, StoppedBy: []string{"a"}}},
+		}, Rollout{Progress: ProgressStopped, Behind: 1, StoppedBy: []string{"a"}}},
 		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
 			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
 			c.pod("a", unready)
-			c.says("a", agent.Failed)
+			c.says("a", agent.PhaseFailed)
 			c.pod("b", earlier)
-		}, Rollout{Progress: Running, Behind: 1}},
+		}, Rollout{Progress: ProgressRunning, Behind: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,7 +246,7 @@ func TestRollout(t *testing.T) {
 				for _, n := range []string{"a", "b", "c"} {
 					c.node(n)
 					c.pod(n)
-					c.says(n, agent.Installed)
+					c.says(n, agent.PhaseInstalled)
 				}
 				ds := c.daemonSet()
 				ds.Status.DesiredNumberScheduled, ds.Status.NumberReady = 3, 2
@@ -263,26 +266,26 @@ func TestRollout(t *testing.T) {
 // TestLogs: the status is the last line that is one of this node, whatever else
 // stands around it.
 func TestLogs(t *testing.T) {
-	good := line("n", agent.Installed)
+	good := line("n", agent.PhaseInstalled)
 	for _, tt := range []struct {
 		name, log string
 		want      agent.Phase // "" if there is none
 		calls     int
 	}{
-		{"last", line("n", agent.Applying) + "\n" + good + "\n", agent.Installed, 1},
-		{"standard error after it", good + "\nwarning: x\n{\"level\":\"info\"}\n", agent.Installed, 1},
-		{"without its end", good + "\n" + line("n", agent.Failed)[:60], agent.Installed, 1},
-		{"another node's", good + "\n" + line("m", agent.Failed) + "\n", agent.Installed, 1},
-		{"no version", good + "\n" + `{"node":"n","phase":"failed","time":"2026-01-01T00:00:00Z"}` + "\n", agent.Installed, 1},
-		{"a number for a phase", good + "\n" + `{"schemaVersion":1,"node":"n","phase":7}` + "\n", agent.Installed, 1},
-		{"much after it", good + "\n" + strings.Repeat("note: restarting\n", 1000), agent.Installed, 2},
-		{"long lines after it", good + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 19), agent.Installed, 2},
-		{"long line", line("n", agent.Drifted, because(strings.Repeat("x", 100<<10))), agent.Drifted, 1},
-		{"the first bytes have an older one", line("n", agent.Applying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.Installed, 2},
+		{"last", line("n", agent.PhaseApplying) + "\n" + good + "\n", agent.PhaseInstalled, 1},
+		{"standard error after it", good + "\nwarning: x\n{\"level\":\"info\"}\n", agent.PhaseInstalled, 1},
+		{"without its end", good + "\n" + line("n", agent.PhaseFailed)[:60], agent.PhaseInstalled, 1},
+		{"another node's", good + "\n" + line("m", agent.PhaseFailed) + "\n", agent.PhaseInstalled, 1},
+		{"no version", good + "\n" + `{"node":"n","phase":"failed","time":"2026-01-01T00:00:00Z"}` + "\n", agent.PhaseInstalled, 1},
+		{"a number for a phase", good + "\n" + `{"schemaVersion":1,"node":"n","phase":7}` + "\n", agent.PhaseInstalled, 1},
+		{"much after it", good + "\n" + strings.Repeat("note: restarting\n", 1000), agent.PhaseInstalled, 2},
+		{"long lines after it", good + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 19), agent.PhaseInstalled, 2},
+		{"long line", line("n", agent.PhaseDrifted, because(strings.Repeat("x", 100<<10))), agent.PhaseDrifted, 1},
+		{"the first bytes have an older one", line("n", agent.PhaseApplying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.PhaseInstalled, 2},
 		{"none", "note: hello\n", "", 1},
 		{"none in much", strings.Repeat("note: restarting\n", 3000), "", 2},
 		{"empty", "", "", 1},
-		{"CRLF", good + "\r\n", agent.Installed, 1},
+		{"CRLF", good + "\r\n", agent.PhaseInstalled, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -303,7 +306,7 @@ func TestLogs(t *testing.T) {
 
 // FuzzLog: whatever a log has, a status is only one of this node.
 func FuzzLog(f *testing.F) {
-	f.Add(line("n", agent.Installed)+"\nnote: x\n", "n")
+	f.Add(line("n", agent.PhaseInstalled)+"\nnote: x\n", "n")
 	f.Fuzz(func(t *testing.T, log, node string) {
 		if s := lastStatus([]byte(log), node); s != nil && (s.Node != node || s.Phase == "" || s.SchemaVersion < 1) {
 			t.Errorf("%q: %+v", log, s)
@@ -329,7 +332,7 @@ func TestForbidden(t *testing.T) {
 				c.node("a")
 				c.node("n")
 				c.pod("n")
-				c.says("n", agent.Installed)
+				c.says("n", agent.PhaseInstalled)
 				for _, resource := range []string{"pods", "pods/log", "nodes", "daemonsets"} {
 					if resource != tt.resource {
 						c.Grant("eve", "*", resource)
@@ -377,10 +380,10 @@ func TestMany(t *testing.T) {
 			name := fmt.Sprintf("node-%03d", i)
 			c.node(name)
 			c.pod(name)
-			c.says(name, agent.Installed)
+			c.says(name, agent.PhaseInstalled)
 		}
 		client := c.client(testkube.Admin)
-		c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: "pods/log", Times: atOnce})
+		c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: "pods/log", Times: maxConcurrentLogs})
 		go func() {
 			synctest.Wait()
 			if n := c.Calls("get", "pods/log"); n != 16 {
@@ -436,7 +439,7 @@ func TestSlow(t *testing.T) {
 		for _, n := range []string{"a", "b"} {
 			c.node(n)
 			c.pod(n)
-			c.says(n, agent.Installed)
+			c.says(n, agent.PhaseInstalled)
 		}
 		c.Inject(testkube.Fault{Kind: testkube.Hang, Name: "regcred-a"})
 		begun := time.Now()
@@ -457,7 +460,7 @@ func TestRetried(t *testing.T) {
 		c := newCluster(t)
 		c.node("n")
 		c.pod("n")
-		c.says("n", agent.Installed)
+		c.says("n", agent.PhaseInstalled)
 		c.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
 		c.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods"})
 		c.Inject(testkube.Fault{Kind: testkube.Cut, Resource: "nodes"})

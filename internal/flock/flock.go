@@ -18,21 +18,21 @@ import (
 	"time"
 )
 
-// maxWait bounds the wait for a lock.
-const maxWait = 2 * time.Minute
+// maxLockWait bounds the wait for a lock.
+const maxLockWait = 2 * time.Minute
 
-// Dir locks a directory, to change files in it. It locks the directory itself,
+// LockDir locks a directory, to change files in it. It locks the directory itself,
 // since files in it are replaced by renames and a lock file would be one more.
 // It fails after two minutes, because no holder needs the lock that long.
 //
 // Where locks are not supported, Dir does nothing.
-func Dir(ctx context.Context, dir string) (unlock func(), err error) {
+func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(maxWait); ; {
-		held, err := Hold(f)
+	for end := time.Now().Add(maxLockWait); ; {
+		held, err := TryLock(f)
 		if held {
 			return func() { f.Close() }, nil
 		}
@@ -45,7 +45,7 @@ func Dir(ctx context.Context, dir string) (unlock func(), err error) {
 		}
 		if time.Now().After(end) {
 			f.Close()
-			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxWait)
+			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxLockWait)
 		}
 		// Poll, since a blocking flock would ignore the context.
 		select {

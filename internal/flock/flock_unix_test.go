@@ -20,7 +20,7 @@ import (
 func TestLockHeld(t *testing.T) {
 	const longest = 2 * time.Minute
 	dir := t.TempDir()
-	unlock, err := flock.Dir(t.Context(), dir)
+	unlock, err := flock.LockDir(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestLockHeld(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			began := time.Now()
-			_, err := flock.Dir(ctx, dir)
+			_, err := flock.LockDir(ctx, dir)
 			took, want, says := time.Since(began), patience, context.DeadlineExceeded.Error()
 			if patience > longest {
 				want, says = longest, "another process has held the lock"

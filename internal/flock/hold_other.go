@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Hold is not supported.
-func Hold(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+// TryLock is not supported.
+func TryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
-// Share is not supported.
-func Share(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+// TryLockShared is not supported.
+func TryLockShared(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// Hold takes an exclusive lock on an open file or directory until it is closed.
+// TryLock takes an exclusive lock on an open file or directory until it is closed.
 // It returns false if another process has a lock, and [errors.ErrUnsupported]
 // where there are no locks, such as for a directory on NFS, which requires it
 // to be open for writing (flock(2)).
-func Hold(f *os.File) (bool, error) { return hold(f, syscall.LOCK_EX) }
+func TryLock(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_EX) }
 
-// Share is [Hold] with a shared lock, which several processes can have.
-func Share(f *os.File) (bool, error) { return hold(f, syscall.LOCK_SH) }
+// TryLockShared is [Hold] with a shared lock, which several processes can have.
+func TryLockShared(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_SH) }
 
-func hold(f *os.File, how int) (bool, error) {
+func tryFlock(f *os.File, how int) (bool, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {

@@ -20,31 +20,31 @@ import (
 // the entries of another generation than the current one.
 const AppliedFile = "applied.json"
 
-// Moment is a point in time within one boot, by a clock that cannot be set.
-type Moment struct {
+// BootTime is a point in time within one boot, by a clock that cannot be set.
+type BootTime struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 	Ticks uint64 `json:"ticks"` // hundredths of a second since boot
 }
 
-// Applied is a change of the kubelet's configuration.
-type Applied struct {
-	Moment
+// AppliedChange is a change of the kubelet's configuration.
+type AppliedChange struct {
+	BootTime
 	Generation int             `json:"generation"` // 0 means that regcred was removed
 	Entries    []entries.Entry `json:"entries,omitempty"`
 }
 
-// readApplied returns the entries that a kubelet may have in memory in addition
+// readAppliedEntries returns the entries that a kubelet may have in memory in addition
 // to the current generation's.
-func readApplied(dir string) (list []entries.Entry, err error) {
+func readAppliedEntries(dir string) (list []entries.Entry, err error) {
 	name := filepath.Join(dir, AppliedFile)
-	data, err := regularfile.Read(context.Background(), name, maxManifest)
+	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubelet's loaded entries: %w", err)
 	}
-	var records []Applied
+	var records []AppliedChange
 	if json.Unmarshal(data, &records) != nil {
 		return nil, nil // regcred status reports it; pulls continue with the manifest's entries
 	}

@@ -38,7 +38,7 @@ var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
 // create makes a generation whose files all tell its number.
 func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
 	t.Helper()
-	numbers, err := s.Numbers()
+	numbers, err := s.ListNumbers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +47,10 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 		n = numbers[len(numbers)-1] + 1
 	}
 	m := &generation.Manifest{Previous: previous, Created: time.Now(), MaxStale: generation.Duration(time.Minute), Source: fmt.Sprint(n)}
-	err = s.Create(t.Context(), m, []generation.Content{
-		generation.Bytes(generation.ConfigFile("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
-		generation.Bytes(generation.Executable(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
-		generation.Bytes(generation.Dispatcher, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+	err = s.Create(t.Context(), m, []generation.NewFile{
+		generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
+		generation.NewFileFromBytes(generation.ExecutablePath(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+		generation.NewFileFromBytes(generation.DispatcherName, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
 	})
 	if err != nil || m.Number != n {
 		t.Fatalf("generation %d: %v", m.Number, err)
@@ -60,7 +60,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 
 // check says what is wrong with a generation in use: each of its parts must be
 // of the same number.
-func check(c *generation.Current) error {
+func check(c *generation.OpenGeneration) error {
 	name := "plugin-" + c.Manifest.Source
 	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
 		return fmt.Errorf("%s has generation %s with provider %s", c.Dir, c.Manifest.Source, c.Config.Providers[0].Name)
@@ -83,7 +83,7 @@ func TestFlips(t *testing.T) {
 	for range 2 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				c, err := generation.Open(s.Dir)
+				c, err := generation.OpenCurrent(s.Dir)
 				if err == nil {
 					err = check(c)
 					c.Close()
@@ -102,16 +102,16 @@ func TestFlips(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := current - 1 // back, mostly
-		if numbers, _ := s.Numbers(); i%20 == 0 || !slices.Contains(numbers, next) {
+		if numbers, _ := s.ListNumbers(); i%20 == 0 || !slices.Contains(numbers, next) {
 			next = create(t, s, current).Number
 		}
-		if err := errors.Join(s.Activate(next), s.Sweep(ctx, keep)); err != nil {
+		if err := errors.Join(s.Activate(next), s.RemoveOld(ctx, keep)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stop()
 	readers.Wait()
-	if numbers, err := s.Numbers(); err != nil || len(numbers) > keep+2 {
+	if numbers, err := s.ListNumbers(); err != nil || len(numbers) > keep+2 {
 		t.Errorf("left: %v, %v", numbers, err)
 	}
 	t.Logf("%d flips under %d reads", *flips, reads.Load())
@@ -123,12 +123,12 @@ func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	if err := s.Activate(create(t, s, 0).Number); err != nil {
 		t.Fatal(err)
 	}
-	c, err := generation.Open(s.Dir)
+	c, err := generation.OpenCurrent(s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n < 5; n++ {
-		if err := errors.Join(s.Activate(create(t, s, n).Number), s.Sweep(t.Context(), 1)); err != nil {
+		if err := errors.Join(s.Activate(create(t, s, n).Number), s.RemoveOld(t.Context(), 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,10 +136,10 @@ func TestSweepLeavesWhatIsInUse(t *testing.T) {
 		t.Error(err)
 	}
 	c.Close()
-	if err := s.Sweep(t.Context(), 1); err != nil {
+	if err := s.RemoveOld(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if numbers, err := s.Numbers(); !slices.Equal(numbers, []int{5}) || err != nil {
+	if numbers, err := s.ListNumbers(); !slices.Equal(numbers, []int{5}) || err != nil {
 		t.Errorf("left: %v, %v", numbers, err)
 	}
 }
@@ -153,7 +153,7 @@ func TestBrokenStates(t *testing.T) {
 	}{
 		{"nothing", func(s generation.Store) error { return s.Deactivate() }, "current does not exist, so this node has no generation (regcred install creates one)"},
 		{"to nothing", func(s generation.Store) error { return s.Activate(7) }, "current points to generation 7, which cannot be opened: no such file or directory; regcred status lists the generations"},
-		{"elsewhere", func(s generation.Store) error { return s.FS.Link("/etc", s.Path("current")) }, `current points to "/etc", which is not a regcred generation`},
+		{"elsewhere", func(s generation.Store) error { return s.FS.Symlink("/etc", s.Path("current")) }, `current points to "/etc", which is not a regcred generation`},
 		{"no link", func(s generation.Store) error {
 			return errors.Join(s.Deactivate(), os.Mkdir(s.Path("current"), 0o700))
 		}, "current is not a symbolic link: remove it, then run regcred rollback N"},
@@ -174,7 +174,7 @@ func TestBrokenStates(t *testing.T) {
 			if err := errors.Join(s.Activate(create(t, s, 0).Number), tt.spoil(s)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := generation.Open(s.Dir)
+			_, err := generation.OpenCurrent(s.Dir)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
@@ -197,7 +197,7 @@ func TestCreateBroken(t *testing.T) {
 			return nil
 		}}
 		m := &generation.Manifest{}
-		err := s.Create(t.Context(), m, []generation.Content{generation.Bytes(generation.ConfigFile("a.json"), 0o600, []byte("{}"))})
+		err := s.Create(t.Context(), m, []generation.NewFile{generation.NewFileFromBytes(generation.ConfigFilePath("a.json"), 0o600, []byte("{}"))})
 		if err == nil {
 			if m.Number != 2 {
 				t.Errorf("made generation %d", m.Number)
@@ -205,7 +205,7 @@ func TestCreateBroken(t *testing.T) {
 			break
 		}
 		failed++
-		if numbers, listErr := s.Numbers(); !errors.Is(err, broken) || !slices.Equal(numbers, []int{1}) || listErr != nil {
+		if numbers, listErr := s.ListNumbers(); !errors.Is(err, broken) || !slices.Equal(numbers, []int{1}) || listErr != nil {
 			t.Errorf("step %d: %v; there is %v, %v", fail, err, numbers, listErr)
 		}
 	}
@@ -221,18 +221,18 @@ func TestCopyChanges(t *testing.T) {
 	if err := os.WriteFile(name, []byte("looked at"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, err := generation.Copy(t.Context(), generation.Executable("plugin"), 0o755, name)
+	c, err := generation.NewFileFromPath(t.Context(), generation.ExecutablePath("plugin"), 0o755, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c}); err != nil {
+	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(name, []byte("another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err = s.Create(t.Context(), &generation.Manifest{}, []generation.Content{c})
-	if numbers, listErr := s.Numbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
+	err = s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c})
+	if numbers, listErr := s.ListNumbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}
 }
@@ -241,17 +241,17 @@ func TestCopyChanges(t *testing.T) {
 func TestChanged(t *testing.T) {
 	s := newStore(t)
 	m := create(t, s, 0)
-	if list := s.Changed(t.Context(), m); list != nil {
+	if list := s.ModifiedFiles(t.Context(), m); list != nil {
 		t.Errorf("changed: %v", list)
 	}
 	plugin := s.BinPath(1, "plugin-1")
 	if err := os.WriteFile(plugin, []byte("another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(s.GenerationPath(1, generation.Dispatcher), 0o777); err != nil {
+	if err := os.Chmod(s.GenerationPath(1, generation.DispatcherName), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if list, want := s.Changed(t.Context(), m), []string{plugin, s.GenerationPath(1, generation.Dispatcher)}; !slices.Equal(list, want) {
+	if list, want := s.ModifiedFiles(t.Context(), m), []string{plugin, s.GenerationPath(1, generation.DispatcherName)}; !slices.Equal(list, want) {
 		t.Errorf("changed: %v, want %v", list, want)
 	}
 }

@@ -35,9 +35,9 @@ import (
 // DefaultDir is the state directory of a node.
 const DefaultDir = "/var/lib/regcred"
 
-// Dispatcher is the file name of the dispatcher. The kubelet's entries of regcred have this
+// DispatcherName is the file name of the dispatcher. The kubelet's entries of regcred have this
 // name, the second and later ones with a suffix "-2" and so on.
-const Dispatcher = entries.Name
+const DispatcherName = entries.Name
 
 // DefaultMaxStale bounds how long a kubelet caches a response.
 const DefaultMaxStale = 5 * time.Minute
@@ -61,39 +61,39 @@ type Manifest struct {
 	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries that no provider has yet
 	AnyImage bool            `json:"anyImage,omitempty"` // Entries have patterns for every image
 
-	Layout Layout     `json:"layout"`
-	Host   []HostFile `json:"host,omitempty"` // files outside the state directory, in the order of their installation
-	Files  []File     `json:"files"`          // files in the generation's directory
+	Layout KubeletLayout `json:"layout"`
+	Host   []HostFile    `json:"host,omitempty"` // files outside the state directory, in the order of their installation
+	Files  []File        `json:"files"`          // files in the generation's directory
 }
 
 // HostKind is the kind of a [HostFile].
 type HostKind string
 
 const (
-	HostDir     HostKind = "directory" // created for files in it
-	HostLink    HostKind = "link"      // a symbolic link to Target
-	HostFileOwn HostKind = "file"      // a file with Content
-	HostEntries HostKind = "entries"   // entries in a file that regcred does not own
+	HostKindDir     HostKind = "directory" // created for files in it
+	HostKindLink    HostKind = "link"      // a symbolic link to Target
+	HostKindFile    HostKind = "file"      // a file with Content
+	HostKindEntries HostKind = "entries"   // entries in a file that regcred does not own
 )
 
 // HostFile is a part of a generation outside the state directory.
 type HostFile struct {
-	Kind    HostKind    `json:"kind"`
-	Path    string      `json:"path"` // on the node
-	Mode    fs.FileMode `json:"mode,omitempty"`
-	Target  string      `json:"target,omitempty"`  // of a link
-	Content string      `json:"content,omitempty"` // of a file
-	Stage   Stage       `json:"stage"`
+	Kind    HostKind     `json:"kind"`
+	Path    string       `json:"path"` // on the node
+	Mode    fs.FileMode  `json:"mode,omitempty"`
+	Target  string       `json:"target,omitempty"`  // of a link
+	Content string       `json:"content,omitempty"` // of a file
+	Stage   InstallStage `json:"stage"`
 }
 
-// Stage orders the installation of host files; they are removed in reverse
+// InstallStage orders the installation of host files; they are removed in reverse
 // order. A kubelet that starts after any stage finds a working state.
-type Stage int
+type InstallStage int
 
 const (
-	BeforeActivation Stage = iota // not used yet: directories, links to the dispatcher
-	AfterActivation               // files that the Last stage requires
-	Last                          // activates it: the kubelet's flags or configuration
+	BeforeActivation InstallStage = iota // not used yet: directories, links to the dispatcher
+	AfterActivation                      // files that the Last stage requires
+	StageLast                            // activates it: the kubelet's flags or configuration
 )
 
 // File is a file of a generation.
@@ -126,11 +126,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ErrLater reports a generation of a later release, which this one cannot read.
-var ErrLater = errors.New("use the regcred release that created this generation, or a later release")
+// ErrNewerVersion reports a generation of a later release, which this one cannot read.
+var ErrNewerVersion = errors.New("use the regcred release that created this generation, or a later release")
 
-// decode parses a manifest. It rejects one of a later release.
-func decode(name string, data []byte) (*Manifest, error) {
+// decodeManifest parses a manifest. It rejects one of a later release.
+func decodeManifest(name string, data []byte) (*Manifest, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
@@ -141,7 +141,7 @@ func decode(name string, data []byte) (*Manifest, error) {
 	case v < 1:
 		return nil, fmt.Errorf("%s is damaged: schemaVersion is missing", name)
 	case v > schemaVersion:
-		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred release supports only schemaVersion 1 to %d: %w", name, v, schemaVersion, ErrLater)
+		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred release supports only schemaVersion 1 to %d: %w", name, v, schemaVersion, ErrNewerVersion)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
@@ -154,15 +154,15 @@ func decode(name string, data []byte) (*Manifest, error) {
 type ConfigKind string
 
 const (
-	ConfigShared ConfigKind = "shared" // the node's own file, which has other entries too
-	ConfigOwn    ConfigKind = "own"    // a file with regcred's entries only
-	ConfigLinked ConfigKind = "linked" // as ConfigOwn, next to a symlink to Original
-	ConfigCopied ConfigKind = "copied" // a copy of Original with the entries
+	ConfigKindShared ConfigKind = "shared" // the node's own file, which has other entries too
+	ConfigKindOwn    ConfigKind = "own"    // a file with regcred's entries only
+	ConfigKindLinked ConfigKind = "linked" // as ConfigKindOwn, next to a symlink to Original
+	ConfigKindCopied ConfigKind = "copied" // a copy of Original with the entries
 )
 
-// Layout describes the kubelet's places on a node, before and after the
+// KubeletLayout describes the kubelet's places on a node, before and after the
 // installation. The first generation decides it.
-type Layout struct {
+type KubeletLayout struct {
 	Config   string     `json:"config"` // the file that has the entries
 	Kind     ConfigKind `json:"kind"`
 	Original string     `json:"original,omitempty"` // the file that Config links to or copies

@@ -30,8 +30,8 @@ const (
 	binDir         = "bin"
 )
 
-// Current is a generation in use.
-type Current struct {
+// OpenGeneration is a generation in use.
+type OpenGeneration struct {
 	Dir      string // absolute, without links
 	Manifest *Manifest
 	Config   *config.Config
@@ -46,56 +46,56 @@ type Current struct {
 }
 
 // BinDir returns the directory of the providers' executables.
-func (c *Current) BinDir() string { return filepath.Join(c.Dir, binDir) }
+func (c *OpenGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
 // Close allows the generation to be removed.
-func (c *Current) Close() error { return c.file.Close() }
+func (c *OpenGeneration) Close() error { return c.file.Close() }
 
-// maxTries bounds how often the link is read again because a generation was
+// maxOpenAttempts bounds how often the link is read again because a generation was
 // removed before it could be locked.
-const maxTries = 100
+const maxOpenAttempts = 100
 
-// errGone reports that the generation was removed, or is about to be.
-var errGone = errors.New("the generation is being removed")
+// errGenerationRemoved reports that the generation was removed, or is about to be.
+var errGenerationRemoved = errors.New("the generation is being removed")
 
-// Open opens the current generation of a state directory for reading; until
+// OpenCurrent opens the current generation of a state directory for reading; until
 // Close it is not removed. Errors are one line, with what to do.
-func Open(dir string) (*Current, error) {
+func OpenCurrent(dir string) (*OpenGeneration, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
 		c, err := openOnce(dir)
-		if !errors.Is(err, errGone) || try == maxTries {
+		if !errors.Is(err, errGenerationRemoved) || try == maxOpenAttempts {
 			return c, err
 		}
 		time.Sleep(time.Duration(try) * 100 * time.Microsecond)
 	}
 }
 
-func openOnce(dir string) (*Current, error) {
+func openOnce(dir string) (*OpenGeneration, error) {
 	link := filepath.Join(dir, currentLink)
-	number, err := readCurrent(link, os.Readlink)
+	number, err := readCurrentLink(link, os.Readlink)
 	if err != nil {
 		return nil, err
 	}
-	c := &Current{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
+	c := &OpenGeneration{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
 	if c.file, err = lockShared(c.Dir); err != nil {
-		if again, _ := readCurrent(link, os.Readlink); again != number {
-			return nil, errGone
+		if again, _ := readCurrentLink(link, os.Readlink); again != number {
+			return nil, errGenerationRemoved
 		}
 		return nil, fmt.Errorf("%s points to generation %d, which cannot be opened: %w; regcred status lists the generations, and regcred rollback N switches to one of them", link, number, err)
 	}
-	if err := c.read(dir); err != nil {
+	if err := c.readAll(dir); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// readCurrent returns the number in the link.
-func readCurrent(link string, readlink func(string) (string, error)) (int, error) {
+// readCurrentLink returns the number in the link.
+func readCurrentLink(link string, readlink func(string) (string, error)) (int, error) {
 	target, err := readlink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -105,15 +105,15 @@ func readCurrent(link string, readlink func(string) (string, error)) (int, error
 	case err != nil:
 		return 0, fmt.Errorf("read the link to the current generation: %w", err)
 	}
-	number, ok := numberOf(filepath.Base(target))
+	number, ok := parseDirName(filepath.Base(target))
 	if filepath.ToSlash(target) != generationsDir+"/"+strconv.Itoa(number) || !ok {
 		return 0, fmt.Errorf("%s points to %q, which is not a regcred generation; regcred rollback N switches to one", link, target)
 	}
 	return number, nil
 }
 
-// numberOf parses the name of a generation's directory.
-func numberOf(name string) (number int, ok bool) {
+// parseDirName parses the name of a generation's directory.
+func parseDirName(name string) (number int, ok bool) {
 	n, err := strconv.Atoi(name)
 	return n, err == nil && n > 0 && strconv.Itoa(n) == name
 }
@@ -124,36 +124,36 @@ func lockShared(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, regularfile.Cause(err)
 	}
-	if shared, err := flock.Share(f); !shared && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
+	if shared, err := flock.TryLockShared(f); !shared && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
 		f.Close()
-		return nil, errors.Join(errGone, err)
+		return nil, errors.Join(errGenerationRemoved, err)
 	}
 	// It may have been removed before it was locked.
 	opened, err := f.Stat()
 	if now, nowErr := os.Stat(dir); err != nil || nowErr != nil || !os.SameFile(opened, now) {
 		f.Close()
-		return nil, errGone
+		return nil, errGenerationRemoved
 	}
 	return f, nil
 }
 
-// maxManifest bounds a manifest, in bytes.
-const maxManifest = 16 << 20
+// maxManifestSize bounds a manifest, in bytes.
+const maxManifestSize = 16 << 20
 
-// read reads the manifest, the configuration and the applied entries.
-func (c *Current) read(state string) (err error) {
+// readAll reads the manifest, the configuration and the applied entries.
+func (c *OpenGeneration) readAll(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
-	data, err := regularfile.Read(context.Background(), name, maxManifest)
+	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
 	if err != nil {
 		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
 	}
-	if c.Manifest, err = decode(name, data); err != nil {
+	if c.Manifest, err = decodeManifest(name, data); err != nil {
 		return fmt.Errorf("%w; regcred rollback N switches to another generation", err)
 	}
 	if c.Config, err = config.Load(filepath.Join(c.Dir, configDir)); err != nil {
 		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
 	}
-	applied, err := readApplied(state)
+	applied, err := readAppliedEntries(state)
 	c.Entries, c.EntriesErr = append(slices.Clip(c.Manifest.Entries), applied...), err
 	return nil
 }

@@ -50,29 +50,29 @@ func (s Store) BinPath(number int, name string) string {
 
 // DispatcherPath returns the path of the dispatcher, to which the kubelet's bin
 // dir has links.
-func (s Store) DispatcherPath() string { return s.Path(Dispatcher) }
+func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }
 
-// Lock prevents concurrent changes of the node; see [flock.Dir]. It locks the
+// Lock prevents concurrent changes of the node; see [flock.LockDir]. It locks the
 // node's root directory, because the state directory is created and removed,
 // and files outside it are changed too.
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
-	return flock.Dir(ctx, s.FS.Host("/"))
+	return flock.LockDir(ctx, s.FS.HostPath("/"))
 }
 
 // Current returns the number of the current generation. The error
 // is an [fs.ErrNotExist] if the link is missing.
 func (s Store) Current() (number int, err error) {
-	return readCurrent(s.Path(currentLink), s.FS.Readlink)
+	return readCurrentLink(s.Path(currentLink), s.FS.Readlink)
 }
 
-// Numbers lists the generations, the earliest first.
-func (s Store) Numbers() (list []int, err error) {
+// ListNumbers lists the generations, the earliest first.
+func (s Store) ListNumbers() (list []int, err error) {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if n, ok := numberOf(e.Name()); ok {
+		if n, ok := parseDirName(e.Name()); ok {
 			list = append(list, n)
 		}
 	}
@@ -87,90 +87,90 @@ func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generation %d: %w", number, err)
 	}
-	return decode(s.FS.Host(name), data)
+	return decodeManifest(s.FS.HostPath(name), data)
 }
 
-// Changed lists the files of a generation that were modified after it was created.
-func (s Store) Changed(ctx context.Context, m *Manifest) (list []string) {
+// ModifiedFiles lists the files of a generation that were modified after it was created.
+func (s Store) ModifiedFiles(ctx context.Context, m *Manifest) (list []string) {
 	for _, f := range m.Files {
 		name := s.GenerationPath(m.Number, f.Name)
 		info, err := s.FS.Lstat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode || s.Sum(ctx, name) != f.SHA256 {
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode || s.FileSHA256(ctx, name) != f.SHA256 {
 			list = append(list, name)
 		}
 	}
 	return list
 }
 
-// Sum returns the SHA-256 of a file's content, or "" if it cannot be read.
-func (s Store) Sum(ctx context.Context, name string) string {
+// FileSHA256 returns the SHA-256 of a file's content, or "" if it cannot be read.
+func (s Store) FileSHA256(ctx context.Context, name string) string {
 	f, err := s.FS.Open(name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	return sumFile(ctx, f)
+	return hashFile(ctx, f)
 }
 
-func sumFile(ctx context.Context, f *os.File) string {
+func hashFile(ctx context.Context, f *os.File) string {
 	h := sha256.New()
 	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
 		return ""
 	}
-	return sumOf(h)
+	return hexSum(h)
 }
 
-func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// Content is a file of a new generation. Its sum was computed when the content
+// NewFile is a file of a new generation. Its sum was computed when the content
 // was checked, and must not change.
-type Content struct {
+type NewFile struct {
 	File
 	From string // path on this machine; "" for content from memory
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// Bytes returns a file with content from memory.
-func Bytes(name string, mode fs.FileMode, data []byte) Content {
+// NewFileFromBytes returns a file with content from memory.
+func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
 	sum := sha256.Sum256(data)
-	return Content{
+	return NewFile{
 		File: File{name, mode, hex.EncodeToString(sum[:])},
 		Size: int64(len(data)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 }
 
-// Copy returns a file with the content of another one.
-func Copy(ctx context.Context, name string, mode fs.FileMode, from string) (Content, error) {
+// NewFileFromPath returns a file with the content of another one.
+func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from string) (NewFile, error) {
 	f, err := regularfile.Open(from)
 	if err != nil {
-		return Content{}, err
+		return NewFile{}, err
 	}
 	defer f.Close()
 	h := sha256.New()
 	size, err := io.Copy(h, regularfile.WithContext(ctx, f))
 	if err != nil {
-		return Content{}, err
+		return NewFile{}, err
 	}
-	return Content{
-		File: File{name, mode, sumOf(h)},
+	return NewFile{
+		File: File{name, mode, hexSum(h)},
 		From: from,
 		Size: size,
 		Open: func() (io.ReadCloser, error) { return regularfile.Open(from) },
 	}, nil
 }
 
-// ConfigFile returns the name of a configuration file in a generation.
-func ConfigFile(name string) string { return path.Join(configDir, name) }
+// ConfigFilePath returns the name of a configuration file in a generation.
+func ConfigFilePath(name string) string { return path.Join(configDir, name) }
 
-// Executable returns the name of a provider's executable in a generation.
-func Executable(name string) string { return path.Join(binDir, name) }
+// ExecutablePath returns the name of a provider's executable in a generation.
+func ExecutablePath(name string) string { return path.Join(binDir, name) }
 
-// Next returns the number of the next generation after previous, which may have
+// NextNumber returns the number of the next generation after previous, which may have
 // been removed; 0 means none.
-func (s Store) Next(previous int) (number int, err error) {
-	numbers, err := s.Numbers()
+func (s Store) NextNumber(previous int) (number int, err error) {
+	numbers, err := s.ListNumbers()
 	if len(numbers) > 0 {
 		previous = max(previous, numbers[len(numbers)-1])
 	}
@@ -179,8 +179,8 @@ func (s Store) Next(previous int) (number int, err error) {
 
 // Create creates a generation with these files, and sets Number and Files in
 // its manifest. It is either complete and synced, or does not exist.
-func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err error) {
-	if m.Number, err = s.Next(m.Previous); err != nil {
+func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err error) {
+	if m.Number, err = s.NextNumber(m.Previous); err != nil {
 		return err
 	}
 	m.SchemaVersion = schemaVersion
@@ -188,23 +188,25 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []Content) (err
 		return err
 	}
 	final := s.GenerationPath(m.Number)
-	temp := s.Path(generationsDir, newDir)
-	if err := errors.Join(s.FS.RemoveAll(temp), s.fill(ctx, temp, m, contents)); err != nil {
+	temp := s.Path(generationsDir, creatingDirName)
+	if err := errors.Join(s.FS.RemoveAll(temp), s.createDir(ctx, temp, m, contents)); err != nil {
 		_ = s.FS.RemoveAll(temp)
 		return fmt.Errorf("create generation %d: %w", m.Number, err)
 	}
-	return s.FS.Move(temp, final)
+	return s.FS.Rename(temp, final)
 }
 
-// oldPrefix begins the name of a directory that is being removed.
-const oldPrefix = "old-"
+// removingPrefix begins the name of a directory that is being removed.
+const removingPrefix = "old-"
 
 // IsTemporary reports whether a name below the generations' directory belongs
 // to a generation that is being created or removed.
-func IsTemporary(name string) bool { return name == newDir || strings.HasPrefix(name, oldPrefix) }
+func IsTemporary(name string) bool {
+	return name == creatingDirName || strings.HasPrefix(name, removingPrefix)
+}
 
-// newDir is the name of a generation that is being created.
-const newDir = "new"
+// creatingDirName is the name of a generation that is being created.
+const creatingDirName = "new"
 
 func (s Store) makeDir(name string, mode fs.FileMode) error {
 	if err := s.FS.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -213,9 +215,9 @@ func (s Store) makeDir(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// fill creates the directory of a generation. It is private, since the
+// createDir creates the directory of a generation. It is private, since the
 // configuration may contain secrets.
-func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Content) error {
+func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents []NewFile) error {
 	for _, d := range []string{dir, path.Join(dir, configDir), path.Join(dir, binDir)} {
 		if err := s.FS.Mkdir(d, 0o700); err != nil {
 			return err
@@ -223,7 +225,7 @@ func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Con
 	}
 	m.Files = nil
 	for _, c := range contents {
-		if err := s.add(ctx, dir, m, c); err != nil {
+		if err := s.addFile(ctx, dir, m, c); err != nil {
 			return err
 		}
 	}
@@ -231,21 +233,21 @@ func (s Store) fill(ctx context.Context, dir string, m *Manifest, contents []Con
 	if err != nil {
 		return err
 	}
-	return s.FS.Put(path.Join(dir, manifestFile), bytes.NewReader(append(data, '\n')), inroot.Attr{Mode: 0o600})
+	return s.FS.WriteFile(path.Join(dir, manifestFile), bytes.NewReader(append(data, '\n')), inroot.FileAttr{Mode: 0o600})
 }
 
-// add writes a file of a new generation and adds it to the manifest.
-func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) error {
+// addFile writes a file of a new generation and adds it to the manifest.
+func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c NewFile) error {
 	r, err := c.Open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	h := sha256.New()
-	if err := s.FS.Put(path.Join(dir, c.Name), io.TeeReader(regularfile.WithContext(ctx, r), h), inroot.Attr{Mode: c.Mode}); err != nil {
+	if err := s.FS.WriteFile(path.Join(dir, c.Name), io.TeeReader(regularfile.WithContext(ctx, r), h), inroot.FileAttr{Mode: c.Mode}); err != nil {
 		return err
 	}
-	if sumOf(h) != c.SHA256 {
+	if hexSum(h) != c.SHA256 {
 		return fmt.Errorf("%s changed during the install: run regcred install again", c.Name)
 	}
 	m.Files = append(m.Files, c.File)
@@ -254,7 +256,7 @@ func (s Store) add(ctx context.Context, dir string, m *Manifest, c Content) erro
 
 // Activate makes a generation current, with one rename.
 func (s Store) Activate(number int) error {
-	if err := s.FS.Link(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
+	if err := s.FS.Symlink(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
 	}
 	return nil
@@ -263,16 +265,16 @@ func (s Store) Activate(number int) error {
 // Deactivate removes the link.
 func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
 
-// UseDispatcher installs the dispatcher of a generation. A dispatcher can read earlier
+// InstallDispatcher installs the dispatcher of a generation. A dispatcher can read earlier
 // generations, so a later one is installed before the flip, and an earlier one after it.
-func (s Store) UseDispatcher(number int) error {
-	return s.FS.HardLink(s.GenerationPath(number, Dispatcher), s.DispatcherPath())
+func (s Store) InstallDispatcher(number int) error {
+	return s.FS.HardLink(s.GenerationPath(number, DispatcherName), s.DispatcherPath())
 }
 
-// Sweep removes all but keep generations, except those in use. It keeps the
+// RemoveOld removes all but keep generations, except those in use. It keeps the
 // current one, then the one before it, then the latest. It also removes what
 // interrupted changes left behind.
-func (s Store) Sweep(ctx context.Context, keep int) error {
+func (s Store) RemoveOld(ctx context.Context, keep int) error {
 	current, err := s.Current()
 	if err != nil {
 		return err
@@ -281,7 +283,7 @@ func (s Store) Sweep(ctx context.Context, keep int) error {
 	if err != nil {
 		return err
 	}
-	numbers, err := s.Numbers()
+	numbers, err := s.ListNumbers()
 	if err != nil {
 		return err
 	}
@@ -299,15 +301,15 @@ func (s Store) Sweep(ctx context.Context, keep int) error {
 	for _, n := range numbers[:max(0, len(numbers)-max(keep, 1))] {
 		errs = append(errs, s.Remove(n))
 	}
-	return errors.Join(append(errs, s.Clean())...)
+	return errors.Join(append(errs, s.RemoveLeftovers())...)
 }
 
-// Clean removes what interrupted changes left behind.
-func (s Store) Clean() error {
+// RemoveLeftovers removes what interrupted changes left behind.
+func (s Store) RemoveLeftovers() error {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	errs := []error{err}
 	for _, e := range entries {
-		if _, ok := numberOf(e.Name()); !ok {
+		if _, ok := parseDirName(e.Name()); !ok {
 			errs = append(errs, s.FS.RemoveAll(s.Path(generationsDir, e.Name())))
 		}
 	}
@@ -325,12 +327,12 @@ func (s Store) Remove(number int) error {
 		return err
 	}
 	defer f.Close()
-	if held, err := flock.Hold(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
+	if held, err := flock.TryLock(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
 		return err // in use; a later Sweep removes it
 	}
 	// A process that opened it before notices that it is gone, and reads the link again.
-	old := s.Path(generationsDir, oldPrefix+strconv.Itoa(number))
-	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Move(dir, old)); err != nil {
+	old := s.Path(generationsDir, removingPrefix+strconv.Itoa(number))
+	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Rename(dir, old)); err != nil {
 		return err
 	}
 	return s.FS.RemoveAll(old)

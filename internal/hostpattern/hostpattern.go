@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Check rejects patterns that match no host, and patterns that match third-party
+// Validate rejects patterns that match no host, and patterns that match third-party
 // hosts, which would receive the credential.
-func Check(pattern string) error {
+func Validate(pattern string) error {
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
 		return errors.New("must have the form host[:port]; remove the scheme and path")
@@ -42,20 +42,20 @@ func IsName(s string) bool {
 		return false
 	}
 	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.ContainsFunc(label, notInLabel) {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.ContainsFunc(label, isInvalidLabelRune) {
 			return false
 		}
 	}
 	return true
 }
 
-func notInLabel(r rune) bool {
+func isInvalidLabelRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
 }
 
-// Any reports whether one of the patterns matches an image's host, regardless of
+// MatchAny reports whether one of the patterns matches an image's host, regardless of
 // case.
-func Any(patterns []string, host string) bool {
+func MatchAny(patterns []string, host string) bool {
 	host = strings.ToLower(host)
 	return !hasEmptyLabel(host) && slices.ContainsFunc(patterns, func(pattern string) bool {
 		return Match(strings.ToLower(pattern), host)

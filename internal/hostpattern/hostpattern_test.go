@@ -105,7 +105,7 @@ func TestCheck(t *testing.T) {
 		"[]:5000":           brackets,
 		"[:]:5000":          brackets,
 	} {
-		err := hostpattern.Check(pattern)
+		err := hostpattern.Validate(pattern)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: got %v, want %q", pattern, err, want)
 		}
@@ -123,7 +123,7 @@ func TestAny(t *testing.T) {
 		"a..r.example":       false,
 		"":                   false,
 	} {
-		if got := hostpattern.Any(patterns, host); got != want {
+		if got := hostpattern.MatchAny(patterns, host); got != want {
 			t.Errorf("%q: got %v, want %v", host, got, want)
 		}
 	}

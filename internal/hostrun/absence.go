@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// mountInfo lists this process's mounts (proc(5)).
-const mountInfo = "/proc/self/mountinfo"
+// mountInfoPath lists this process's mounts (proc(5)).
+const mountInfoPath = "/proc/self/mountinfo"
 
-// absence returns why systemd does not respond at a socket: the node has no systemd, the
+// unavailableError returns why systemd does not respond at a socket: the node has no systemd, the
 // pod does not mount the node's directory, or systemd is unavailable. On a node without
 // systemd the directory may exist, because a hostPath of type DirectoryOrCreate creates it.
-func absence(socket string, err error) error {
+func unavailableError(socket string, err error) error {
 	dir := path.Dir(socket)
-	data, readErr := os.ReadFile(mountInfo)
+	data, readErr := os.ReadFile(mountInfoPath)
 	if readErr != nil {
 		return fmt.Errorf("systemd does not respond at %s (%w), and it is unknown whether %s is the node's directory: %w", socket, err, dir, readErr)
 	}
-	return absentIn(string(data), socket, err)
+	return unavailableErrorFor(string(data), socket, err)
 }
 
-// absentIn is absence with the content of mountInfo.
-func absentIn(mounts, socket string, err error) error {
+// unavailableErrorFor is absence with the content of mountInfoPath.
+func unavailableErrorFor(mounts, socket string, err error) error {
 	dir := path.Dir(socket)
 	switch {
 	case !isMountPoint(mounts, dir):
 		return &NotMountedError{dir, err}
-	case isThere(socket), isThere(dir + "/system"): // as sd_booted(3) checks
+	case mayExist(socket), mayExist(dir + "/system"): // as sd_booted(3) checks
 		return &NotRespondingError{socket, err}
 	}
 	return &NoSystemdError{socket, err}
@@ -49,8 +49,8 @@ func isMountPoint(mounts, dir string) bool {
 	return false
 }
 
-// isThere reports whether a file exists or cannot be examined.
-func isThere(name string) bool {
+// mayExist reports whether a file exists or cannot be examined.
+func mayExist(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -63,13 +63,13 @@ func (e *NotRespondingError) Error() string {
 // Unwrap returns the failure.
 func (e *NotRespondingError) Unwrap() error { return e.Err }
 
-// DeniedError means that this process has no permission to use systemd.
-type DeniedError struct {
+// PermissionError means that this process has no permission to use systemd.
+type PermissionError struct {
 	UID int // of this process
 	Err error
 }
 
-func (e *DeniedError) Error() string {
+func (e *PermissionError) Error() string {
 	if e.UID != 0 {
 		return fmt.Sprintf("no permission to use the node's systemd (%v): this process has uid %d, but systemd accepts only uid 0: set securityContext.runAsUser: 0, as in the chart", e.Err, e.UID)
 	}
@@ -79,7 +79,7 @@ func (e *DeniedError) Error() string {
 }
 
 // Unwrap returns the failure.
-func (e *DeniedError) Unwrap() error { return e.Err }
+func (e *PermissionError) Unwrap() error { return e.Err }
 
 // NotStartedError means that systemd could not start a program.
 type NotStartedError struct {
@@ -107,26 +107,26 @@ type KilledError struct {
 
 func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Why) }
 
-// LostError means that a unit was removed before its result was read.
-type LostError struct{ Unit string }
+// ResultLostError means that a unit was removed before its result was read.
+type ResultLostError struct{ Unit string }
 
-func (e *LostError) Error() string {
+func (e *ResultLostError) Error() string {
 	return fmt.Sprintf("the unit %s was stopped by another user and no longer exists, so the program's result is unknown", e.Unit)
 }
 
-// BegunError means that a program was started, and that its result or output is unknown.
+// UnknownResultError means that a program was started, and that its result or output is unknown.
 // It may still be running.
-type BegunError struct {
+type UnknownResultError struct {
 	Unit string
 	Err  error
 }
 
-func (e *BegunError) Error() string {
+func (e *UnknownResultError) Error() string {
 	return fmt.Sprintf("%s was started, but its result is unknown: %v", e.Unit, e.Err)
 }
 
 // Unwrap returns the failure.
-func (e *BegunError) Unwrap() error { return e.Err }
+func (e *UnknownResultError) Unwrap() error { return e.Err }
 
 // UnitFileError means that the node has a unit file of that name, so that systemd
 // creates no transient unit.
@@ -137,17 +137,17 @@ func (e *UnitFileError) Error() string {
 		"systemctl disable --now %[1]s on the node, remove the file, and run systemctl daemon-reload", e.Unit, e.File)
 }
 
-var errTooMuch = fmt.Errorf("the output is longer than %d MiB; the rest was discarded", maxStdout>>20)
+var errOutputTooLarge = fmt.Errorf("the output is longer than %d MiB; the rest was discarded", maxStdout>>20)
 
-// explain converts an error of systemd, or of the kernel, to one of the errors above.
-func (u *unit) explain(ctx context.Context, err error) error {
+// convertError converts an error of systemd, or of the kernel, to one of the errors above.
+func (u *unitRun) convertError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w; if %s was started, it continues to run", cause, u.runner.Unit)
 	}
 	e, answered := errors.AsType[dbus.Error](err)
 	switch {
 	case errors.Is(err, fs.ErrPermission), answered && strings.HasSuffix(e.Name, ".AccessDenied"), answered && strings.HasSuffix(e.Name, ".InteractiveAuthorizationRequired"):
-		return &DeniedError{os.Geteuid(), err}
+		return &PermissionError{os.Geteuid(), err}
 	case answered && (strings.HasSuffix(e.Name, ".PropertyReadOnly") || strings.HasSuffix(e.Name, ".UnknownProperty")):
 		return fmt.Errorf("the node's systemd is too old to run a program on behalf of a pod: %w", err)
 	case answered:
@@ -155,7 +155,7 @@ func (u *unit) explain(ctx context.Context, err error) error {
 	case errors.Is(err, systemd.ErrNoResponse): // so systemd is running
 		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.Path(), err)
 	case !u.systemd.Reached() && systemd.IsLost(err) || errors.Is(err, syscall.ENOTSOCK):
-		return absence(u.systemd.Path(), err)
+		return unavailableError(u.systemd.Path(), err)
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func TestLabelFor(t *testing.T) {
 		{"no label", "x", false, programLabel},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := labelFor(tt.now, tt.selinux); got != tt.want {
+			if got := labelToSet(tt.now, tt.selinux); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -50,7 +50,7 @@ func TestExecutable(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := Executable(file); err != nil {
+	if err := SetExecutableLabel(file); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,21 +58,21 @@ func TestExecutable(t *testing.T) {
 func TestExit(t *testing.T) {
 	c := Command{Path: "/program", Limit: time.Minute}
 	for _, tt := range []struct {
-		state state
+		state unitState
 		code  int
 		says  string
 	}{
-		{state{systemd.Unit{ExitKind: 1, Result: "success"}}, 0, ""},
-		{state{systemd.Unit{ExitKind: 1, ExitStatus: 3, Result: "success"}}, 3, ""},
-		{state{systemd.Unit{ExitKind: 1, ExitStatus: 199, Result: "success"}}, 199, ""},
-		{state{systemd.Unit{ExitKind: 1, ExitStatus: 203, Result: "success"}}, 0, "the node cannot execute /program (203/EXEC): "},
-		{state{systemd.Unit{ExitKind: 1, ExitStatus: 209, Result: "success"}}, 0, "could not start /program: exit code 209 (explained in systemd.exec(5))"},
-		{state{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "success"}}, 0, "/program was stopped: by signal 9 (killed)"},
-		{state{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "oom-kill"}}, 0, "/program was stopped: the node was out of memory"},
-		{state{systemd.Unit{ExitKind: 1, ExitStatus: 1, Result: "timeout"}}, 0, "/program was stopped: it ran longer than 1m0s"},
-		{state{systemd.Unit{Result: "resources"}}, 0, "did not start /program (resources)"},
+		{unitState{systemd.Unit{ExitKind: 1, Result: "success"}}, 0, ""},
+		{unitState{systemd.Unit{ExitKind: 1, ExitStatus: 3, Result: "success"}}, 3, ""},
+		{unitState{systemd.Unit{ExitKind: 1, ExitStatus: 199, Result: "success"}}, 199, ""},
+		{unitState{systemd.Unit{ExitKind: 1, ExitStatus: 203, Result: "success"}}, 0, "the node cannot execute /program (203/EXEC): "},
+		{unitState{systemd.Unit{ExitKind: 1, ExitStatus: 209, Result: "success"}}, 0, "could not start /program: exit code 209 (explained in systemd.exec(5))"},
+		{unitState{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "success"}}, 0, "/program was stopped: by signal 9 (killed)"},
+		{unitState{systemd.Unit{ExitKind: 2, ExitStatus: 9, Result: "oom-kill"}}, 0, "/program was stopped: the node was out of memory"},
+		{unitState{systemd.Unit{ExitKind: 1, ExitStatus: 1, Result: "timeout"}}, 0, "/program was stopped: it ran longer than 1m0s"},
+		{unitState{systemd.Unit{Result: "resources"}}, 0, "did not start /program (resources)"},
 	} {
-		code, err := tt.state.exit(c)
+		code, err := tt.state.exitCode(c)
 		if code != tt.code || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%+v: got %d, %v; want %d, %q", tt.state, code, err, tt.code, tt.says)
 		}
@@ -81,7 +81,7 @@ func TestExit(t *testing.T) {
 
 func TestForeign(t *testing.T) {
 	for transient, want := range map[bool]string{true: "", false: "/x.service"} {
-		if got := (state{systemd.Unit{File: "/x.service", Transient: transient}}).foreign(); got != want {
+		if got := (unitState{systemd.Unit{File: "/x.service", Transient: transient}}).foreignUnitFile(); got != want {
 			t.Errorf("transient %v: got %q, want %q", transient, got, want)
 		}
 	}
@@ -89,26 +89,26 @@ func TestForeign(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
-		state       state
+		state       unitState
 		gone, ended bool
 	}{
-		{state{systemd.Unit{Load: "not-found", Active: "inactive"}}, true, false},
-		{state{systemd.Unit{Load: "loaded", Active: "inactive", Job: 7}}, false, false},
-		{state{systemd.Unit{Load: "loaded", Active: "inactive"}}, true, false},
-		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "running"}}, false, false},
-		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited", Job: 7}}, false, false},
-		{state{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited"}}, false, true},
-		{state{systemd.Unit{Load: "loaded", Active: "deactivating", Sub: "stop-sigterm"}}, false, false},
-		{state{systemd.Unit{Load: "loaded", Active: "failed", Sub: "failed"}}, false, true},
+		{unitState{systemd.Unit{Load: "not-found", Active: "inactive"}}, true, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "inactive", Job: 7}}, false, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "inactive"}}, true, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "active", Sub: "running"}}, false, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited", Job: 7}}, false, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "active", Sub: "exited"}}, false, true},
+		{unitState{systemd.Unit{Load: "loaded", Active: "deactivating", Sub: "stop-sigterm"}}, false, false},
+		{unitState{systemd.Unit{Load: "loaded", Active: "failed", Sub: "failed"}}, false, true},
 	} {
-		if tt.state.gone() != tt.gone || tt.state.ended() != tt.ended {
-			t.Errorf("%+v: gone %v, ended %v", tt.state, tt.state.gone(), tt.state.ended())
+		if tt.state.isGone() != tt.gone || tt.state.isEnded() != tt.ended {
+			t.Errorf("%+v: gone %v, ended %v", tt.state, tt.state.isGone(), tt.state.isEnded())
 		}
 	}
 }
 
 func TestExplain(t *testing.T) {
-	u := &unit{runner: Runner{Unit: "x.service"}, systemd: &systemd.Client{}}
+	u := &unitRun{runner: Runner{Unit: "x.service"}, systemd: &systemd.Client{}}
 	answer := func(name string) error { return dbus.Error{Name: name, Body: []any{"it says so"}} }
 	for _, tt := range []struct {
 		err  error
@@ -120,17 +120,17 @@ func TestExplain(t *testing.T) {
 		{answer("org.freedesktop.DBus.Error.NoMemory"), "the node's systemd: it says so"},
 		{systemd.ErrNoResponse, "the node's systemd at /run/systemd/private is busy or hung: "},
 	} {
-		if got := u.explain(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
+		if got := u.convertError(t.Context(), tt.err); !strings.Contains(got.Error(), tt.says) {
 			t.Errorf("got %q, want %q", got, tt.says)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := u.explain(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "if x.service was started") {
+	if got := u.convertError(ctx, fs.ErrPermission); !errors.Is(got, context.Canceled) || !strings.Contains(got.Error(), "if x.service was started") {
 		t.Errorf("got %v", got)
 	}
 	for uid, says := range map[int]string{0: "although this process has uid 0: with SELinux, the pod needs seLinuxOptions.type: spc_t", 1000: "this process has uid 1000, but systemd accepts only uid 0"} {
-		if got := (&DeniedError{uid, fs.ErrPermission}).Error(); !strings.Contains(got, says) {
+		if got := (&PermissionError{uid, fs.ErrPermission}).Error(); !strings.Contains(got, says) {
 			t.Errorf("got %q, want %q", got, says)
 		}
 	}
@@ -173,7 +173,7 @@ func TestAbsence(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := absentIn(tt.mounts(dir), dir+"/private", fs.ErrNotExist)
+			err := unavailableErrorFor(tt.mounts(dir), dir+"/private", fs.ErrNotExist)
 			if got := fmt.Sprintf("%T", err); got != tt.want || !strings.Contains(err.Error(), tt.says) || !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("got %s: %v", got, err)
 			}

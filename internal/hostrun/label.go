@@ -9,9 +9,9 @@ import "strings"
 // with the label of a container's volume.
 const programLabel = "system_u:object_r:bin_t:s0"
 
-// labelFor returns the label to set so that the node can execute a file, "" if none. now
+// labelToSet returns the label to set so that the node can execute a file, "" if none. now
 // is the file's label: a pod can read it even if it cannot see /sys/fs/selinux.
-func labelFor(now string, selinux bool) string {
+func labelToSet(now string, selinux bool) string {
 	if parts := strings.Split(now, ":"); now == "" && !selinux || len(parts) > 2 && parts[2] == "bin_t" {
 		return ""
 	}

@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const attribute = "security.selinux"
+const selinuxXattr = "security.selinux"
 
-// Executable gives a file that this process owns the SELinux label of a node's
+// SetExecutableLabel gives a file that this process owns the SELinux label of a node's
 // programs, if the node has SELinux. The process needs no capability, but an SELinux type
 // such as spc_t.
-func Executable(file string) error {
+func SetExecutableLabel(file string) error {
 	buffer := make([]byte, 512)
-	n, err := unix.Getxattr(file, attribute, buffer)
+	n, err := unix.Getxattr(file, selinuxXattr, buffer)
 	if err != nil {
 		n = 0
 	}
 	_, err = os.Stat("/sys/fs/selinux/enforce")
-	label := labelFor(strings.TrimRight(string(buffer[:n]), "\x00"), err == nil)
+	label := labelToSet(strings.TrimRight(string(buffer[:n]), "\x00"), err == nil)
 	if label == "" {
 		return nil
 	}
-	if err := unix.Setxattr(file, attribute, append([]byte(label), 0), 0); err != nil {
+	if err := unix.Setxattr(file, selinuxXattr, append([]byte(label), 0), 0); err != nil {
 		return fmt.Errorf("set the SELinux label of %s to %s: %w (see the chart's value seLinux.type: spc_t)", file, label, err)
 	}
 	return nil

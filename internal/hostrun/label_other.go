@@ -5,5 +5,5 @@
 
 package hostrun
 
-// Executable does nothing: there is no SELinux.
-func Executable(string) error { return nil }
+// SetExecutableLabel does nothing: there is no SELinux.
+func SetExecutableLabel(string) error { return nil }

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// output is the memory or file to which a program prints.
-type output struct {
-	file   *os.File
-	most   int64
-	copied int64
+// programOutput is the memory or file to which a program prints.
+type programOutput struct {
+	file     *os.File
+	maxBytes int64
+	copied   int64
 }
 
 // newOutput creates an output in memory, to which the kernel allows at most that many bytes.
-func newOutput(most int64) (*output, error) {
+func newOutput(most int64) (*programOutput, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("regcred", flags|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
@@ -30,7 +30,7 @@ func newOutput(most int64) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a buffer for the output: %w", os.NewSyscallError("memfd_create", err))
 	}
-	o := &output{file: os.NewFile(uintptr(fd), "output"), most: most}
+	o := &programOutput{file: os.NewFile(uintptr(fd), "output"), maxBytes: most}
 	err = o.file.Truncate(most)
 	if err == nil {
 		_, err = unix.FcntlInt(o.file.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK)
@@ -42,8 +42,8 @@ func newOutput(most int64) (*output, error) {
 	return o, nil
 }
 
-// keptOutput creates an output in a file, of which at most that many bytes are read.
-func keptOutput(name string, most int64) (*output, error) {
+// newFileOutput creates an output in a file, of which at most that many bytes are read.
+func newFileOutput(name string, most int64) (*programOutput, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("create the output file: %w", err)
 	}
@@ -51,26 +51,26 @@ func keptOutput(name string, most int64) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the output file: %w", err)
 	}
-	return &output{file: file, most: most}, nil
+	return &programOutput{file: file, maxBytes: most}, nil
 }
 
-func (o *output) fd() int { return int(o.file.Fd()) }
+func (o *programOutput) fd() int { return int(o.file.Fd()) }
 
-func (o *output) close() { _ = o.file.Close() }
+func (o *programOutput) close() { _ = o.file.Close() }
 
-// written returns how much was printed: the program shares this process's file offset.
-func (o *output) written() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
+// bytesWritten returns how much was printed: the program shares this process's file offset.
+func (o *programOutput) bytesWritten() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
 
-// full reports whether output may have been discarded.
-func (o *output) full() bool {
-	n, err := o.written()
-	return err != nil || n >= o.most
+// isFull reports whether output may have been discarded.
+func (o *programOutput) isFull() bool {
+	n, err := o.bytesWritten()
+	return err != nil || n >= o.maxBytes
 }
 
 // copyTo copies what was printed since the last call.
-func (o *output) copyTo(w io.Writer) error {
-	end, err := o.written()
-	end = min(end, o.most)
+func (o *programOutput) copyTo(w io.Writer) error {
+	end, err := o.bytesWritten()
+	end = min(end, o.maxBytes)
 	if err != nil || end <= o.copied {
 		return err
 	}

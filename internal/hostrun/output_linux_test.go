@@ -36,10 +36,10 @@ func TestOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got.String() != "one\ntwo\nthree" || o.full() {
+	if got.String() != "one\ntwo\nthree" || o.isFull() {
 		t.Errorf("got %q", &got)
 	}
-	if err := write("head -c 3000000 /dev/zero"); err == nil || got.Len() != 1<<20 || !o.full() {
+	if err := write("head -c 3000000 /dev/zero"); err == nil || got.Len() != 1<<20 || !o.isFull() {
 		t.Errorf("got %d bytes, %v", got.Len(), err)
 	}
 }
@@ -52,7 +52,7 @@ func TestKeptOutput(t *testing.T) {
 	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, name)); err != nil {
 		t.Fatal(err)
 	}
-	o, err := keptOutput(name, 1<<20)
+	o, err := newFileOutput(name, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestKeptOutput(t *testing.T) {
 	if theirs, err := os.ReadFile(other); err != nil || string(theirs) != "theirs" {
 		t.Errorf("the file that a link named has %.20q, %v", theirs, err)
 	}
-	if o, err = keptOutput(name, 4); err != nil {
+	if o, err = newFileOutput(name, 4); err != nil {
 		t.Fatal(err)
 	}
 	defer o.close()
@@ -85,7 +85,7 @@ func TestKeptOutput(t *testing.T) {
 	if _, err := o.file.WriteString("123456"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.copyTo(&got); err != nil || got.String() != "1234" || !o.full() {
+	if err := o.copyTo(&got); err != nil || got.String() != "1234" || !o.isFull() {
 		t.Errorf("got %q, %v", &got, err)
 	}
 }

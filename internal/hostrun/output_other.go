@@ -10,13 +10,13 @@ import (
 	"io"
 )
 
-// output is nothing: there is no systemd.
-type output struct{}
+// programOutput is nothing: there is no systemd.
+type programOutput struct{}
 
-func newOutput(int64) (*output, error)          { return nil, errors.ErrUnsupported }
-func keptOutput(string, int64) (*output, error) { return nil, errors.ErrUnsupported }
+func newOutput(int64) (*programOutput, error)             { return nil, errors.ErrUnsupported }
+func newFileOutput(string, int64) (*programOutput, error) { return nil, errors.ErrUnsupported }
 
-func (*output) fd() int                { return -1 }
-func (*output) close()                 {}
-func (*output) full() bool             { return false }
-func (*output) copyTo(io.Writer) error { return nil }
+func (*programOutput) fd() int                { return -1 }
+func (*programOutput) close()                 {}
+func (*programOutput) isFull() bool           { return false }
+func (*programOutput) copyTo(io.Writer) error { return nil }

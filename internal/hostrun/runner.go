@@ -57,26 +57,26 @@ const (
 	maxStderr = 1 << 20
 )
 
-// The interval between two reads of a unit's state doubles from firstLook to laterLook.
+// The interval between two reads of a unit's state doubles from minPollInterval to maxPollInterval.
 const (
-	firstLook = 25 * time.Millisecond
-	laterLook = 500 * time.Millisecond
+	minPollInterval = 25 * time.Millisecond
+	maxPollInterval = 500 * time.Millisecond
 )
 
 // Run runs a program until it ends, copies its output, and returns its exit code. If the
 // unit is running already, Run first waits until it has ended.
 //
 // An error means that the program could not be run, or ended without an exit code: a
-// [*NoSystemdError], [*NotMountedError], [*NotRespondingError], [*DeniedError],
-// [*NotStartedError], [*KilledError], [*LostError], [*UnitFileError], or, also if a
-// writer fails, a [*BegunError]. When ctx ends, Run returns its cause at once and the
+// [*NoSystemdError], [*NotMountedError], [*NotRespondingError], [*PermissionError],
+// [*NotStartedError], [*KilledError], [*ResultLostError], [*UnitFileError], or, also if a
+// writer fails, a [*UnknownResultError]. When ctx ends, Run returns its cause at once and the
 // program continues; its further output is lost, but its writes succeed.
 //
 // systemd may reload its units or re-execute itself meanwhile.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
-	u := &unit{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
+	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
 	defer u.systemd.Close()
-	if u.stdout, err = c.output(); err != nil {
+	if u.stdout, err = c.newOutput(); err != nil {
 		return 0, err
 	}
 	defer u.stdout.close()
@@ -85,68 +85,68 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 	}
 	defer u.stderr.close()
 	if err := u.start(ctx, c); err != nil {
-		return 0, u.explain(ctx, err)
+		return 0, u.convertError(ctx, err)
 	}
 	end, err := u.wait(ctx, stdout, stderr)
 	if err == nil {
-		err = u.clear(ctx, end)
+		err = u.removeUnit(ctx, end)
 	}
 	if err != nil {
-		return 0, u.begun(u.explain(ctx, err))
+		return 0, u.unknownResultError(u.convertError(ctx, err))
 	}
-	if code, err = end.exit(c); err == nil && u.stdout.full() {
-		err = &BegunError{u.runner.Unit, errTooMuch}
+	if code, err = end.exitCode(c); err == nil && u.stdout.isFull() {
+		err = &UnknownResultError{u.runner.Unit, errOutputTooLarge}
 	}
 	return code, err
 }
 
-// begun returns the error of a program that was started.
-func (u *unit) begun(err error) error {
-	if _, ok := errors.AsType[*LostError](err); ok {
+// unknownResultError returns the error of a program that was started.
+func (u *unitRun) unknownResultError(err error) error {
+	if _, ok := errors.AsType[*ResultLostError](err); ok {
 		return err
 	}
-	return &BegunError{u.runner.Unit, err}
+	return &UnknownResultError{u.runner.Unit, err}
 }
 
-func (c Command) output() (*output, error) {
+func (c Command) newOutput() (*programOutput, error) {
 	if c.Keep != "" {
-		return keptOutput(c.Keep, maxStdout)
+		return newFileOutput(c.Keep, maxStdout)
 	}
 	return newOutput(maxStdout)
 }
 
-// unit is one run.
-type unit struct {
+// unitRun is one run.
+type unitRun struct {
 	runner         Runner
 	systemd        *systemd.Client
 	token          string // in the unit's description, to distinguish it from other runs
-	stdout, stderr *output
+	stdout, stderr *programOutput
 }
 
-func (u *unit) state(ctx context.Context) (state, error) {
+func (u *unitRun) readState(ctx context.Context) (unitState, error) {
 	s, err := u.systemd.Unit(ctx, u.runner.Unit)
-	return state{s}, err
+	return unitState{s}, err
 }
 
 // start starts the unit when no other run uses it.
-func (u *unit) start(ctx context.Context, c Command) error {
+func (u *unitRun) start(ctx context.Context, c Command) error {
 	for {
 		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
 		if !systemd.IsUnitExists(err) {
 			return err
 		}
 		// It may be this run's: the response is lost if systemd re-executes itself.
-		s, err := u.state(ctx)
-		if err != nil || s.ours(u.token) {
+		s, err := u.readState(ctx)
+		if err != nil || s.isOwn(u.token) {
 			return err
 		}
-		if file := s.foreign(); file != "" {
+		if file := s.foreignUnitFile(); file != "" {
 			return &UnitFileError{u.runner.Unit, file}
 		}
-		if err := u.makeRoom(ctx); err != nil {
+		if err := u.waitForOtherRun(ctx); err != nil {
 			return err
 		}
-		if err := pause(ctx, firstLook); err != nil {
+		if err := sleep(ctx, minPollInterval); err != nil {
 			return err
 		}
 	}
@@ -155,68 +155,68 @@ func (u *unit) start(ctx context.Context, c Command) error {
 // resultTimeout is how long another process has to read the result of its unit.
 const resultTimeout = 2 * time.Second
 
-// makeRoom waits until another run's unit has ended and been removed.
-func (u *unit) makeRoom(ctx context.Context) error {
+// waitForOtherRun waits until another run's unit has ended and been removed.
+func (u *unitRun) waitForOtherRun(ctx context.Context) error {
 	var ended time.Time
-	for look := firstLook; ; look = min(2*look, laterLook) {
-		s, err := u.state(ctx)
+	for look := minPollInterval; ; look = min(2*look, maxPollInterval) {
+		s, err := u.readState(ctx)
 		switch {
-		case err != nil || s.gone():
+		case err != nil || s.isGone():
 			return err
-		case !s.ended():
+		case !s.isEnded():
 			ended = time.Time{}
 		case ended.IsZero():
 			ended = time.Now()
 		case time.Since(ended) >= resultTimeout:
-			return u.clear(ctx, s)
+			return u.removeUnit(ctx, s)
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := sleep(ctx, look); err != nil {
 			return err
 		}
 	}
 }
 
 // wait waits until the unit has ended, and copies its output.
-func (u *unit) wait(ctx context.Context, stdout, stderr io.Writer) (state, error) {
-	for look := firstLook; ; look = min(2*look, laterLook) {
-		s, err := u.state(ctx)
+func (u *unitRun) wait(ctx context.Context, stdout, stderr io.Writer) (unitState, error) {
+	for look := minPollInterval; ; look = min(2*look, maxPollInterval) {
+		s, err := u.readState(ctx)
 		if err != nil {
 			return s, err
 		}
 		if err := u.stderr.copyTo(stderr); err != nil {
 			return s, err
 		}
-		if s.gone() || !s.ours(u.token) {
-			return s, &LostError{u.runner.Unit}
+		if s.isGone() || !s.isOwn(u.token) {
+			return s, &ResultLostError{u.runner.Unit}
 		}
-		if s.ended() {
+		if s.isEnded() {
 			return s, u.stdout.copyTo(stdout)
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := sleep(ctx, look); err != nil {
 			return s, err
 		}
 	}
 }
 
-// clear removes a unit that has ended.
-func (u *unit) clear(ctx context.Context, s state) error {
+// removeUnit removes a unit that has ended.
+func (u *unitRun) removeUnit(ctx context.Context, s unitState) error {
 	if s.Active == "failed" {
 		return u.systemd.ResetFailed(ctx, u.runner.Unit)
 	}
 	if err := u.systemd.Stop(ctx, u.runner.Unit); err != nil {
 		return err
 	}
-	for look := firstLook; ; look = min(2*look, laterLook) {
-		if now, err := u.state(ctx); err != nil || now.gone() || now.Description != s.Description {
+	for look := minPollInterval; ; look = min(2*look, maxPollInterval) {
+		if now, err := u.readState(ctx); err != nil || now.isGone() || now.Description != s.Description {
 			return err
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := sleep(ctx, look); err != nil {
 			return err
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

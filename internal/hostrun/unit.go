@@ -32,7 +32,7 @@ type execStart struct {
 //
 // Output goes to memory, not through pipes: without its pod, the program's next write
 // to a pipe would kill it.
-func (u *unit) properties(c Command) (list []systemd.Property) {
+func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
 	}
@@ -43,7 +43,7 @@ func (u *unit) properties(c Command) (list []systemd.Property) {
 		args = append(args, strings.ReplaceAll(a, "$", "$$")) // no environment variables
 	}
 	add("ExecStart", []execStart{{Path: c.Path, Args: args}})
-	add("SuccessExitStatus", successes())
+	add("SuccessExitStatus", allExitStatuses())
 	add("RemainAfterExit", true)
 	add("StandardOutputFileDescriptor", dbus.UnixFD(u.stdout.fd()))
 	add("StandardErrorFileDescriptor", dbus.UnixFD(u.stderr.fd()))
@@ -60,41 +60,41 @@ func (u *unit) properties(c Command) (list []systemd.Property) {
 // exitStatuses are exit codes and signals: (aiai).
 type exitStatuses struct{ Codes, Signals []int32 }
 
-// successes returns the exit codes that a program may use.
-func successes() (s exitStatuses) {
-	for code := int32(1); code < firstOwn; code++ {
+// allExitStatuses returns the exit codes that a program may use.
+func allExitStatuses() (s exitStatuses) {
+	for code := int32(1); code < minExecFailureCode; code++ {
 		s.Codes = append(s.Codes, code)
 	}
 	return s
 }
 
-// state is the state of a transient unit.
-type state struct{ systemd.Unit }
+// unitState is the state of a transient unit.
+type unitState struct{ systemd.Unit }
 
-// ours reports whether the run with this token has started the unit.
-func (s state) ours(token string) bool { return strings.Contains(s.Description, "("+token+")") }
+// isOwn reports whether the run with this token has started the unit.
+func (s unitState) isOwn(token string) bool { return strings.Contains(s.Description, "("+token+")") }
 
-// foreign returns the path of the node's own unit file of that name, or "".
-func (s state) foreign() string {
+// foreignUnitFile returns the path of the node's own unit file of that name, or "".
+func (s unitState) foreignUnitFile() string {
 	if s.Transient {
 		return ""
 	}
 	return s.File
 }
 
-// gone reports whether the unit does not exist.
-func (s state) gone() bool { return s.Load != "loaded" || s.Active == "inactive" && s.Job == 0 }
+// isGone reports whether the unit does not exist.
+func (s unitState) isGone() bool { return s.Load != "loaded" || s.Active == "inactive" && s.Job == 0 }
 
-// ended reports whether the program has ended and no job is queued.
-func (s state) ended() bool {
+// isEnded reports whether the program has ended and no job is queued.
+func (s unitState) isEnded() bool {
 	return s.Job == 0 && (s.Active == "failed" || s.Active == "active" && s.Sub == "exited")
 }
 
 // systemd's exit codes for programs that it could not execute (systemd.exec(5)).
-const firstOwn, lastOwn = 200, 245
+const minExecFailureCode, maxExecFailureCode = 200, 245
 
-// exit returns the exit code of a program that has ended.
-func (s state) exit(c Command) (code int, err error) {
+// exitCode returns the exit code of a program that has ended.
+func (s unitState) exitCode(c Command) (code int, err error) {
 	switch {
 	case s.Result == "timeout":
 		return 0, &KilledError{c.Path, fmt.Sprintf("it ran longer than %v", c.Limit)}
@@ -106,7 +106,7 @@ func (s state) exit(c Command) (code int, err error) {
 		return 0, &KilledError{c.Path, why}
 	case s.ExitKind != 1: // CLD_EXITED
 		return 0, &NotStartedError{c.Path, 0, s.Result}
-	case s.ExitStatus >= firstOwn && s.ExitStatus <= lastOwn:
+	case s.ExitStatus >= minExecFailureCode && s.ExitStatus <= maxExecFailureCode:
 		return 0, &NotStartedError{c.Path, s.ExitStatus, s.Result}
 	}
 	return s.ExitStatus, nil

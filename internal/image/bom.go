@@ -15,19 +15,19 @@ import (
 // BOMType is the artifact type of an image's SBOM, and the type of its one layer.
 const BOMType = "application/vnd.cyclonedx+json"
 
-// bom is an artifact whose subject is an image, so that registries list it as a referrer.
+// bomArtifact is an artifact whose subject is an image, so that registries list it as a referrer.
 // Its configuration is the specification's empty one.
-type bom struct {
+type bomArtifact struct {
 	manifest []byte
 	layer    v1.Layer
 }
 
 const (
-	emptyType   = "application/vnd.oci.empty.v1+json"
-	emptyConfig = "{}"
+	emptyMediaType  = "application/vnd.oci.empty.v1+json"
+	emptyConfigJSON = "{}"
 )
 
-func newBOM(r Release, p Part) (v1.Image, error) {
+func newBOM(r Release, p PlatformImage) (v1.Image, error) {
 	subject, err := partial.Descriptor(p.Image)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func newBOM(r Release, p Part) (v1.Image, error) {
 		return nil, err
 	}
 	content.Annotations = map[string]string{"org.opencontainers.image.title": "regcred.cdx.json"}
-	config, err := partial.Descriptor(static.NewLayer([]byte(emptyConfig), emptyType))
+	config, err := partial.Descriptor(static.NewLayer([]byte(emptyConfigJSON), emptyMediaType))
 	if err != nil {
 		return nil, err
 	}
@@ -46,22 +46,22 @@ func newBOM(r Release, p Part) (v1.Image, error) {
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: BOMType,
 		Config: *config, Layers: []v1.Descriptor{*content},
 		Subject:     &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
-		Annotations: map[string]string{"org.opencontainers.image.created": r.labels()["org.opencontainers.image.created"]},
+		Annotations: map[string]string{"org.opencontainers.image.created": r.ociLabels()["org.opencontainers.image.created"]},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return partial.CompressedToImage(&bom{manifest, layer})
+	return partial.CompressedToImage(&bomArtifact{manifest, layer})
 }
 
 // MediaType returns the media type of the manifest.
-func (*bom) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+func (*bomArtifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 // RawManifest returns the manifest as stored.
-func (b *bom) RawManifest() ([]byte, error) { return b.manifest, nil }
+func (b *bomArtifact) RawManifest() ([]byte, error) { return b.manifest, nil }
 
 // RawConfigFile returns the empty configuration.
-func (*bom) RawConfigFile() ([]byte, error) { return []byte(emptyConfig), nil }
+func (*bomArtifact) RawConfigFile() ([]byte, error) { return []byte(emptyConfigJSON), nil }
 
 // LayerByDigest returns the only layer.
-func (b *bom) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }
+func (b *bomArtifact) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }

@@ -18,58 +18,58 @@ import (
 // The programs, by their directory in the image. docker-credential-regcred is not
 // included, because nodes do not use it.
 var (
-	commands = []string{"regcred", "regcred-credential-provider"}
-	plugins  = []string{
+	commandPrograms = []string{"regcred", "regcred-credential-provider"}
+	pluginPrograms  = []string{
 		"acr-credential-provider", "auth-provider-gcp", "dockerconfig-credential-provider",
 		"ecr-credential-provider", "static-credential-provider", "token-credential-provider",
 	}
 )
 
-// passwd sets the user's group: a kubelet passes only the user's number to containerd,
+// passwdContent sets the user's group: a kubelet passes only the user's number to containerd,
 // which uses root's group for users that are not in passwd.
-const passwd = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
+const passwdContent = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
 
-// file is a file or directory of the image.
-type file struct {
+// imageFile is a file or directory of the image.
+type imageFile struct {
 	name    string // without a leading slash; a directory's ends with a slash
 	mode    fs.FileMode
 	content []byte
 }
 
-// files returns all files of the image, sorted by name.
-func files(o Options) ([]file, error) {
+// imageFiles returns all files of the image, sorted by name.
+func imageFiles(o BuildOptions) ([]imageFile, error) {
 	license, err := os.ReadFile(o.License)
 	if err != nil {
 		return nil, err
 	}
-	bin, err := programs(o, "bin/", commands)
+	bin, err := programFiles(o, "bin/", commandPrograms)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := programs(o, "plugins/", plugins)
+	rest, err := programFiles(o, "plugins/", pluginPrograms)
 	if err != nil {
 		return nil, err
 	}
-	list := append([]file{{name: "LICENSE", mode: 0o644, content: license}}, bin...)
-	list = append(list, file{name: "etc/", mode: 0o755}, file{name: "etc/passwd", mode: 0o644, content: []byte(passwd)})
+	list := append([]imageFile{{name: "LICENSE", mode: 0o644, content: license}}, bin...)
+	list = append(list, imageFile{name: "etc/", mode: 0o755}, imageFile{name: "etc/passwd", mode: 0o644, content: []byte(passwdContent)})
 	return append(list, rest...), nil
 }
 
-// programs returns a directory and the programs in it.
-func programs(o Options, dir string, names []string) ([]file, error) {
-	list := []file{{name: dir, mode: 0o755}}
+// programFiles returns a directory and the programs in it.
+func programFiles(o BuildOptions, dir string, names []string) ([]imageFile, error) {
+	list := []imageFile{{name: dir, mode: 0o755}}
 	for _, name := range names {
 		content, err := readProgram(o, name)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, file{name: dir + name, mode: 0o755, content: content})
+		list = append(list, imageFile{name: dir + name, mode: 0o755, content: content})
 	}
 	return list, nil
 }
 
 // readProgram reads a program from the first directory that has it.
-func readProgram(o Options, name string) ([]byte, error) {
+func readProgram(o BuildOptions, name string) ([]byte, error) {
 	for _, dir := range o.Programs {
 		path := filepath.Join(dir, name)
 		content, err := os.ReadFile(path)
@@ -84,12 +84,12 @@ func readProgram(o Options, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is not in %s: build it with CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
 }
 
-// machines maps images' architectures to those of ELF files.
-var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+// elfMachines maps images' architectures to those of ELF files.
+var elfMachines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // checkProgram reports a program that could not run in the image.
 func checkProgram(path string, platform v1.Platform) error {
-	machine, known := machines[platform.Architecture]
+	machine, known := elfMachines[platform.Architecture]
 	if !known || platform.OS != "linux" {
 		return fmt.Errorf("unsupported platform %s: only linux/amd64 and linux/arm64 are supported", platform)
 	}

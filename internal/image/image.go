@@ -22,12 +22,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// User is the image's user. It is a number, because a kubelet rejects names with
+// UserID is the image's user. It is a number, because a kubelet rejects names with
 // runAsNonRoot.
-const User = "65532:65532"
+const UserID = "65532:65532"
 
-// Source is the source repository in the image's labels.
-const Source = "https://github.com/regcred/regcred"
+// SourceURL is the source repository in the image's labels.
+const SourceURL = "https://github.com/regcred/regcred"
 
 // Release describes an image. It is part of the digest.
 type Release struct {
@@ -36,22 +36,22 @@ type Release struct {
 	Created  time.Time // also the time of every file; truncated to seconds
 }
 
-// Options are the input of [Build].
-type Options struct {
+// BuildOptions are the input of [Build].
+type BuildOptions struct {
 	Programs []string // directories; a program is taken from the first that has it
 	License  string   // path of the licence
 	Platform v1.Platform
 	Release  Release
 }
 
-// Build builds the image for a platform in memory. It fails if a program is missing, is
+// BuildImage builds the image for a platform in memory. It fails if a program is missing, is
 // built for another platform or is dynamically linked.
-func Build(o Options) (v1.Image, error) {
+func BuildImage(o BuildOptions) (v1.Image, error) {
 	layer, err := newLayer(o)
 	if err != nil {
 		return nil, err
 	}
-	created := v1.Time{Time: o.Release.created()}
+	created := v1.Time{Time: o.Release.createdTime()}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.Append(base, mutate.Addendum{
 		Layer: layer, History: v1.History{Created: created, CreatedBy: "regcred " + o.Release.Version},
@@ -66,26 +66,26 @@ func Build(o Options) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = o.Platform.OS, o.Platform.Architecture, created
 	config.Config = v1.Config{
-		Entrypoint: []string{"/bin/regcred"}, Env: []string{"PATH=/bin"}, WorkingDir: "/", User: User,
-		Labels: o.Release.labels(),
+		Entrypoint: []string{"/bin/regcred"}, Env: []string{"PATH=/bin"}, WorkingDir: "/", User: UserID,
+		Labels: o.Release.ociLabels(),
 	}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, err
 	}
-	return mutate.Annotations(image, o.Release.labels()).(v1.Image), nil
+	return mutate.Annotations(image, o.Release.ociLabels()).(v1.Image), nil
 }
 
-func (r Release) created() time.Time { return r.Created.UTC().Truncate(time.Second) }
+func (r Release) createdTime() time.Time { return r.Created.UTC().Truncate(time.Second) }
 
-// labels returns the OCI image specification's labels, which are also used as annotations.
-func (r Release) labels() map[string]string {
+// ociLabels returns the OCI image specification's labels, which are also used as annotations.
+func (r Release) ociLabels() map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",
 		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and the programs that install them on nodes",
 		"org.opencontainers.image.version":     r.Version,
-		"org.opencontainers.image.source":      Source,
+		"org.opencontainers.image.source":      SourceURL,
 		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.created":     r.created().Format(time.RFC3339),
+		"org.opencontainers.image.created":     r.createdTime().Format(time.RFC3339),
 	}
 	if r.Revision != "" {
 		labels["org.opencontainers.image.revision"] = r.Revision

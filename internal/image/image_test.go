@@ -27,16 +27,16 @@ import (
 
 // fakeOptions are those of an image whose programs are headers alone, as
 // whoever built them left them.
-func fakeOptions(t *testing.T, arch string, mode fs.FileMode) Options {
+func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 	t.Helper()
 	dir := t.TempDir()
-	program := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machines[arch], "")
-	for _, name := range append(slices.Concat(commands, plugins), "docker-credential-regcred", "SHA256SUMS") {
+	program := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elfMachines[arch], "")
+	for _, name := range append(slices.Concat(commandPrograms, pluginPrograms), "docker-credential-regcred", "SHA256SUMS") {
 		write(t, filepath.Join(dir, name), append(program, name...), mode)
 	}
 	license := filepath.Join(t.TempDir(), "a licence")
 	write(t, license, []byte("licence\n"), mode)
-	return Options{
+	return BuildOptions{
 		Programs: []string{filepath.Join(dir, "none"), dir}, License: license,
 		Platform: v1.Platform{OS: "linux", Architecture: arch},
 		Release:  Release{Version: "v1.2.3", Revision: strings.Repeat("0123456789", 4), Created: time.Unix(1_000_000_000, 999)},
@@ -53,9 +53,9 @@ func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
 	}
 }
 
-func build(t *testing.T, o Options) v1.Image {
+func build(t *testing.T, o BuildOptions) v1.Image {
 	t.Helper()
-	image, err := Build(o)
+	image, err := BuildImage(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestConfig(t *testing.T) {
 // TestSameBytes: where the programs are, and their modes and times, are not
 // seen in the image.
 func TestSameBytes(t *testing.T) {
-	digest := func(o Options) string {
+	digest := func(o BuildOptions) string {
 		h, err := build(t, o).Digest()
 		if err != nil {
 			t.Fatal(err)
@@ -152,29 +152,29 @@ func TestSameBytes(t *testing.T) {
 // TestBuildRefuses: what could not run in the image is not put into it.
 func TestBuildRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(t *testing.T, o *Options)
+		change func(t *testing.T, o *BuildOptions)
 		want   string
 	}{
-		"a missing program": {func(t *testing.T, o *Options) {
+		"a missing program": {func(t *testing.T, o *BuildOptions) {
 			if err := os.Remove(filepath.Join(o.Programs[1], "auth-provider-gcp")); err != nil {
 				t.Fatal(err)
 			}
 		}, "CGO_ENABLED=0 go build ./cmd/auth-provider-gcp"},
-		"another architecture": {func(_ *testing.T, o *Options) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, but the image is for linux/arm64"},
-		"another system":       {func(_ *testing.T, o *Options) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
-		"no program": {func(t *testing.T, o *Options) {
+		"another architecture": {func(_ *testing.T, o *BuildOptions) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, but the image is for linux/arm64"},
+		"another system":       {func(_ *testing.T, o *BuildOptions) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
+		"no program": {func(t *testing.T, o *BuildOptions) {
 			write(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
 		}, "regcred is not a program for linux/amd64"},
-		"a loader": {func(t *testing.T, o *Options) {
+		"a loader": {func(t *testing.T, o *BuildOptions) {
 			dynamic := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
 			write(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
 		}, "ecr-credential-provider needs a dynamic loader"},
-		"no licence": {func(_ *testing.T, o *Options) { o.License = "none" }, "open none"},
+		"no licence": {func(_ *testing.T, o *BuildOptions) { o.License = "none" }, "open none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := fakeOptions(t, "amd64", 0o755)
 			tt.change(t, &o)
-			if _, err := Build(o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := BuildImage(o); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -194,7 +194,7 @@ func TestPrograms(t *testing.T) {
 			want = append(want, name)
 		}
 	}
-	got := slices.Sorted(slices.Values(slices.Concat(commands, plugins)))
+	got := slices.Sorted(slices.Values(slices.Concat(commandPrograms, pluginPrograms)))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Part is one platform's image.
-type Part struct {
+// PlatformImage is one platform's image.
+type PlatformImage struct {
 	Image v1.Image
 	BOM   []byte // its SBOM, CycloneDX in JSON; may be empty
 }
 
-// Index returns an index of the images of a release's platforms, in this order, and their
+// BuildIndex returns an index of the images of a release's platforms, in this order, and their
 // SBOMs. The SBOMs come last and have no platform, so that clients pull an image and
 // copies of the index include them.
-func Index(r Release, parts []Part) (v1.ImageIndex, error) {
+func BuildIndex(r Release, parts []PlatformImage) (v1.ImageIndex, error) {
 	var images, boms []mutate.IndexAddendum
 	for _, p := range parts {
 		config, err := p.Image.ConfigFile()
 		if err != nil {
 			return nil, err
 		}
-		images = append(images, mutate.IndexAddendum{Add: entry{p.Image}, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+		images = append(images, mutate.IndexAddendum{Add: indexEntry{p.Image}, Descriptor: v1.Descriptor{Platform: config.Platform()}})
 		if len(p.BOM) == 0 {
 			continue
 		}
@@ -35,20 +35,20 @@ func Index(r Release, parts []Part) (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, err
 		}
-		boms = append(boms, mutate.IndexAddendum{Add: entry{bom}, Descriptor: v1.Descriptor{
+		boms = append(boms, mutate.IndexAddendum{Add: indexEntry{bom}, Descriptor: v1.Descriptor{
 			Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"},
 		}})
 	}
 	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), append(images, boms...)...)
-	return mutate.Annotations(index, r.labels()).(v1.ImageIndex), nil
+	return mutate.Annotations(index, r.ociLabels()).(v1.ImageIndex), nil
 }
 
-// entry is an image that is listed in an index without its artifactType: skopeo 1.9 drops
+// indexEntry is an image that is listed in an index without its artifactType: skopeo 1.9 drops
 // that from an index that it copies, which would change the index's digest.
-type entry struct{ v1.Image }
+type indexEntry struct{ v1.Image }
 
 // Descriptor returns the index's entry for an image.
-func (e entry) Descriptor() (*v1.Descriptor, error) {
+func (e indexEntry) Descriptor() (*v1.Descriptor, error) {
 	d, err := partial.Descriptor(e.Image)
 	if err != nil {
 		return nil, err

@@ -21,14 +21,14 @@ const fakeBOM = `{"bomFormat": "CycloneDX"}`
 // fakeIndex is that of a release for both platforms.
 func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	t.Helper()
-	var parts []Part
+	var parts []PlatformImage
 	var release Release
 	for _, arch := range []string{"amd64", "arm64"} {
 		o := fakeOptions(t, arch, 0o755)
 		release = o.Release
-		parts = append(parts, Part{Image: build(t, o), BOM: []byte(fakeBOM + arch)})
+		parts = append(parts, PlatformImage{Image: build(t, o), BOM: []byte(fakeBOM + arch)})
 	}
-	index, err := Index(release, parts)
+	index, err := BuildIndex(release, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(release.labels(), manifest.Annotations); diff != "" {
+	if diff := cmp.Diff(release.ociLabels(), manifest.Annotations); diff != "" {
 		t.Error(diff)
 	}
 	var platforms []string

@@ -20,8 +20,8 @@ import (
 // separate layers would not save pulls. It compresses with Go's compress/gzip, which gives
 // the same bytes on every machine. The best level is 0.3 % smaller and takes three times
 // as long.
-func newLayer(o Options) (v1.Layer, error) {
-	list, err := files(o)
+func newLayer(o BuildOptions) (v1.Layer, error) {
+	list, err := imageFiles(o)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func newLayer(o Options) (v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeTar(packed, list, o.Release.created()); err != nil {
+	if err := writeTar(packed, list, o.Release.createdTime()); err != nil {
 		return nil, err
 	}
 	if err := packed.Close(); err != nil {
@@ -42,7 +42,7 @@ func newLayer(o Options) (v1.Layer, error) {
 }
 
 // writeTar writes files, all owned by root and with the same time.
-func writeTar(out io.Writer, list []file, modified time.Time) error {
+func writeTar(out io.Writer, list []imageFile, modified time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range list {
 		header := &tar.Header{Format: tar.FormatUSTAR, Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: modified}

@@ -39,12 +39,12 @@ func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	return writeTar(out, list, r.created())
+	return writeTar(out, list, r.createdTime())
 }
 
 // readTree reads the files and directories below dir, sorted by name and with normalized
 // modes.
-func readTree(dir string) (list []file, err error) {
+func readTree(dir string) (list []imageFile, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
@@ -53,7 +53,7 @@ func readTree(dir string) (list []file, err error) {
 		if err != nil {
 			return err
 		}
-		f := file{name: filepath.ToSlash(name), mode: 0o644}
+		f := imageFile{name: filepath.ToSlash(name), mode: 0o644}
 		if e.IsDir() {
 			f.name, f.mode = f.name+"/", 0o755
 		} else if f.content, err = os.ReadFile(path); err != nil {

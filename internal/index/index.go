@@ -33,9 +33,9 @@ type Hit struct {
 }
 
 type node struct {
-	literal map[string]*node    // by whole label
-	globs   prefixes[globLabel] // by the text before the first * or [
-	paths   prefixes[Hit]       // patterns that end here, by path
+	literal map[string]*node     // by whole label
+	globs   prefixMap[globLabel] // by the text before the first * or [
+	paths   prefixMap[Hit]       // patterns that end here, by path
 }
 
 type globLabel struct {
@@ -43,13 +43,13 @@ type globLabel struct {
 	next *node
 }
 
-// prefixes finds the values whose key is a prefix of a text.
-type prefixes[T any] struct {
+// prefixMap finds the values whose key is a prefix of a text.
+type prefixMap[T any] struct {
 	byKey   map[string][]T
 	lengths []int // of the keys, ascending, without duplicates
 }
 
-func (p *prefixes[T]) add(key string, v T) {
+func (p *prefixMap[T]) add(key string, v T) {
 	if p.byKey == nil {
 		p.byKey = map[string][]T{}
 	}
@@ -88,7 +88,7 @@ func (ix *Index) add(pattern location.Location, h Hit, globs map[globKey]*node) 
 	}
 	for rest, more := pattern.Host, true; more; {
 		var label string
-		rest, label, more = cutLast(rest)
+		rest, label, more = cutLastLabel(rest)
 		n = n.child(label, globs)
 	}
 	n.paths.add(pattern.Path, h)
@@ -146,7 +146,7 @@ func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 		}
 		return hits
 	}
-	rest, label, more := cutLast(host)
+	rest, label, more := cutLastLabel(host)
 	if next := n.literal[label]; next != nil {
 		hits = next.match(rest, more, path, hits)
 	}
@@ -163,8 +163,8 @@ func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 	return hits
 }
 
-// cutLast cuts a host at its last dot.
-func cutLast(host string) (rest, label string, more bool) {
+// cutLastLabel cuts a host at its last dot.
+func cutLastLabel(host string) (rest, label string, more bool) {
 	if i := strings.LastIndexByte(host, '.'); i >= 0 {
 		return host[:i], host[i+1:], true
 	}

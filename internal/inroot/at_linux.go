@@ -15,42 +15,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const nonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// at calls do with a path by which this process reaches a file of the node. It
+// withHostPath calls do with a path by which this process reaches a file of the node. It
 // does not follow a link in the last element.
-func (f FS) at(name string, do func(at string) error) error {
+func (f FS) withHostPath(name string, do func(at string) error) error {
 	if f.isHostRoot() {
-		return f.named(name, do(f.Host(name)))
+		return f.withNodeName(name, do(f.HostPath(name)))
 	}
-	dir, base := split(name)
-	file, err := f.resolve(dir, unix.O_PATH|unix.O_DIRECTORY)
+	dir, base := splitPath(name)
+	file, err := f.openInRoot(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return f.named(name, err)
+		return f.withNodeName(name, err)
 	}
 	defer file.Close()
-	return f.named(name, do(magic(file)+"/"+base))
+	return f.withNodeName(name, do(procFDPath(file)+"/"+base))
 }
 
-// follow is at, but follows a link in the last element.
-func (f FS) follow(name string, do func(at string) error) error {
+// withHostPathFollowing is at, but follows a link in the last element.
+func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 	if f.isHostRoot() {
-		return f.named(name, do(f.Host(name)))
+		return f.withNodeName(name, do(f.HostPath(name)))
 	}
-	file, err := f.resolve(name, unix.O_PATH)
+	file, err := f.openInRoot(name, unix.O_PATH)
 	if err != nil {
-		return f.named(name, err)
+		return f.withNodeName(name, err)
 	}
 	defer file.Close()
-	return f.named(name, do(magic(file)))
+	return f.withNodeName(name, do(procFDPath(file)))
 }
 
-// magic returns the path of an open file, whatever its name.
-func magic(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
+// procFDPath returns the path of an open file, whatever its name.
+func procFDPath(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// resolve opens a file of the node. Absolute links and ".." stay within the
+// openInRoot opens a file of the node. Absolute links and ".." stay within the
 // node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
-func (f FS) resolve(name string, flags uint64) (*os.File, error) {
+func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 	root, err := unix.Open(f.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: f.Root, Err: err}
@@ -65,14 +65,14 @@ func (f FS) resolve(name string, flags uint64) (*os.File, error) {
 		case errors.Is(err, unix.ENOSYS):
 			return nil, fmt.Errorf("%s: following links inside another root directory requires Linux 5.6 (openat2): run regcred in that directory with chroot", f.Root)
 		case err != nil:
-			return nil, &fs.PathError{Op: "open", Path: f.Host(name), Err: err}
+			return nil, &fs.PathError{Op: "open", Path: f.HostPath(name), Err: err}
 		}
-		return os.NewFile(uintptr(fd), f.Host(name)), nil
+		return os.NewFile(uintptr(fd), f.HostPath(name)), nil
 	}
 }
 
-// nameOf returns the node's name of the file that at leads to.
-func (f FS) nameOf(at string) (string, error) {
+// nodeName returns the node's name of the file that at leads to.
+func (f FS) nodeName(at string) (string, error) {
 	if f.isHostRoot() {
 		return filepath.EvalSymlinks(at)
 	}
@@ -91,33 +91,33 @@ func (f FS) nameOf(at string) (string, error) {
 	return filepath.Join("/", rel), nil
 }
 
-const selinux = "security.selinux"
+const selinuxXattr = "security.selinux"
 
-// Label returns the SELinux label of a file, or "".
-func (f FS) Label(name string) string {
-	label, _ := get(f.at, name, func(at string) (string, error) {
+// SELinuxLabel returns the SELinux label of a file, or "".
+func (f FS) SELinuxLabel(name string) string {
+	label, _ := get(f.withHostPath, name, func(at string) (string, error) {
 		buf := make([]byte, 256)
-		n, err := unix.Lgetxattr(at, selinux, buf)
+		n, err := unix.Lgetxattr(at, selinuxXattr, buf)
 		return string(buf[:max(n, 0)]), err
 	})
 	return label
 }
 
-func setLabel(file *os.File, label string) error {
+func setSELinuxLabel(file *os.File, label string) error {
 	if label == "" {
 		return nil
 	}
-	if err := unix.Fsetxattr(int(file.Fd()), selinux, []byte(label), 0); err != nil {
+	if err := unix.Fsetxattr(int(file.Fd()), selinuxXattr, []byte(label), 0); err != nil {
 		return &fs.PathError{Op: "set the SELinux label of", Path: file.Name(), Err: err}
 	}
 	return nil
 }
 
-// Refusal returns why a file or directory cannot be changed: its file system is
+// WritableError returns why a file or directory cannot be changed: its file system is
 // read-only, it is immutable, or a file is mounted on it. It returns nil if it
 // found no reason, and an [fs.ErrNotExist] if the file does not exist.
-func (f FS) Refusal(dir string) error {
-	return f.follow(dir, func(at string) error {
+func (f FS) WritableError(dir string) error {
+	return f.withHostPathFollowing(dir, func(at string) error {
 		stat, err := statfs(at)
 		if err != nil {
 			return err
@@ -125,13 +125,13 @@ func (f FS) Refusal(dir string) error {
 		if stat.Flags&unix.ST_RDONLY != 0 {
 			return &fs.PathError{Op: "write", Path: at, Err: unix.EROFS}
 		}
-		return f.immutable(at)
+		return f.checkImmutable(at)
 	})
 }
 
-// immutable returns an error if a file has that attribute (chattr(1)), or is a
+// checkImmutable returns an error if a file has that attribute (chattr(1)), or is a
 // mount point (Linux 5.8).
-func (f FS) immutable(at string) error {
+func (f FS) checkImmutable(at string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
 		return nil
@@ -145,15 +145,15 @@ func (f FS) immutable(at string) error {
 	return nil
 }
 
-// NoExec reports whether a directory is mounted without permission to execute.
-func (f FS) NoExec(dir string) bool {
-	stat, err := get(f.follow, dir, statfs)
+// IsNoExec reports whether a directory is mounted without permission to execute.
+func (f FS) IsNoExec(dir string) bool {
+	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
 }
 
-// Free returns the number of bytes available in a directory's file system.
-func (f FS) Free(dir string) (bytes uint64, err error) {
-	stat, err := get(f.follow, dir, statfs)
+// FreeBytes returns the number of bytes available in a directory's file system.
+func (f FS) FreeBytes(dir string) (bytes uint64, err error) {
+	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return stat.Bavail * uint64(stat.Bsize), err
 }
 

@@ -11,31 +11,33 @@ import (
 	"path/filepath"
 )
 
-const nonblock = 0
+const openNonblock = 0
 
-// at calls do with a path by which this process reaches a file of the node.
+// withHostPath calls do with a path by which this process reaches a file of the node.
 // Nodes run Linux only, so links may lead out of the root directory here.
-func (f FS) at(name string, do func(at string) error) error {
-	return f.named(name, do(f.Host(filepath.FromSlash(name))))
+func (f FS) withHostPath(name string, do func(at string) error) error {
+	return f.withNodeName(name, do(f.HostPath(filepath.FromSlash(name))))
 }
 
-func (f FS) follow(name string, do func(at string) error) error { return f.at(name, do) }
+func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
+	return f.withHostPath(name, do)
+}
 
-func (f FS) nameOf(at string) (string, error) { return filepath.EvalSymlinks(at) }
+func (f FS) nodeName(at string) (string, error) { return filepath.EvalSymlinks(at) }
 
-// Label returns "": there is no SELinux.
-func (FS) Label(string) string { return "" }
+// SELinuxLabel returns "": there is no SELinux.
+func (FS) SELinuxLabel(string) string { return "" }
 
-func setLabel(*os.File, string) error { return nil }
+func setSELinuxLabel(*os.File, string) error { return nil }
 
-// Refusal only checks that the file exists.
-func (f FS) Refusal(dir string) error {
+// WritableError only checks that the file exists.
+func (f FS) WritableError(dir string) error {
 	_, err := f.Stat(dir)
 	return err
 }
 
-// NoExec returns false: there are no such mounts.
-func (FS) NoExec(string) bool { return false }
+// IsNoExec returns false: there are no such mounts.
+func (FS) IsNoExec(string) bool { return false }
 
-// Free returns no limit.
-func (FS) Free(string) (uint64, error) { return math.MaxUint64, nil }
+// FreeBytes returns no limit.
+func (FS) FreeBytes(string) (uint64, error) { return math.MaxUint64, nil }

@@ -14,23 +14,23 @@ import (
 	"strings"
 )
 
-// Attr has the attributes of a new file.
-type Attr struct {
+// FileAttr has the attributes of a new file.
+type FileAttr struct {
 	Mode  fs.FileMode // permissions
 	Like  fs.FileInfo // has the owner and group; nil means the process's
 	Label string      // SELinux label, as in security.selinux; "" means the directory's default
 }
 
-// temporary is the extension of files that have not been renamed yet. No program
+// tempExt is the extension of files that have not been renamed yet. No program
 // reads them as configuration.
-const temporary = ".regcred-new"
+const tempExt = ".regcred-new"
 
 // IsTemporary reports whether an interrupted write left a file behind.
-func IsTemporary(name string) bool { return path.Ext(name) == temporary }
+func IsTemporary(name string) bool { return path.Ext(name) == tempExt }
 
-// RemoveTemporary removes what interrupted writes of a file left behind. The
+// RemoveTempFiles removes what interrupted writes of a file left behind. The
 // caller must hold a lock that every writer of the file takes.
-func (f FS) RemoveTemporary(name string) {
+func (f FS) RemoveTempFiles(name string) {
 	dir, base := filepath.Split(name)
 	entries, _ := f.ReadDir(dir)
 	for _, e := range entries {
@@ -41,7 +41,7 @@ func (f FS) RemoveTemporary(name string) {
 }
 
 // Sweep removes all that interrupted writes left behind in a directory, if it exists. Like
-// [FS.RemoveTemporary] it needs a lock.
+// [FS.RemoveTempFiles] it needs a lock.
 func (f FS) Sweep(dir string) error {
 	entries, _ := f.ReadDir(dir)
 	for _, e := range entries {
@@ -55,19 +55,19 @@ func (f FS) Sweep(dir string) error {
 	return nil
 }
 
-// step calls Before.
-func (f FS) step(step, name string) error {
+// beforeStep calls Before.
+func (f FS) beforeStep(step, name string) error {
 	if f.Before == nil {
 		return nil
 	}
 	return f.Before(step, name)
 }
 
-// Put writes a file, or replaces the file or symbolic link of that name: readers
+// WriteFile writes a file, or replaces the file or symbolic link of that name: readers
 // see the old content or the new one, never a part. The directory must exist.
-func (f FS) Put(name string, content io.Reader, attr Attr) error {
-	return f.replace(name, func(temp string) error {
-		err := f.write(name, temp, content, attr)
+func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
+	return f.replaceFile(name, func(temp string) error {
+		err := f.writeNewFile(name, temp, content, attr)
 		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
 			return &fs.PathError{Op: "write a temporary file next to", Path: temp, Err: failed.Err}
 		}
@@ -75,11 +75,11 @@ func (f FS) Put(name string, content io.Reader, attr Attr) error {
 	})
 }
 
-// Create writes a new file. It is an [fs.ErrExist] if the name exists. Readers
+// CreateFile writes a new file. It is an [fs.ErrExist] if the name exists. Readers
 // can see a part of the content, but a failed Create leaves no file.
-func (f FS) Create(name string, content io.Reader, attr Attr) error {
-	return f.at(name, func(at string) error {
-		err := f.write(name, at, content, attr)
+func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
+	return f.withHostPath(name, func(at string) error {
+		err := f.writeNewFile(name, at, content, attr)
 		if err == nil {
 			syncDir(filepath.Dir(at))
 		}
@@ -87,13 +87,13 @@ func (f FS) Create(name string, content io.Reader, attr Attr) error {
 	})
 }
 
-// replace calls create with a temporary name, which it then renames to name.
-func (f FS) replace(name string, create func(temp string) error) error {
-	return f.at(name, func(at string) error {
-		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+temporary)
+// replaceFile calls create with a temporary name, which it then renames to name.
+func (f FS) replaceFile(name string, create func(temp string) error) error {
+	return f.withHostPath(name, func(at string) error {
+		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
 		err := create(temp)
 		if err == nil {
-			err = f.rename(name, temp, at)
+			err = f.renameAndSync(name, temp, at)
 		}
 		// A rename between two links of one file succeeds without removing temp.
 		_ = os.Remove(temp)
@@ -101,9 +101,9 @@ func (f FS) replace(name string, create func(temp string) error) error {
 	})
 }
 
-// write writes and syncs a new file, which it removes if that fails.
-func (f FS) write(name, at string, content io.Reader, attr Attr) (err error) {
-	if err := f.step("create", name); err != nil {
+// writeNewFile writes and syncs a new file, which it removes if that fails.
+func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err error) {
+	if err := f.beforeStep("create", name); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -120,12 +120,12 @@ func (f FS) write(name, at string, content io.Reader, attr Attr) (err error) {
 		do   func() error
 	}{
 		{"write", func() error { _, err := io.Copy(file, content); return err }},
-		{"own", func() error { return own(file, attr) }},
+		{"own", func() error { return setOwnerAndLabel(file, attr) }},
 		{"chmod", func() error { return file.Chmod(attr.Mode.Perm()) }},
 		{"sync", file.Sync},
 	}
 	for _, s := range steps {
-		if err := f.step(s.name, name); err != nil {
+		if err := f.beforeStep(s.name, name); err != nil {
 			return err
 		}
 		if err := s.do(); err != nil {
@@ -135,26 +135,26 @@ func (f FS) write(name, at string, content io.Reader, attr Attr) (err error) {
 	return nil
 }
 
-// own sets the owner and the label of a file.
-func own(file *os.File, attr Attr) error {
+// setOwnerAndLabel sets the owner and the label of a file.
+func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 	if attr.Like != nil && !CopyOwner(file, attr.Like) {
-		return &fs.PathError{Op: chown, Path: file.Name(), Err: fs.ErrPermission}
+		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
 	}
-	return setLabel(file, attr.Label)
+	return setSELinuxLabel(file, attr.Label)
 }
 
-const chown = "chown"
+const chownOp = "chown"
 
 // IsOwnerError reports whether Put or Create failed because the process may not
 // give the file to the owner of Attr.Like.
 func IsOwnerError(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
-	return ok && failed.Op == chown
+	return ok && failed.Op == chownOp
 }
 
-// rename renames a file and syncs the directory.
-func (f FS) rename(name, from, to string) error {
-	if err := f.step("rename", name); err != nil {
+// renameAndSync renames a file and syncs the directory.
+func (f FS) renameAndSync(name, from, to string) error {
+	if err := f.beforeStep("rename", name); err != nil {
 		return err
 	}
 	if err := os.Rename(from, to); err != nil {
@@ -164,10 +164,10 @@ func (f FS) rename(name, from, to string) error {
 	return nil
 }
 
-// Link creates a symbolic link, or replaces the file or link of that name.
-func (f FS) Link(target, name string) error {
-	return f.replace(name, func(temp string) error {
-		if err := f.step("link", name); err != nil {
+// Symlink creates a symbolic link, or replaces the file or link of that name.
+func (f FS) Symlink(target, name string) error {
+	return f.replaceFile(name, func(temp string) error {
+		if err := f.beforeStep("link", name); err != nil {
 			return err
 		}
 		return os.Symlink(target, temp)
@@ -177,9 +177,9 @@ func (f FS) Link(target, name string) error {
 // HardLink makes a second name (a hard link) of a file, or replaces the file or link
 // of that name.
 func (f FS) HardLink(name, as string) error {
-	return f.at(name, func(from string) error {
-		return f.replace(as, func(temp string) error {
-			if err := f.step("link", as); err != nil {
+	return f.withHostPath(name, func(from string) error {
+		return f.replaceFile(as, func(temp string) error {
+			if err := f.beforeStep("link", as); err != nil {
 				return err
 			}
 			return os.Link(from, temp)
@@ -187,17 +187,17 @@ func (f FS) HardLink(name, as string) error {
 	})
 }
 
-// Move renames a file or directory.
-func (f FS) Move(from, to string) error {
-	return f.at(from, func(from string) error {
-		return f.at(to, func(at string) error { return f.rename(to, from, at) })
+// Rename renames a file or directory.
+func (f FS) Rename(from, to string) error {
+	return f.withHostPath(from, func(from string) error {
+		return f.withHostPath(to, func(at string) error { return f.renameAndSync(to, from, at) })
 	})
 }
 
 // Mkdir creates a directory, with this mode whatever the umask. Its parent must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
-	return f.at(name, func(at string) error {
-		if err := f.step("mkdir", name); err != nil {
+	return f.withHostPath(name, func(at string) error {
+		if err := f.beforeStep("mkdir", name); err != nil {
 			return err
 		}
 		if err := os.Mkdir(at, mode); err != nil {
@@ -210,15 +210,15 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 }
 
 // Remove removes a file, a symbolic link or an empty directory, if it exists.
-func (f FS) Remove(name string) error { return f.remove(name, os.Remove) }
+func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove) }
 
 // RemoveAll removes a directory and everything in it, if it exists. It does not
 // follow symbolic links.
-func (f FS) RemoveAll(name string) error { return f.remove(name, os.RemoveAll) }
+func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll) }
 
-func (f FS) remove(name string, remove func(string) error) error {
-	err := f.at(name, func(at string) error {
-		if err := f.step("remove", name); err != nil {
+func (f FS) removeAndSync(name string, remove func(string) error) error {
+	err := f.withHostPath(name, func(at string) error {
+		if err := f.beforeStep("remove", name); err != nil {
 			return err
 		}
 		err := remove(at)

@@ -34,8 +34,8 @@ type FS struct {
 	Before func(step, name string) error
 }
 
-// maxFile bounds what is read from one file, in bytes.
-const maxFile = 16 << 20
+// maxFileSize bounds what is read from one file, in bytes.
+const maxFileSize = 16 << 20
 
 // isHostRoot reports whether the node is this machine.
 func (f FS) isHostRoot() bool {
@@ -53,30 +53,36 @@ func get[T any](via func(string, func(string) error) error, name string, read fu
 
 // ReadFile reads a regular file of at most 16 MiB. It follows links.
 func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	return get(f.follow, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFile) })
+	return get(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
 }
 
 // Stat is [os.Stat].
-func (f FS) Stat(name string) (fs.FileInfo, error) { return get(f.follow, name, os.Stat) }
+func (f FS) Stat(name string) (fs.FileInfo, error) {
+	return get(f.withHostPathFollowing, name, os.Stat)
+}
 
 // Lstat is [os.Lstat]: it does not follow a link in the last element.
-func (f FS) Lstat(name string) (fs.FileInfo, error) { return get(f.at, name, os.Lstat) }
+func (f FS) Lstat(name string) (fs.FileInfo, error) { return get(f.withHostPath, name, os.Lstat) }
 
 // Readlink is [os.Readlink].
-func (f FS) Readlink(name string) (string, error) { return get(f.at, name, os.Readlink) }
+func (f FS) Readlink(name string) (string, error) { return get(f.withHostPath, name, os.Readlink) }
 
 // ReadDir lists a directory, sorted by name.
-func (f FS) ReadDir(name string) ([]fs.DirEntry, error) { return get(f.follow, name, os.ReadDir) }
+func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	return get(f.withHostPathFollowing, name, os.ReadDir)
+}
 
 // Open opens a file or directory for reading. It does not wait for the writer
 // of a named pipe.
 func (f FS) Open(name string) (*os.File, error) {
-	return get(f.follow, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|nonblock, 0) })
+	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
 
-// Real returns the node's name of a file after all links are resolved. The error is
+// EvalSymlinks returns the node's name of a file after all links are resolved. The error is
 // an [fs.ErrNotExist] if the file is missing.
-func (f FS) Real(name string) (string, error) { return get(f.follow, name, f.nameOf) }
+func (f FS) EvalSymlinks(name string) (string, error) {
+	return get(f.withHostPathFollowing, name, f.nodeName)
+}
 
 // Exists reports whether a file, or a dangling symlink, has this name.
 func (f FS) Exists(name string) bool {
@@ -84,28 +90,28 @@ func (f FS) Exists(name string) bool {
 	return err == nil
 }
 
-// Host returns the path of a node's file on this machine, to execute or print
+// HostPath returns the path of a node's file on this machine, to execute or print
 // it. Links in it are resolved on this machine, so call [FS.Real] first.
-func (f FS) Host(name string) string {
+func (f FS) HostPath(name string) string {
 	if f.isHostRoot() {
 		return name
 	}
 	return filepath.Join(f.Root, name)
 }
 
-// named replaces the path in an error by the node's name of the file.
-func (f FS) named(name string, err error) error {
+// withNodeName replaces the path in an error by the node's name of the file.
+func (f FS) withNodeName(name string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: failed.Op, Path: f.Host(name), Err: failed.Err}
+		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	if failed, ok := errors.AsType[*os.LinkError](err); ok {
-		return &fs.PathError{Op: failed.Op, Path: f.Host(name), Err: failed.Err}
+		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	return err
 }
 
-// split splits a name into directory and last element.
-func split(name string) (dir, base string) {
+// splitPath splits a name into directory and last element.
+func splitPath(name string) (dir, base string) {
 	name = path.Join("/", name)
 	return path.Dir(name), path.Base(name)
 }

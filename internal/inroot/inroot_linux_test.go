@@ -35,7 +35,7 @@ func TestLinksStayInside(t *testing.T) {
 		if err != nil || string(data) != "inside" {
 			t.Errorf("%s: read %q, %v", dir, data, err)
 		}
-		if real, err := f.Real(dir + "/file"); err != nil || real != "/real/file" {
+		if real, err := f.EvalSymlinks(dir + "/file"); err != nil || real != "/real/file" {
 			t.Errorf("%s: it is really %q, %v", dir, real, err)
 		}
 		if entries, err := f.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -46,14 +46,14 @@ func TestLinksStayInside(t *testing.T) {
 		if _, err := f.ReadFile(t.Context(), dir+"/file"); err == nil || !strings.Contains(err.Error(), filepath.Join(root, dir)) {
 			t.Errorf("%s: error %v", dir, err)
 		}
-		if err := f.Put(dir+"/new", strings.NewReader("x"), inroot.Attr{Mode: 0o600}); err == nil {
+		if err := f.WriteFile(dir+"/new", strings.NewReader("x"), inroot.FileAttr{Mode: 0o600}); err == nil {
 			t.Errorf("%s: written", dir)
 		}
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
 		t.Errorf("outside there is %v, %v", entries, err)
 	}
-	if err := f.Put("/chain/new", strings.NewReader("new"), inroot.Attr{Mode: 0o640}); err != nil {
+	if err := f.WriteFile("/chain/new", strings.NewReader("new"), inroot.FileAttr{Mode: 0o640}); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(filepath.Join(root, "real", "new")); err != nil || string(data) != "new" {
@@ -74,11 +74,11 @@ func TestEveryStepFails(t *testing.T) {
 		broken := errors.New("broken")
 		changes := map[string]func(f inroot.FS) error{
 			"put": func(f inroot.FS) error {
-				return f.Put(name("file"), strings.NewReader("new"), inroot.Attr{Mode: 0o644})
+				return f.WriteFile(name("file"), strings.NewReader("new"), inroot.FileAttr{Mode: 0o644})
 			},
-			"link": func(f inroot.FS) error { return f.Link("elsewhere", name("file")) },
+			"link": func(f inroot.FS) error { return f.Symlink("elsewhere", name("file")) },
 			"same": func(f inroot.FS) error { return f.HardLink(name("other"), name("file")) },
-			"move": func(f inroot.FS) error { return f.Move(name("other"), name("file")) },
+			"move": func(f inroot.FS) error { return f.Rename(name("other"), name("file")) },
 		}
 		for what, change := range changes {
 			steps := 0
@@ -123,7 +123,7 @@ func TestPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Umask(syscall.Umask(0o077))
-	if err := f.Put("/file", strings.NewReader("new"), inroot.Attr{Mode: 0o664, Like: like}); err != nil {
+	if err := f.WriteFile("/file", strings.NewReader("new"), inroot.FileAttr{Mode: 0o664, Like: like}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(filepath.Join(dir, "file"))

@@ -29,10 +29,10 @@ func TestMountedFile(t *testing.T) {
 			if f.Root == "" {
 				name = file
 			}
-			if err := f.Refusal(name); err == nil || !strings.Contains(err.Error(), "a mount point") {
+			if err := f.WritableError(name); err == nil || !strings.Contains(err.Error(), "a mount point") {
 				t.Errorf("%s: %v", name, err)
 			}
-			if err := f.Refusal(filepath.Dir(name)); err != nil {
+			if err := f.WritableError(filepath.Dir(name)); err != nil {
 				t.Errorf("its directory: %v", err)
 			}
 		}
@@ -44,7 +44,7 @@ func TestMountedFile(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "source"), "x")
 	write(t, filepath.Join(root, "etc", "config.yaml"), "y")
-	if err := (inroot.FS{Root: root}).Refusal("/etc/config.yaml"); err != nil {
+	if err := (inroot.FS{Root: root}).WritableError("/etc/config.yaml"); err != nil {
 		t.Errorf("not mounted: %v", err)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMountedFile$", "-test.v")

@@ -19,16 +19,16 @@ import (
 // A kubelet reads its entries once, when it starts. So each change of the entries is
 // recorded with its time since boot, to find out which ones the kubelet has loaded.
 
-// readWithin is how long after its start a kubelet may read its configuration, in
+// maxConfigReadDelay is how long after its start a kubelet may read its configuration, in
 // hundredths of a second.
-const readWithin = 10 * 100
+const maxConfigReadDelay = 10 * 100
 
-// records returns the recorded changes. known is false if the file is damaged, or missing
+// readRecords returns the recorded changes. known is false if the file is damaged, or missing
 // although there are generations.
-func (in *Installer) records(ctx context.Context) (list []generation.Applied, known bool, err error) {
+func (in *Installer) readRecords(ctx context.Context) (list []generation.AppliedChange, known bool, err error) {
 	err = in.readJSON(ctx, generation.AppliedFile, &list)
-	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		in.say("%v; the kubelet's loaded entries are unknown", damaged)
+	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
+		in.progressf("%v; the kubelet's loaded entries are unknown", damaged)
 		return nil, false, nil
 	}
 	if err != nil || list != nil {
@@ -44,40 +44,40 @@ func (in *Installer) records(ctx context.Context) (list []generation.Applied, kn
 // recordEntries records that the kubelet's configuration is about to have a generation's
 // entries. It drops records that no running kubelet can have loaded.
 func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) error {
-	list, _, err := in.records(ctx)
+	list, _, err := in.readRecords(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := in.now()
+	now, err := in.timeSinceBoot()
 	if err != nil {
 		return err
 	}
-	next := generation.Applied{Moment: now, Generation: numberOf(m)}
+	next := generation.AppliedChange{BootTime: now, Generation: generationNumber(m)}
 	if m != nil {
 		next.Entries = m.Entries
 	}
-	if n := len(list); n > 0 && sameEntries(list[n-1], next) || n == 0 && m == nil {
+	if n := len(list); n > 0 && hasSameEntries(list[n-1], next) || n == 0 && m == nil {
 		return nil
 	}
 	return in.writeJSON(generation.AppliedFile, append(in.stillRelevant(list, now.Boot), next))
 }
 
-func sameEntries(a, b generation.Applied) bool {
+func hasSameEntries(a, b generation.AppliedChange) bool {
 	x, errX := json.Marshal(a.Entries)
 	y, errY := json.Marshal(b.Entries)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// forget drops records that no running kubelet can have loaded.
-func (in *Installer) forget(ctx context.Context) error {
+// dropOldRecords drops records that no running kubelet can have loaded.
+func (in *Installer) dropOldRecords(ctx context.Context) error {
 	if err := in.rereadSetup(ctx); err != nil {
 		return err
 	}
-	list, _, err := in.records(ctx)
+	list, _, err := in.readRecords(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := in.now()
+	now, err := in.timeSinceBoot()
 	if err != nil {
 		return err
 	}
@@ -89,21 +89,21 @@ func (in *Installer) forget(ctx context.Context) error {
 
 // stillRelevant returns the records that the running kubelet may have loaded, and the last
 // one, which the next kubelet will load.
-func (in *Installer) stillRelevant(list []generation.Applied, boot string) (left []generation.Applied) {
+func (in *Installer) stillRelevant(list []generation.AppliedChange, boot string) (left []generation.AppliedChange) {
 	if len(list) == 0 {
 		return nil
 	}
-	for _, a := range append(in.mayHaveRead(list, boot), list[len(list)-1]) {
-		if n := len(left); a.Boot != "" && (n == 0 || !sameEntries(left[n-1], a)) {
+	for _, a := range append(in.possiblyLoadedRecords(list, boot), list[len(list)-1]) {
+		if n := len(left); a.Boot != "" && (n == 0 || !hasSameEntries(left[n-1], a)) {
 			left = append(left, a)
 		}
 	}
 	return left
 }
 
-// mayHaveRead returns the records that the running kubelet may have loaded, the most
-// likely first: the last one at its start, or none, and those within readWithin after it.
-func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read []generation.Applied) {
+// possiblyLoadedRecords returns the records that the running kubelet may have loaded, the most
+// likely first: the last one at its start, or none, and those within maxConfigReadDelay after it.
+func (in *Installer) possiblyLoadedRecords(list []generation.AppliedChange, boot string) (read []generation.AppliedChange) {
 	if in.Setup.Running == nil {
 		return nil
 	}
@@ -112,45 +112,45 @@ func (in *Installer) mayHaveRead(list []generation.Applied, boot string) (read [
 	for i >= 0 && list[i].Boot == boot && list[i].Ticks > start {
 		i--
 	}
-	read = []generation.Applied{{}}
+	read = []generation.AppliedChange{{}}
 	if i >= 0 {
 		read[0] = list[i]
 	}
 	for _, a := range list[i+1:] {
-		if a.Ticks <= start+readWithin {
+		if a.Ticks <= start+maxConfigReadDelay {
 			read = append(read, a)
 		}
 	}
 	return read
 }
 
-// memory lists the entries that the running kubelet may have loaded.
-type memory struct {
-	known bool
-	may   []generation.Applied // one of these, the most likely first; empty if no kubelet runs
+// kubeletMemory lists the entries that the running kubelet may have loaded.
+type kubeletMemory struct {
+	known      bool
+	candidates []generation.AppliedChange // one of these, the most likely first; empty if no kubelet runs
 }
 
-func (in *Installer) memory(ctx context.Context) (m memory, err error) {
-	list, known, err := in.records(ctx)
+func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err error) {
+	list, known, err := in.readRecords(ctx)
 	if err != nil || in.Setup.Running == nil {
-		return memory{known: true}, err
+		return kubeletMemory{known: true}, err
 	}
-	now, err := in.now()
-	return memory{known, in.mayHaveRead(list, now.Boot)}, err
+	now, err := in.timeSinceBoot()
+	return kubeletMemory{known, in.possiblyLoadedRecords(list, now.Boot)}, err
 }
 
-// none reports whether the kubelet certainly has no regcred entry.
-func (m memory) none() bool {
-	return m.known && !slices.ContainsFunc(m.may, func(a generation.Applied) bool { return len(a.Entries) > 0 })
+// hasNoEntries reports whether the kubelet certainly has no regcred entry.
+func (m kubeletMemory) hasNoEntries() bool {
+	return m.known && !slices.ContainsFunc(m.candidates, func(a generation.AppliedChange) bool { return len(a.Entries) > 0 })
 }
 
 // missingEntries returns which of these entries the kubelet may not have loaded.
-func (m memory) missingEntries(want []entries.Entry) (why []string) {
+func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
 	}
-	for _, a := range m.may {
-		for _, gap := range entries.Uncovered(a.Entries, want) {
+	for _, a := range m.candidates {
+		for _, gap := range entries.FindGaps(a.Entries, want) {
 			why = append(why, "its loaded entries do not cover "+gap.String())
 		}
 		switch {
@@ -163,13 +163,13 @@ func (m memory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedError means that a file of the state directory cannot be decoded.
-type damagedError struct {
+// damagedFileError means that a file of the state directory cannot be decoded.
+type damagedFileError struct {
 	name string
 	err  error
 }
 
-func (e *damagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
+func (e *damagedFileError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
 
 // readJSON decodes a file of the state directory, which may be missing.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
@@ -181,7 +181,7 @@ func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return &damagedError{in.fs().Host(in.Store.Path(name)), err}
+		return &damagedFileError{in.fs().HostPath(in.Store.Path(name)), err}
 	}
 	return nil
 }

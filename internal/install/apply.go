@@ -14,21 +14,21 @@ import (
 
 // apply makes another generation, or none, current, including its files on the host. The
 // kubelet can start after each step.
-func (c *change) apply(ctx context.Context) error {
+func (c *generationChange) apply(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
 	}
-	before, err := c.state(ctx)
+	before, err := c.kubeletState(ctx)
 	if err != nil {
 		return err
 	}
 	number := c.to.Number
-	later := number > numberOf(c.from)
+	later := number > generationNumber(c.from)
 	useDispatcher := func(due bool) error {
 		if !due {
 			return nil
 		}
-		return c.Store.UseDispatcher(number)
+		return c.Store.InstallDispatcher(number)
 	}
 	return inOrder(
 		func() error { return useDispatcher(later) },
@@ -36,8 +36,8 @@ func (c *change) apply(ctx context.Context) error {
 		func() error { return c.Store.Activate(number) },
 		func() error { return c.recordEntries(ctx, c.to) },
 		func() error { return c.putStage(ctx, generation.AfterActivation) },
-		func() error { return c.putStage(ctx, generation.Last) },
-		func() error { return c.removeStage(ctx, generation.Last) },
+		func() error { return c.putStage(ctx, generation.StageLast) },
+		func() error { return c.removeStage(ctx, generation.StageLast) },
 		func() error { return c.removeStage(ctx, generation.AfterActivation) },
 		func() error { return useDispatcher(!later) },
 		func() error { return c.restartIfNeeded(ctx, before) },
@@ -56,30 +56,30 @@ func inOrder(steps ...func() error) error {
 
 // removeAll removes everything from the host: first what points the kubelet to regcred,
 // last the links that a running kubelet may still use.
-func (c *change) removeAll(ctx context.Context) error {
-	before, err := c.state(ctx)
+func (c *generationChange) removeAll(ctx context.Context) error {
+	before, err := c.kubeletState(ctx)
 	if err != nil {
 		return err
 	}
 	return inOrder(
-		func() error { return c.removeStage(ctx, generation.Last) },
+		func() error { return c.removeStage(ctx, generation.StageLast) },
 		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
 		func() error { return c.recordEntries(ctx, nil) },
 		func() error { return c.removeStage(ctx, generation.AfterActivation) },
 		func() error { return c.restartIfNeeded(ctx, before) },
-		func() error { return c.removeStrays(ctx, c.from.Layout.BinDir, nil) },
+		func() error { return c.removeStrayLinks(ctx, c.from.Layout.BinDir, nil) },
 		func() error { return c.removeStage(ctx, generation.BeforeActivation) },
 		c.Store.Deactivate,
 	)
 }
 
 // putStage writes the new generation's host files of a stage.
-func (c *change) putStage(ctx context.Context, stage generation.Stage) error {
+func (c *generationChange) putStage(ctx context.Context, stage generation.InstallStage) error {
 	for _, h := range c.to.Host {
 		if h.Stage != stage {
 			continue
 		}
-		changed, err := c.putOne(ctx, c.to, h)
+		changed, err := c.putHostFile(ctx, c.to, h)
 		if err == nil {
 			err = c.reloadUnits(ctx, c.to, h, changed)
 		}
@@ -92,16 +92,16 @@ func (c *change) putStage(ctx context.Context, stage generation.Stage) error {
 
 // removeStage removes the old generation's host files of a stage that the new one does
 // not have.
-func (c *change) removeStage(ctx context.Context, stage generation.Stage) error {
+func (c *generationChange) removeStage(ctx context.Context, stage generation.InstallStage) error {
 	if c.from == nil {
 		return nil
 	}
 	for i := len(c.from.Host) - 1; i >= 0; i-- {
 		h := c.from.Host[i]
-		if h.Stage != stage || has(c.to, h) {
+		if h.Stage != stage || hasHostFile(c.to, h) {
 			continue
 		}
-		changed, err := c.removeOne(ctx, h)
+		changed, err := c.removeHostFile(ctx, h)
 		if err == nil {
 			err = c.reloadUnits(ctx, c.from, h, changed)
 		}
@@ -114,15 +114,15 @@ func (c *change) removeStage(ctx context.Context, stage generation.Stage) error 
 
 // reloadUnits makes systemd reload its units after the drop-in has changed: if the kubelet
 // exits, systemd restarts it as loaded, with paths that must exist.
-func (c *change) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
-	if h.Path != m.Layout.DropIn || !changed && !c.again || c.Service.Manager == nil {
+func (c *generationChange) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
+	if h.Path != m.Layout.DropIn || !changed && !c.resumed || c.Service.Manager == nil {
 		return nil
 	}
 	return c.Service.Reload(ctx)
 }
 
-// state returns the kubelet's state before a restart.
-func (c *change) state(ctx context.Context) (service.State, error) {
+// kubeletState returns the kubelet's state before a restart.
+func (c *generationChange) kubeletState(ctx context.Context) (service.State, error) {
 	if !c.restart || c.Service.Manager == nil {
 		return service.State{}, nil
 	}
@@ -130,7 +130,7 @@ func (c *change) state(ctx context.Context) (service.State, error) {
 }
 
 // restartIfNeeded restarts the kubelet if the change needs it.
-func (c *change) restartIfNeeded(ctx context.Context, before service.State) error {
+func (c *generationChange) restartIfNeeded(ctx context.Context, before service.State) error {
 	if !c.restart {
 		return nil
 	}
@@ -142,50 +142,50 @@ func (c *change) restartIfNeeded(ctx context.Context, before service.State) erro
 }
 
 // cleanUp cleans up after a change. Only the journal, which is removed last, matters.
-func (c *change) cleanUp(ctx context.Context) error {
+func (c *generationChange) cleanUp(ctx context.Context) error {
 	if c.to == nil {
-		return c.clear()
+		return c.removeState()
 	}
-	if err := c.forget(ctx); err != nil {
-		c.say("old records of loaded kubelet entries remain: %v", err)
+	if err := c.dropOldRecords(ctx); err != nil {
+		c.progressf("old records of loaded kubelet entries remain: %v", err)
 	}
-	if err := c.removeStrays(ctx, c.to.Layout.BinDir, c.to); err != nil {
-		c.say("a stale link remains: %v", err)
+	if err := c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to); err != nil {
+		c.progressf("a stale link remains: %v", err)
 	}
-	if err := c.sweep(ctx); err != nil {
-		c.say("old generations remain: %v", err)
+	if err := c.removeOldGenerations(ctx); err != nil {
+		c.progressf("old generations remain: %v", err)
 	}
-	return c.end()
+	return c.removeJournal()
 }
 
-// sweep removes old generations.
-func (c *change) sweep(ctx context.Context) error {
-	if c.action != installing {
-		return c.Store.Clean()
+// removeOldGenerations removes old generations.
+func (c *generationChange) removeOldGenerations(ctx context.Context) error {
+	if c.action != actionInstall {
+		return c.Store.RemoveLeftovers()
 	}
-	return c.Store.Sweep(ctx, cmp.Or(c.Keep, 5))
+	return c.Store.RemoveOld(ctx, cmp.Or(c.Keep, 5))
 }
 
 // restartKubelet restarts the kubelet and waits until it is healthy.
 func (in *Installer) restartKubelet(ctx context.Context, before service.State) error {
-	in.say("restarting %s", in.Service.Name)
+	in.progressf("restarting %s", in.Service.Name)
 	if err := in.Service.Reload(ctx); err != nil {
 		return err
 	}
 	if err := in.Service.Restart(ctx); err != nil {
 		return err
 	}
-	in.say("waiting for the kubelet to become healthy")
+	in.progressf("waiting for the kubelet to become healthy")
 	_, err := in.Service.WaitHealthy(ctx, before, in.Criteria)
 	return err
 }
 
-// probe runs the test pull, if there is one.
-func (in *Installer) probe(ctx context.Context) error {
+// probePull runs the test pull, if there is one.
+func (in *Installer) probePull(ctx context.Context) error {
 	if in.Probe == nil {
 		return nil
 	}
-	in.say("waiting for a test pull")
+	in.progressf("waiting for a test pull")
 	limit := in.Criteria.Deadline()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v: %w", limit, context.DeadlineExceeded))
 	defer cancel()

@@ -91,7 +91,7 @@ func TestKeep(t *testing.T) {
 		if err != nil {
 			t.Fatal(i, change, err)
 		}
-		numbers, err := c.Store.Numbers()
+		numbers, err := c.Store.ListNumbers()
 		if err != nil || len(numbers) > c.Keep {
 			t.Fatalf("%d, %s: %v are there, %d are kept; %v", i, change, numbers, c.Keep, err)
 		}

@@ -23,53 +23,53 @@ type Options struct {
 	Owner string
 }
 
-// mayRestart fails if a restart is needed and not allowed.
-func mayRestart(why []string, o Options) error {
+// checkRestartAllowed fails if a restart is needed and not allowed.
+func checkRestartAllowed(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
 	}
 	return withHint("--restart allows the restart; running containers are not stopped", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
-// change moves the node from one generation to another, and rolls back on failure.
-type change struct {
+// generationChange moves the node from one generation to another, and rolls back on failure.
+type generationChange struct {
 	*Installer
-	action   action
+	action   changeKind
 	from, to *generation.Manifest // nil: none
 	restart  bool                 // the kubelet must be restarted
 
 	restarted bool // the restart has begun
-	again     bool // the change was begun before, so any step may be incomplete
+	resumed   bool // the change was begun before, so any step may be incomplete
 }
 
 // run makes the change. On an error, also if ctx ends, it rolls back; the error states if
 // that failed.
-func (c *change) run(ctx context.Context, prepare func() error) error {
+func (c *generationChange) run(ctx context.Context, prepare func() error) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
-		return c.abort(ctx, err)
+		return c.abortChange(ctx, err)
 	}
-	if err := c.begin(c.action, numberOf(c.from), numberOf(c.to)); err != nil && !(c.action == rollingBack && errors.Is(err, syscall.ENOSPC)) {
-		return c.abort(ctx, err)
+	if err := c.writeJournal(c.action, generationNumber(c.from), generationNumber(c.to)); err != nil && !(c.action == actionRollback && errors.Is(err, syscall.ENOSPC)) {
+		return c.abortChange(ctx, err)
 	}
 	if err := prepare(); err != nil {
-		return c.abort(ctx, err)
+		return c.abortChange(ctx, err)
 	}
 	err := c.apply(ctx)
 	if err == nil && c.to != nil {
-		err = c.probe(ctx)
+		err = c.probePull(ctx)
 	}
 	if err == nil {
-		return c.finish(ctx)
+		return c.finishChange(ctx)
 	}
 	// Roll back even if ctx has ended.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	c.say("rolling back: %v", err)
-	if backErr := c.revert(ctx); backErr != nil {
-		return c.noteRestart(withHint("fix the cause and run regcred again, which first finishes the interrupted change; regcred status shows the state",
+	c.progressf("rolling back: %v", err)
+	if backErr := c.rollBack(ctx); backErr != nil {
+		return c.wrapIfRestarted(withHint("fix the cause and run regcred again, which first finishes the interrupted change; regcred status shows the state",
 			"%w; the rollback also failed: %w", err, backErr))
 	}
-	return c.noteRestart(fmt.Errorf("%w; the change was rolled back", err))
+	return c.wrapIfRestarted(fmt.Errorf("%w; the change was rolled back", err))
 }
 
 // RestartedError means that a change failed after the kubelet was restarted for it, so
@@ -81,19 +81,19 @@ func (e *RestartedError) Error() string { return e.Err.Error() }
 // Unwrap returns the failure.
 func (e *RestartedError) Unwrap() error { return e.Err }
 
-// noteRestart wraps an error in a [*RestartedError] if the kubelet was restarted.
-func (c *change) noteRestart(err error) error {
+// wrapIfRestarted wraps an error in a [*RestartedError] if the kubelet was restarted.
+func (c *generationChange) wrapIfRestarted(err error) error {
 	if err == nil || !c.restarted {
 		return err
 	}
 	return &RestartedError{err}
 }
 
-// backWithin is the time limit of a rollback.
-const backWithin = 10 * time.Minute
+// rollbackTimeout is the time limit of a rollback.
+const rollbackTimeout = 10 * time.Minute
 
-// finish cleans up after a successful change.
-func (c *change) finish(ctx context.Context) error {
+// finishChange cleans up after a successful change.
+func (c *generationChange) finishChange(ctx context.Context) error {
 	text := "regcred is no longer in use"
 	if c.to != nil {
 		text = fmt.Sprintf("generation %d is current", c.to.Number)
@@ -104,33 +104,33 @@ func (c *change) finish(ctx context.Context) error {
 	return nil
 }
 
-// abort undoes a change that has not changed the host yet.
-func (c *change) abort(ctx context.Context, cause error) error {
-	return errors.Join(cause, c.discard(ctx))
+// abortChange undoes a change that has not changed the host yet.
+func (c *generationChange) abortChange(ctx context.Context, cause error) error {
+	return errors.Join(cause, c.removeNewGeneration(ctx))
 }
 
-// revert rolls the node back, unless the previous generation is damaged.
-func (c *change) revert(ctx context.Context) error {
-	if c.action == rollingBack && c.from == nil {
+// rollBack rolls the node back, unless the previous generation is damaged.
+func (c *generationChange) rollBack(ctx context.Context) error {
+	if c.action == actionRollback && c.from == nil {
 		return errors.New("the previous generation is damaged")
 	}
-	back := &change{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, again: true}
+	back := &generationChange{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, resumed: true}
 	if err := back.apply(ctx); err != nil {
 		return err
 	}
-	return c.discard(ctx)
+	return c.removeNewGeneration(ctx)
 }
 
-// discard removes the new generation of a change that was undone.
-func (c *change) discard(ctx context.Context) error {
+// removeNewGeneration removes the new generation of a change that was undone.
+func (c *generationChange) removeNewGeneration(ctx context.Context) error {
 	switch {
-	case c.action == rollingBack && c.from == nil:
-		return c.end()
-	case c.action == installing:
+	case c.action == actionRollback && c.from == nil:
+		return c.removeJournal()
+	case c.action == actionInstall:
 		if err := c.Store.Remove(c.to.Number); err != nil {
 			return err
 		}
 	}
-	back := &change{Installer: c.Installer, to: c.from}
+	back := &generationChange{Installer: c.Installer, to: c.from}
 	return back.cleanUp(ctx)
 }

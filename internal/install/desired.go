@@ -46,16 +46,16 @@ type Desired struct {
 	SkipExec bool
 }
 
-// size returns the total size of files in bytes.
-func size(list []generation.Content) (bytes uint64) {
+// totalSize returns the total size of files in bytes.
+func totalSize(list []generation.NewFile) (bytes uint64) {
 	for _, s := range list {
 		bytes += uint64(s.Size)
 	}
 	return bytes
 }
 
-// gather loads and validates the configuration, and finds all files to install.
-func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.Content, err error) {
+// gatherFiles loads and validates the configuration, and finds all files to install.
+func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.NewFile, err error) {
 	if d.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
@@ -66,21 +66,21 @@ func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Man
 		return nil, nil, err
 	}
 	if err := validateFiles(cfg, in.Setup.Target()); err != nil {
-		return nil, nil, in.wouldNotStart(err)
+		return nil, nil, in.withKubeletVersion(err)
 	}
 	for _, f := range cfg.Files() {
-		list = append(list, generation.Bytes(generation.ConfigFile(configName(f.Name)), 0o600, f.Data()))
+		list = append(list, generation.NewFileFromBytes(generation.ConfigFilePath(configFileName(f.Name)), 0o600, f.Data()))
 	}
 	add := func(name, file string) error {
-		c, err := generation.Copy(ctx, name, 0o755, file)
+		c, err := generation.NewFileFromPath(ctx, name, 0o755, file)
 		list = append(list, c)
 		return err
 	}
 	for i := range cfg.Providers {
 		name := cfg.Providers[i].Name
-		file, err := in.executable(name, d, from)
+		file, err := in.findExecutable(name, d, from)
 		if err == nil {
-			err = add(generation.Executable(name), file)
+			err = add(generation.ExecutablePath(name), file)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -89,11 +89,11 @@ func (in *Installer) gather(ctx context.Context, d Desired, from *generation.Man
 	if err := checkPlugins(cfg, d.Plugins); err != nil {
 		return nil, nil, err
 	}
-	return cfg, list, add(generation.Dispatcher, d.Dispatcher)
+	return cfg, list, add(generation.DispatcherName, d.Dispatcher)
 }
 
-// wouldNotStart adds the kubelet version to an error of validateFiles.
-func (in *Installer) wouldNotStart(err error) error {
+// withKubeletVersion adds the kubelet version to an error of validateFiles.
+func (in *Installer) withKubeletVersion(err error) error {
 	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
 		return withHint("--kubelet-version sets the node's kubelet version", "kubelet %s would not start with this configuration, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
 	}
@@ -123,14 +123,14 @@ func validateFiles(cfg *config.Config, t config.Target) error {
 // hostPath returns this machine's path of a node's file, with symlinks resolved as on the
 // node.
 func (in *Installer) hostPath(name string) string {
-	if real, err := in.fs().Real(name); err == nil {
+	if real, err := in.fs().EvalSymlinks(name); err == nil {
 		name = real
 	}
-	return in.fs().Host(name)
+	return in.fs().HostPath(name)
 }
 
-// configName returns a file name that is read in a configuration directory.
-func configName(name string) string {
+// configFileName returns a file name that is read in a configuration directory.
+func configFileName(name string) string {
 	base := filepath.Base(name)
 	if ext := filepath.Ext(base); ext == ".json" || ext == ".yaml" || ext == ".yml" {
 		return base
@@ -138,8 +138,8 @@ func configName(name string) string {
 	return base + ".yaml" // JSON is YAML
 }
 
-// executable returns the path of a provider's executable.
-func (in *Installer) executable(name string, d Desired, from *generation.Manifest) (string, error) {
+// findExecutable returns the path of a provider's executable.
+func (in *Installer) findExecutable(name string, d Desired, from *generation.Manifest) (string, error) {
 	if i := slices.IndexFunc(d.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
 		return d.Plugins[i], nil
 	}
@@ -173,19 +173,19 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// quickChecks returns the checks of an executable that need neither a registry nor a
+// offlineChecks returns the checks of an executable that need neither a registry nor a
 // cloud, in the order of [plugintest.Checks].
-func quickChecks() []string {
+func offlineChecks() []string {
 	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
 }
 
-// check lints the configuration, and checks each executable that the current generation
+// checkFiles lints the configuration, and checks each executable that the current generation
 // does not have.
-func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, list []generation.Content, from *generation.Manifest) (warnings []string, err error) {
+func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Config, list []generation.NewFile, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
 	for _, s := range list {
-		if path.Dir(s.Name) != path.Dir(generation.Executable("x")) && s.Name != generation.Dispatcher || same(s, from) {
+		if path.Dir(s.Name) != path.Dir(generation.ExecutablePath("x")) && s.Name != generation.DispatcherName || isUnchanged(s, from) {
 			continue
 		}
 		found = append(found, in.checkExecutable(ctx, d, cfg, s)...)
@@ -201,12 +201,12 @@ func (in *Installer) check(ctx context.Context, d Desired, cfg *config.Config, l
 	return warnings, errors.Join(bad...)
 }
 
-// same reports whether the current generation has the same file.
-func same(s generation.Content, from *generation.Manifest) bool {
+// isUnchanged reports whether the current generation has the same file.
+func isUnchanged(s generation.NewFile, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
 
-func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s generation.Content) (list []finding.Finding) {
+func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s generation.NewFile) (list []finding.Finding) {
 	for _, f := range lint.Binary(s.From) {
 		if f.Severity == finding.SeverityError && d.SkipExec {
 			f.Severity = finding.SeverityWarning
@@ -214,15 +214,15 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 		list = append(list, f)
 	}
 	list = slices.DeleteFunc(list, func(f finding.Finding) bool { return f.Severity == finding.SeverityInfo })
-	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.Executable(p.Name) == s.Name })
+	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.ExecutablePath(p.Name) == s.Name })
 	if d.SkipExec || i < 0 || len(list) > 0 {
 		return list
 	}
-	in.say("trying %s", s.From)
+	in.progressf("trying %s", s.From)
 	command := cfg.Providers[i].Command(filepath.Dir(s.From))
 	command.Path = s.From
 	command.Timeout = 10 * time.Second
-	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: quickChecks()}) {
+	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: offlineChecks()}) {
 		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
 			list = append(list, finding.Finding{Severity: f.Severity, File: s.From, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
 		}
@@ -230,30 +230,30 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	return list
 }
 
-// OwnConfig sets Config to regcred's own configuration, unless d has one or a generation is
+// UseOwnConfig sets Config to regcred's own configuration, unless d has one or a generation is
 // current.
-func (in *Installer) OwnConfig(d *Desired) {
+func (in *Installer) UseOwnConfig(d *Desired) {
 	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return
 	}
-	if in.fs().Exists(node.OwnConfig) {
-		d.Config = in.hostPath(node.OwnConfig)
-		d.BinDir = cmp.Or(d.BinDir, in.hostPath(node.OwnBinDir))
+	if in.fs().Exists(node.DefaultConfig) {
+		d.Config = in.hostPath(node.DefaultConfig)
+		d.BinDir = cmp.Or(d.BinDir, in.hostPath(node.DefaultBinDir))
 	}
 }
 
-// ManualChange converts the configuration at a path for the instructions for a manual
+// NewManualChange converts the configuration at a path for the instructions for a manual
 // change, to one file; if hidden, without the values of args and env.
-func ManualChange(path string, hidden bool) (node.Desired, error) {
+func NewManualChange(path string, hidden bool) (node.DesiredConfig, error) {
 	options := convert.Options{HideValues: hidden}
 	if hidden {
 		options.Format = convert.YAML
 	}
-	whole, err := convert.Convert(path, convert.Single, options)
+	whole, err := convert.Convert(path, convert.LayoutSingle, options)
 	if err != nil {
-		return node.Desired{}, err
+		return node.DesiredConfig{}, err
 	}
-	w := node.Desired{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin", Config: string(whole.Files[0].Data)}
+	w := node.DesiredConfig{ConfigPath: "/etc/kubernetes/credential-providers.yaml", BinDir: "/usr/local/bin", Config: string(whole.Files[0].Data)}
 	for i := range whole.Providers {
 		p := &whole.Providers[i]
 		q := node.DesiredProvider{Name: p.Name, MatchImages: p.MatchImages, Args: p.Arguments(), Env: map[string]string{}, Tokens: p.TokenAttributes != nil}

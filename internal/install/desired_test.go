@@ -49,7 +49,7 @@ func wishes(t testing.TB) (dir string) {
 	for name, text := range map[string]string{
 		"a.yaml": oneProvider, "b.yaml": twoProviders, "c.yaml": oneProvider, "without/b.yaml": twoWithoutTokens,
 		"a/alpha": "#!/bin/sh\n# a\n", "b/alpha": "#!/bin/sh\n# a\n", "b/beta": "#!/bin/sh\n# b\n", "c/alpha": "#!/bin/sh\n# c\n",
-		"a/" + generation.Dispatcher: "#!/bin/sh\n# of a\n", "b/" + generation.Dispatcher: "#!/bin/sh\n# of b\n", "c/" + generation.Dispatcher: "#!/bin/sh\n# of a\n",
+		"a/" + generation.DispatcherName: "#!/bin/sh\n# of a\n", "b/" + generation.DispatcherName: "#!/bin/sh\n# of b\n", "c/" + generation.DispatcherName: "#!/bin/sh\n# of a\n",
 	} {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
@@ -65,7 +65,7 @@ var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 func wish(dir, name string) install.Desired {
 	return install.Desired{
 		Config: filepath.Join(dir, name+".yaml"), BinDir: filepath.Join(dir, name),
-		Dispatcher: filepath.Join(dir, name, generation.Dispatcher), SkipExec: true,
+		Dispatcher: filepath.Join(dir, name, generation.DispatcherName), SkipExec: true,
 	}
 }
 
@@ -123,7 +123,7 @@ func TestWishForUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = in.Plan(t.Context(), w)
-	e, ok := errors.AsType[*node.Error](err)
+	e, ok := errors.AsType[*node.HintError](err)
 	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with this configuration, and this node's kubelet version is unknown (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
 		t.Errorf("got %+v", err)
 	}
@@ -150,7 +150,7 @@ func TestWishOfCurrent(t *testing.T) {
 func directory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	former := "kind: credentialprovider\napiVersion: v1alpha1\nproviders:\n- name: former\n  imageMatchers: [former.example]\n  extraArgs: {secret: " + canary.Env + "}\n"
+	former := "kind: credentialprovider\napiVersion: v1alpha1\nproviders:\n- name: former\n  imageMatchers: [former.example]\n  extraArgs: {secret: " + canary.EnvSecret + "}\n"
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(oneProvider), 0o600), os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(former), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestWishOfDirectory(t *testing.T) {
 // kubelet reads, and if values are to be hidden of none.
 func TestWishForDirectory(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w, err := install.ManualChange(directory(t), hidden)
+		w, err := install.NewManualChange(directory(t), hidden)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestWishForDirectory(t *testing.T) {
 		if err != nil || len(cfg.Providers) != 2 || len(w.Providers) != 2 {
 			t.Errorf("%v: %v", w.Config, err)
 		}
-		if shown := strings.Contains(fmt.Sprint(w), canary.Env); shown == hidden {
+		if shown := strings.Contains(fmt.Sprint(w), canary.EnvSecret); shown == hidden {
 			t.Errorf("hidden: %t; shown: %t", hidden, shown)
 		}
 	}

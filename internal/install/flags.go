@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// notUsed is the start of warnings about the kubelet's flags.
-const notUsed = "after its next start, the kubelet would not use regcred: "
+// flagsNotUsedWarning is the start of warnings about the kubelet's flags.
+const flagsNotUsedWarning = "after its next start, the kubelet would not use regcred: "
 
 // checkFlags fails if the kubelet must be restarted and would then not use regcred,
 // because its flags were changed. Without a restart it only warns.
@@ -26,20 +26,20 @@ func (in *Installer) checkFlags(p *Plan) error {
 	case len(p.Restart) > 0:
 		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart, the kubelet would not use regcred: %s", why)
 	default:
-		p.Warnings = append(p.Warnings, notUsed+why)
+		p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
 	}
 	return nil
 }
 
 // dropInProblem returns why a layout's drop-in cannot set the kubelet's flags; "" if it
 // can.
-func (in *Installer) dropInProblem(l generation.Layout) string {
+func (in *Installer) dropInProblem(l generation.KubeletLayout) string {
 	if l.DropIn == "" {
 		return in.flagsProblem(l)
 	}
 	switch u := in.Setup.Unit; {
 	case u == nil:
-		return "the unit of " + in.fs().Host(l.DropIn) + " no longer exists"
+		return "the unit of " + in.fs().HostPath(l.DropIn) + " no longer exists"
 	case u.Problem != "":
 		return u.Problem
 	}
@@ -48,7 +48,7 @@ func (in *Installer) dropInProblem(l generation.Layout) string {
 
 // flagsProblem returns why the next kubelet would not use the paths of a layout; "" if it
 // would.
-func (in *Installer) flagsProblem(l generation.Layout) string {
+func (in *Installer) flagsProblem(l generation.KubeletLayout) string {
 	if l.DropIn != "" {
 		if why := in.dropInProblem(l); why != "" {
 			return why
@@ -60,12 +60,12 @@ func (in *Installer) flagsProblem(l generation.Layout) string {
 		want string
 	}{{"--image-credential-provider-config", in.Setup.Config, l.Flag}, {"--image-credential-provider-bin-dir", in.Setup.BinDir, l.BinDir}} {
 		switch {
-		case !f.is.Set():
+		case !f.is.IsSet():
 			return fmt.Sprintf("%s=%s is no longer set", f.name, f.want)
 		case path.Clean(f.is.Path) == path.Clean(f.want):
 		case len(f.is.Given) > 0:
 			g := f.is.Given[len(f.is.Given)-1]
-			return fmt.Sprintf("%s:%d sets %s=%s instead of %s", in.fs().Host(g.File), g.Line, f.name, f.is.Path, f.want)
+			return fmt.Sprintf("%s:%d sets %s=%s instead of %s", in.fs().HostPath(g.File), g.Line, f.name, f.is.Path, f.want)
 		default:
 			return fmt.Sprintf("it has %s=%s instead of %s", f.name, f.is.Path, f.want)
 		}

@@ -20,19 +20,19 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// putOne writes one host file unless it is up to date, and reports whether it did.
-func (in *Installer) putOne(ctx context.Context, m *generation.Manifest, h generation.HostFile) (changed bool, err error) {
+// putHostFile writes one host file unless it is up to date, and reports whether it did.
+func (in *Installer) putHostFile(ctx context.Context, m *generation.Manifest, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
-	case generation.HostDir:
+	case generation.HostKindDir:
 		if err := in.fs().Mkdir(h.Path, h.Mode); !errors.Is(err, fs.ErrExist) {
 			return true, err
 		}
 		return false, nil
-	case generation.HostLink:
+	case generation.HostKindLink:
 		return in.putLink(h)
-	case generation.HostFileOwn:
+	case generation.HostKindFile:
 		return in.putFile(ctx, h)
-	case generation.HostEntries:
+	case generation.HostKindEntries:
 		return in.putEntries(ctx, h, m.Entries)
 	}
 	return false, fmt.Errorf("%s: unsupported kind of file %q", h.Path, h.Kind)
@@ -43,11 +43,11 @@ func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
 		return false, nil
 	}
 	if in.fs().Exists(h.Path) {
-		if err := in.save(h.Path); err != nil {
+		if err := in.saveModified(h.Path); err != nil {
 			return false, err
 		}
 	}
-	return true, in.fs().Link(h.Target, h.Path)
+	return true, in.fs().Symlink(h.Target, h.Path)
 }
 
 // putFile writes a file that belongs to regcred.
@@ -60,20 +60,20 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if err := in.save(name); err != nil {
+		if err := in.saveModified(name); err != nil {
 			return false, err
 		}
 	}
-	return true, in.fs().Put(name, strings.NewReader(h.Content), inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)})
+	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)})
 }
 
 // isWritten reports whether some generation has that content for a host file. If ctx has
 // ended, it may wrongly return false.
 func (in *Installer) isWritten(ctx context.Context, name string, now []byte) bool {
-	numbers, _ := in.Store.Numbers()
+	numbers, _ := in.Store.ListNumbers()
 	return slices.ContainsFunc(numbers, func(n int) bool {
 		m, err := in.Store.Manifest(ctx, n)
-		return err == nil && slices.ContainsFunc(m.Host, func(h generation.HostFile) bool { return h.Path == name && in.isContent(ctx, m, h, now) })
+		return err == nil && slices.ContainsFunc(m.Host, func(h generation.HostFile) bool { return h.Path == name && in.hasContentOf(ctx, m, h, now) })
 	})
 }
 
@@ -91,8 +91,8 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	if next == nil {
 		return true, in.fs().Remove(name)
 	}
-	if originals, err := in.originals(ctx); err == nil && list == nil && !originals[h.Path].known(now) {
-		in.say("%s has been changed since the install, so only regcred's entries are removed", in.fs().Host(name))
+	if originals, err := in.readOriginals(ctx); err == nil && list == nil && !originals[h.Path].isUnmodified(now) {
+		in.progressf("%s has been changed since the install, so only regcred's entries are removed", in.fs().HostPath(name))
 	}
 	if list != nil {
 		without, err := in.setEntries(ctx, h.Path, now, nil)
@@ -103,22 +103,22 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 			return false, err
 		}
 	}
-	attr := inroot.Attr{Mode: h.Mode, Label: in.fs().Label(name)}
+	attr := inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)}
 	if info, err := in.fs().Lstat(name); err == nil {
 		attr.Mode, attr.Like = info.Mode(), info
 	}
-	return true, in.fs().Put(name, bytes.NewReader(next), attr)
+	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
 
 // nextEntries returns the new content of the node's own file; nil removes it. Without
 // entries, a file that only regcred has changed is restored byte for byte.
 func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	if list == nil {
-		originals, err := in.originals(ctx)
+		originals, err := in.readOriginals(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if data, ok := originals[name].unchanged(now); ok {
+		if data, ok := originals[name].originalContent(now); ok {
 			return data, nil
 		}
 	}
@@ -136,10 +136,10 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 		m, list = to, to.Entries
 	}
 	for _, h := range m.Host {
-		if h.Kind != generation.HostEntries {
+		if h.Kind != generation.HostKindEntries {
 			continue
 		}
-		now, err := in.content(ctx, h.Path)
+		now, err := in.readIfExists(ctx, h.Path)
 		if err == nil {
 			_, err = in.nextEntries(ctx, h.Path, now, list)
 		}
@@ -152,43 +152,43 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 
 // setEntries returns a file's content with these entries of regcred and no others.
 func (in *Installer) setEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
-	former, err := in.ownNames(ctx)
+	former, err := in.ownEntryNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return entries.Set(in.fs().Host(name), now, list, former)
+	return entries.SetEntries(in.fs().HostPath(name), now, list, former)
 }
 
 // hasEntries reports whether a file's content has these entries of regcred and no others.
 func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, list []entries.Entry) (bool, error) {
-	former, err := in.ownNames(ctx)
+	former, err := in.ownEntryNames(ctx)
 	if err != nil {
 		return false, err
 	}
-	return entries.Has(in.fs().Host(name), now, list, former)
+	return entries.HasEntries(in.fs().HostPath(name), now, list, former)
 }
 
-// ownNames returns the names of all entries that regcred has written on this node, or is
+// ownEntryNames returns the names of all entries that regcred has written on this node, or is
 // about to write.
-func (in *Installer) ownNames(ctx context.Context) (names []string, err error) {
-	known, err := in.known(ctx)
+func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err error) {
+	known, err := in.knownEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range known {
 		names = append(names, e.Name)
 	}
-	return append(names, in.linked()...), nil
+	return append(names, in.dispatcherLinkNames()...), nil
 }
 
-// known returns all entries that a kubelet may have loaded or that a rollback may
+// knownEntries returns all entries that a kubelet may have loaded or that a rollback may
 // restore, the latest first.
-func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error) {
-	records, _, err := in.records(ctx)
+func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, err error) {
+	records, _, err := in.readRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := in.Store.Numbers()
+	numbers, err := in.Store.ListNumbers()
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,9 @@ func (in *Installer) known(ctx context.Context) (list []entries.Entry, err error
 	return list, nil
 }
 
-// target resolves symlinks, so that a file is changed at its target and the link is kept.
-func (in *Installer) target(name string) (string, error) {
-	real, err := in.fs().Real(name)
+// resolveTarget resolves symlinks, so that a file is changed at its target and the link is kept.
+func (in *Installer) resolveTarget(name string) (string, error) {
+	real, err := in.fs().EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
 		return name, nil
 	}
@@ -214,14 +214,14 @@ func (in *Installer) target(name string) (string, error) {
 
 // read returns a file's target and content.
 func (in *Installer) read(ctx context.Context, name string) (target string, now []byte, err error) {
-	if target, err = in.target(name); err == nil {
-		now, err = in.content(ctx, target)
+	if target, err = in.resolveTarget(name); err == nil {
+		now, err = in.readIfExists(ctx, target)
 	}
 	return target, now, err
 }
 
-// content returns a file's content, nil if it does not exist.
-func (in *Installer) content(ctx context.Context, name string) ([]byte, error) {
+// readIfExists returns a file's content, nil if it does not exist.
+func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -232,44 +232,44 @@ func (in *Installer) content(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
-// has reports whether a generation has a host file of that path.
-func has(m *generation.Manifest, h generation.HostFile) bool {
+// hasHostFile reports whether a generation has a host file of that path.
+func hasHostFile(m *generation.Manifest, h generation.HostFile) bool {
 	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
 }
 
-// removeOne removes one host file, and reports whether it existed.
-func (in *Installer) removeOne(ctx context.Context, h generation.HostFile) (changed bool, err error) {
+// removeHostFile removes one host file, and reports whether it existed.
+func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
-	case generation.HostDir:
+	case generation.HostKindDir:
 		err := in.fs().Remove(h.Path)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			in.say("%s is kept, because it has content that regcred did not create", in.fs().Host(h.Path))
+			in.progressf("%s is kept, because it has content that regcred did not create", in.fs().HostPath(h.Path))
 			return false, nil
 		}
 		return true, err
-	case generation.HostLink:
+	case generation.HostKindLink:
 		switch target, err := in.fs().Readlink(h.Path); {
 		case errors.Is(err, fs.ErrNotExist):
 			return false, nil
 		case err != nil || target != h.Target:
-			in.say("%s is kept, because it no longer links to %s", in.fs().Host(h.Path), h.Target)
+			in.progressf("%s is kept, because it no longer links to %s", in.fs().HostPath(h.Path), h.Target)
 			return false, nil
 		}
 		return true, in.fs().Remove(h.Path)
-	case generation.HostFileOwn:
+	case generation.HostKindFile:
 		return in.removeFile(ctx, h)
-	case generation.HostEntries:
+	case generation.HostKindEntries:
 		return in.putEntries(ctx, h, nil)
 	}
 	return false, nil
 }
 
-// saved is the suffix of regcred's files that were changed by others and so are kept on
+// savedSuffix is the suffix of regcred's files that were changed by others and so are kept on
 // removal. Neither systemd nor a kubelet reads files of this name.
-const saved = ".regcred-saved"
+const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
-	now, err := in.content(ctx, h.Path)
+	now, err := in.readIfExists(ctx, h.Path)
 	if err != nil || now == nil {
 		return false, err
 	}
@@ -279,19 +279,19 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	return true, in.save(h.Path)
+	return true, in.saveModified(h.Path)
 }
 
-// save renames a file that was changed by others.
-func (in *Installer) save(name string) error {
-	in.say("%s has been changed since the install, so it is kept as %s", in.fs().Host(name), path.Base(name)+saved)
-	return in.fs().Move(name, name+saved)
+// saveModified renames a file that was changed by others.
+func (in *Installer) saveModified(name string) error {
+	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(name)+savedSuffix)
+	return in.fs().Rename(name, name+savedSuffix)
 }
 
-// removeStrays removes links to the dispatcher that neither the generation m (nil if
+// removeStrayLinks removes links to the dispatcher that neither the generation m (nil if
 // none) nor the running kubelet uses.
-func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generation.Manifest) error {
-	needed, err := in.namesInUse(ctx, m)
+func (in *Installer) removeStrayLinks(ctx context.Context, binDir string, m *generation.Manifest) error {
+	needed, err := in.entryNamesInUse(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -312,17 +312,17 @@ func (in *Installer) removeStrays(ctx context.Context, binDir string, m *generat
 	return nil
 }
 
-// namesInUse returns the names of the entries that the running or the next kubelet uses.
-func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (names map[string]bool, err error) {
+// entryNamesInUse returns the names of the entries that the running or the next kubelet uses.
+func (in *Installer) entryNamesInUse(ctx context.Context, m *generation.Manifest) (names map[string]bool, err error) {
 	names = map[string]bool{}
 	if m == nil {
 		return names, nil
 	}
-	records, known, err := in.records(ctx)
+	records, known, err := in.readRecords(ctx)
 	if err != nil || !known {
 		return nil, cmp.Or(err, errors.New("the kubelet's loaded entries are unknown"))
 	}
-	for _, r := range append(records, generation.Applied{Entries: m.Entries}) {
+	for _, r := range append(records, generation.AppliedChange{Entries: m.Entries}) {
 		for _, e := range r.Entries {
 			names[e.Name] = true
 		}
@@ -330,14 +330,14 @@ func (in *Installer) namesInUse(ctx context.Context, m *generation.Manifest) (na
 	return names, nil
 }
 
-// sweepTemporaryOf removes the temporary files of interrupted writes from the directories
+// removeGenerationTempFiles removes the temporary files of interrupted writes from the directories
 // of a generation's host files.
-func (in *Installer) sweepTemporaryOf(m *generation.Manifest) error {
+func (in *Installer) removeGenerationTempFiles(m *generation.Manifest) error {
 	if m == nil {
 		return nil
 	}
 	for _, h := range m.Host {
-		name, err := in.target(h.Path)
+		name, err := in.resolveTarget(h.Path)
 		if err != nil {
 			continue
 		}

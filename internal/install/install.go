@@ -13,7 +13,7 @@ import (
 // generation with the desired content exists, it is activated as by [Installer.Rollback].
 // After an error the node is unchanged, unless the error states otherwise.
 func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
-	if err := in.checkSupported(d); err != nil && !in.Present() {
+	if err := in.checkSupported(d); err != nil && !in.HasState() {
 		return nil, err
 	}
 	unlock, err := in.lock(ctx)
@@ -21,7 +21,7 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 		return nil, err
 	}
 	defer unlock()
-	if err := in.recover(ctx); err != nil {
+	if err := in.recoverLocked(ctx); err != nil {
 		return nil, err
 	}
 	p, err := in.Plan(ctx, d)
@@ -29,32 +29,32 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 		return p, err
 	}
 	if p.Nothing && len(p.Restart) == 0 {
-		return p, in.Store.Clean()
+		return p, in.Store.RemoveLeftovers()
 	}
-	if err := mayRestart(p.Restart, o); err != nil {
+	if err := checkRestartAllowed(p.Restart, o); err != nil {
 		return p, err
 	}
 	if p.Nothing {
-		return p, in.onlyRestart(ctx, p)
+		return p, in.restartOnly(ctx, p)
 	}
 	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return p, err
 	}
-	c := &change{Installer: in, action: installing, from: p.From, to: p.To, restart: len(p.Restart) > 0}
+	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, restart: len(p.Restart) > 0}
 	if p.Reactivate {
-		c.action = rollingBack
+		c.action = actionRollback
 		return p, c.run(ctx, func() error { return nil })
 	}
-	if p.To.Number, err = in.Store.Next(p.To.Previous); err != nil {
+	if p.To.Number, err = in.Store.NextNumber(p.To.Previous); err != nil {
 		return p, err
 	}
 	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, p.files) })
 }
 
-// onlyRestart restarts the kubelet of a node that is otherwise up to date.
-func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
-	c := &change{Installer: in, to: p.From, restart: true}
-	before, err := c.state(ctx)
+// restartOnly restarts the kubelet of a node that is otherwise up to date.
+func (in *Installer) restartOnly(ctx context.Context, p *Plan) error {
+	c := &generationChange{Installer: in, to: p.From, restart: true}
+	before, err := c.kubeletState(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (in *Installer) onlyRestart(ctx context.Context, p *Plan) error {
 		return err
 	}
 	if err = c.restartIfNeeded(ctx, before); err == nil {
-		err = c.probe(ctx)
+		err = c.probePull(ctx)
 	}
 	if err != nil {
-		return c.noteRestart(withHint("regcred rollback returns to an earlier generation; regcred uninstall removes regcred",
+		return c.wrapIfRestarted(withHint("regcred rollback returns to an earlier generation; regcred uninstall removes regcred",
 			"generation %d is still current: %w", p.From.Number, err))
 	}
-	return errors.Join(in.forget(ctx), in.removeStrays(ctx, p.From.Layout.BinDir, p.From))
+	return errors.Join(in.dropOldRecords(ctx), in.removeStrayLinks(ctx, p.From.Layout.BinDir, p.From))
 }

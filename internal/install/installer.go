@@ -51,7 +51,7 @@ type Installer struct {
 	Say func(text string)
 
 	// Now returns the time since boot; [BootTime] if nil.
-	Now func() (generation.Moment, error)
+	Now func() (generation.BootTime, error)
 
 	Version string // of this program, for manifests
 	Keep    int    // how many generations are kept; 5 if 0
@@ -59,13 +59,13 @@ type Installer struct {
 
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
 
-func (in *Installer) say(format string, args ...any) {
+func (in *Installer) progressf(format string, args ...any) {
 	if in.Say != nil {
 		in.Say(fmt.Sprintf(format, args...))
 	}
 }
 
-func (in *Installer) now() (generation.Moment, error) {
+func (in *Installer) timeSinceBoot() (generation.BootTime, error) {
 	if in.Now != nil {
 		return in.Now()
 	}
@@ -74,7 +74,7 @@ func (in *Installer) now() (generation.Moment, error) {
 
 // withHint returns an error with a hint.
 func withHint(hint, format string, args ...any) error {
-	return &node.Error{Err: fmt.Errorf(format, args...), Hint: hint}
+	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
 // lock locks the node, and reads it again, because another process may have changed it.
@@ -113,18 +113,18 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		case err == nil && info.IsDir():
 			return missing, nil
 		case err == nil:
-			return nil, fmt.Errorf("%s is not a directory", in.fs().Host(d))
+			return nil, fmt.Errorf("%s is not a directory", in.fs().HostPath(d))
 		case !errors.Is(err, fs.ErrNotExist) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
-			return nil, fmt.Errorf("%s: dangling symlink", in.fs().Host(d))
+			return nil, fmt.Errorf("%s: dangling symlink", in.fs().HostPath(d))
 		}
 		missing = append([]string{d}, missing...)
 	}
 }
 
-// current returns the manifest of the current generation, or nil.
-func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) {
+// currentManifest returns the manifest of the current generation, or nil.
+func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -133,7 +133,7 @@ func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) 
 		return nil, err
 	}
 	m, err := in.Store.Manifest(ctx, number)
-	if unreadable(err) {
+	if isUnreadable(err) {
 		return nil, err
 	}
 	if err != nil {
@@ -142,14 +142,14 @@ func (in *Installer) current(ctx context.Context) (*generation.Manifest, error) 
 	return m, nil
 }
 
-// unreadable reports whether this process has no permission to read a generation, or is
+// isUnreadable reports whether this process has no permission to read a generation, or is
 // too old for it. The generation itself may be intact.
-func unreadable(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, generation.ErrLater)
+func isUnreadable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, generation.ErrNewerVersion)
 }
 
-// numberOf returns a generation's number, 0 for nil.
-func numberOf(m *generation.Manifest) int {
+// generationNumber returns a generation's number, 0 for nil.
+func generationNumber(m *generation.Manifest) int {
 	if m == nil {
 		return 0
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// action is the kind of a change.
-type action string
+// changeKind is the kind of a change.
+type changeKind string
 
 const (
-	installing   action = "install"
-	rollingBack  action = "rollback"
-	uninstalling action = "uninstall"
+	actionInstall   changeKind = "install"
+	actionRollback  changeKind = "rollback"
+	actionUninstall changeKind = "uninstall"
 )
 
 // journal describes a change in progress. It exists from before the first modification of
 // the node until after the last.
 type journal struct {
-	Action  action    `json:"action"`
-	From    int       `json:"from"` // the old generation, 0 if none
-	To      int       `json:"to"`   // the new generation, 0 if none
-	Started time.Time `json:"started"`
+	Action  changeKind `json:"action"`
+	From    int        `json:"from"` // the old generation, 0 if none
+	To      int        `json:"to"`   // the new generation, 0 if none
+	Started time.Time  `json:"started"`
 }
 
 func (j journal) String() string {
@@ -42,20 +42,20 @@ func (j journal) String() string {
 
 const journalFile = "journal.json"
 
-func (in *Installer) journal(ctx context.Context) (j journal, err error) {
+func (in *Installer) readJournal(ctx context.Context) (j journal, err error) {
 	err = in.readJSON(ctx, journalFile, &j)
-	if damaged, ok := errors.AsType[*damagedError](err); ok {
+	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
 		err = withHint("check regcred status, remove the journal file, and run regcred rollback N to restore generation N",
 			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err
 }
 
-func (in *Installer) begin(a action, from, to int) error {
+func (in *Installer) writeJournal(a changeKind, from, to int) error {
 	return in.writeJSON(journalFile, journal{a, from, to, timestamp()})
 }
 
-func (in *Installer) end() error { return in.fs().Remove(in.Store.Path(journalFile)) }
+func (in *Installer) removeJournal() error { return in.fs().Remove(in.Store.Path(journalFile)) }
 
 // writeJSON writes a file of the state directory.
 func (in *Installer) writeJSON(name string, v any) error {
@@ -63,5 +63,5 @@ func (in *Installer) writeJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return in.fs().Put(in.Store.Path(name), bytes.NewReader(append(data, '\n')), inroot.Attr{Mode: 0o600})
+	return in.fs().WriteFile(in.Store.Path(name), bytes.NewReader(append(data, '\n')), inroot.FileAttr{Mode: 0o600})
 }

@@ -37,7 +37,7 @@ type world struct {
 	Boot    string
 	Ticks   uint64
 	Loaded  node.RunningFlags // as systemd has read them
-	Running *node.Running
+	Running *node.RunningProcess
 	Names   []string // what the running kubelet has in memory, in BinDir of its flags
 	BinDir  string
 	PID     int
@@ -68,7 +68,7 @@ func (w *world) load() error {
 
 // setup reads the node as it is.
 func (w *world) setup(ctx context.Context) (*node.Setup, error) {
-	s, err := node.Node{Root: w.root()}.Read().Setup(ctx)
+	s, err := node.Node{Root: w.root()}.NewReader().Setup(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (w *world) flags() (node.RunningFlags, error) {
 	if err != nil {
 		return node.RunningFlags{}, err
 	}
-	if s.Way == node.ByPlaces && (s.Config.Type != node.File || s.BinDir.Type != node.Directory) {
+	if s.Way == node.MethodDefaultPaths && (s.Config.Type != node.PlaceFile || s.BinDir.Type != node.PlaceDirectory) {
 		return node.RunningFlags{}, nil
 	}
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
@@ -168,7 +168,7 @@ func (w *world) works(binDir string, names []string) error {
 		if !strings.HasPrefix(name, entries.Name) {
 			continue
 		}
-		c, err := generation.Open(filepath.Join(w.root(), stateDir))
+		c, err := generation.OpenCurrent(filepath.Join(w.root(), stateDir))
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (w *world) start() {
 		return
 	}
 	w.PID++
-	w.Running = &node.Running{PID: w.PID, Start: w.Ticks, Flags: &node.RunningFlags{Config: w.Loaded.Config, BinDir: w.Loaded.BinDir}}
+	w.Running = &node.RunningProcess{PID: w.PID, Start: w.Ticks, Flags: &node.RunningFlags{Config: w.Loaded.Config, BinDir: w.Loaded.BinDir}}
 	if w.layout.name == "k3s" {
 		w.Running.Flags = nil
 	}
@@ -222,9 +222,9 @@ func (w *world) start() {
 }
 
 // now is a clock on which no two moments are the same.
-func (w *world) now() (generation.Moment, error) {
+func (w *world) now() (generation.BootTime, error) {
 	w.Ticks += 2000
-	return generation.Moment{Boot: w.Boot, Ticks: w.Ticks}, w.save()
+	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.save()
 }
 
 // manager plays systemd for a world.

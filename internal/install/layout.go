@@ -19,40 +19,40 @@ import (
 
 // Names of regcred's files on a node.
 const (
-	ownFile    = "90-regcred.json"
-	nodeConfig = "90-regcred.yaml"
-	kubeletDir = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
+	ownConfigName  = "90-regcred.json"
+	nodeConfigName = "90-regcred.yaml"
+	kubeletDirName = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
 )
 
-// layoutOf decides the location of files on a node: to the kubelet's configured paths if they
+// decideLayout decides the location of files on a node: to the kubelet's configured paths if they
 // are writable and persistent, otherwise below the state directory, with a drop-in that
 // sets the kubelet's flags.
-func (in *Installer) layoutOf() (generation.Layout, error) {
+func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	s := in.Setup
-	if s.Way == node.ByHand {
-		return generation.Layout{}, withHint("set the kubelet flags --image-credential-provider-config and --image-credential-provider-bin-dir as this system requires, then run regcred install again",
+	if s.Way == node.MethodManual {
+		return generation.KubeletLayout{}, withHint("set the kubelet flags --image-credential-provider-config and --image-credential-provider-bin-dir as this system requires, then run regcred install again",
 			"regcred cannot set the credential provider flags of this node's kubelet (%s)", s.Kind)
 	}
-	l := generation.Layout{Kind: generation.ConfigShared, Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
+	l := generation.KubeletLayout{Kind: generation.ConfigKindShared, Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
 	switch s.Vendor.Config.Type {
-	case node.Directory:
-		l.Config, l.Kind = path.Join(l.Config, ownFile), generation.ConfigOwn
-	case node.Other, node.Unknown:
+	case node.PlaceDirectory:
+		l.Config, l.Kind = path.Join(l.Config, ownConfigName), generation.ConfigKindOwn
+	case node.PlaceOther, node.PlaceUnknown:
 		return l, fmt.Errorf("%s: the kubelet's credential provider configuration is neither a file nor a directory", s.Vendor.Config.Path)
 	}
-	if s.Way == node.ByPlaces {
+	if s.Way == node.MethodDefaultPaths {
 		return l, nil
 	}
 	moved := false
-	if !s.Vendor.Config.Set() || s.Vendor.Config.Fixed != "" || s.Nodeadm != nil {
+	if !s.Vendor.Config.IsSet() || s.Vendor.Config.Fixed != "" || s.Nodeadm != nil {
 		moved = true
-		if err := in.moveConfig(&l); err != nil {
+		if err := in.relocateConfig(&l); err != nil {
 			return l, err
 		}
 	}
-	if !s.Vendor.BinDir.Set() || s.Vendor.BinDir.Fixed != "" {
+	if !s.Vendor.BinDir.IsSet() || s.Vendor.BinDir.Fixed != "" {
 		moved = true
-		l.BinDir, l.LinksOf = in.Store.Path(kubeletDir, "bin"), s.Vendor.BinDir.Path
+		l.BinDir, l.LinksOf = in.Store.Path(kubeletDirName, "bin"), s.Vendor.BinDir.Path
 	}
 	if !moved {
 		return l, nil
@@ -71,33 +71,33 @@ func (in *Installer) layoutOf() (generation.Layout, error) {
 	return l, nil
 }
 
-// moveConfig places the configuration below the state directory. It includes the existing
+// relocateConfig places the configuration below the state directory. It includes the existing
 // one: by a link if the kubelet reads directories, otherwise as a copy that status
 // compares.
-func (in *Installer) moveConfig(l *generation.Layout) error {
+func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	former := in.Setup.Vendor.Config
-	l.Kind, l.Config = generation.ConfigOwn, in.Store.Path(kubeletDir, "config", ownFile)
+	l.Kind, l.Config = generation.ConfigKindOwn, in.Store.Path(kubeletDirName, "config", ownConfigName)
 	l.Flag = l.Config
-	if !former.Set() || former.Type == node.Absent {
+	if !former.IsSet() || former.Type == node.PlaceAbsent {
 		return nil
 	}
-	if former.Type == node.Directory {
+	if former.Type == node.PlaceDirectory {
 		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own directory", former.Path, former.Fixed)
 	}
-	l.Kind, l.Original, l.Flag = generation.ConfigLinked, former.Path, path.Dir(l.Config)
+	l.Kind, l.Original, l.Flag = generation.ConfigKindLinked, former.Path, path.Dir(l.Config)
 	if !readsDirectories(in.Setup.Version.Kubelet) {
-		l.Kind, l.Config = generation.ConfigCopied, in.Store.Path(kubeletDir, "config.json")
+		l.Kind, l.Config = generation.ConfigKindCopied, in.Store.Path(kubeletDirName, "config.json")
 		l.Flag = l.Config
 	}
 	return nil
 }
 
-// hostOf lists a generation's files on the host.
-func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+// hostFiles lists a generation's files on the host.
+func (in *Installer) hostFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	for _, d := range m.Layout.Dirs {
-		list = append(list, generation.HostFile{Kind: generation.HostDir, Path: d, Mode: 0o755})
+		list = append(list, generation.HostFile{Kind: generation.HostKindDir, Path: d, Mode: 0o755})
 	}
-	for _, f := range []func(context.Context, *generation.Manifest) ([]generation.HostFile, error){in.links, in.configuration, in.flags} {
+	for _, f := range []func(context.Context, *generation.Manifest) ([]generation.HostFile, error){in.linkFiles, in.configFiles, in.flagFiles} {
 		files, err := f(ctx, m)
 		if err != nil {
 			return nil, err
@@ -107,8 +107,8 @@ func (in *Installer) hostOf(ctx context.Context, m *generation.Manifest) (list [
 	return list, nil
 }
 
-// newDirs lists the directories that a layout needs and that do not exist.
-func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
+// missingLayoutDirs lists the directories that a layout needs and that do not exist.
+func (in *Installer) missingLayoutDirs(l generation.KubeletLayout) (dirs []string, err error) {
 	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
 		if file == "" {
 			continue
@@ -127,11 +127,11 @@ func (in *Installer) newDirs(l generation.Layout) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// links returns the links to the dispatcher and, in regcred's own bin dir, to third-party
+// linkFiles returns the links to the dispatcher and, in regcred's own bin dir, to third-party
 // executables.
-func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	link := func(name, target string) {
-		list = append(list, generation.HostFile{Kind: generation.HostLink, Path: path.Join(m.Layout.BinDir, name), Target: target})
+		list = append(list, generation.HostFile{Kind: generation.HostKindLink, Path: path.Join(m.Layout.BinDir, name), Target: target})
 	}
 	for _, e := range m.Entries {
 		link(e.Name, in.Store.DispatcherPath())
@@ -149,51 +149,51 @@ func (in *Installer) links(_ context.Context, m *generation.Manifest) (list []ge
 	return list, nil
 }
 
-// configuration returns the configuration files with regcred's entries.
-func (in *Installer) configuration(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+// configFiles returns the configuration files with regcred's entries.
+func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
-	if l.Kind == generation.ConfigShared {
-		return []generation.HostFile{{Kind: generation.HostEntries, Path: l.Config, Mode: 0o644, Stage: sharedStage(l)}}, nil
+	if l.Kind == generation.ConfigKindShared {
+		return []generation.HostFile{{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: sharedConfigStage(l)}}, nil
 	}
-	own := generation.HostFile{Kind: generation.HostFileOwn, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
+	own := generation.HostFile{Kind: generation.HostKindFile, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
 	var data []byte
 	name := l.Config
 	switch l.Kind {
-	case generation.ConfigCopied:
+	case generation.ConfigKindCopied:
 		own.Mode, name = 0o600, l.Original
 		if data, err = in.fs().ReadFile(ctx, l.Original); err != nil {
 			return nil, err
 		}
-	case generation.ConfigLinked:
-		link := path.Join(path.Dir(l.Config), "10-"+configName(l.Original))
-		list = append(list, generation.HostFile{Kind: generation.HostLink, Path: link, Target: l.Original})
+	case generation.ConfigKindLinked:
+		link := path.Join(path.Dir(l.Config), "10-"+configFileName(l.Original))
+		list = append(list, generation.HostFile{Kind: generation.HostKindLink, Path: link, Target: l.Original})
 	}
-	if data, err = entries.Set(in.fs().Host(name), data, m.Entries, nil); err != nil {
+	if data, err = entries.SetEntries(in.fs().HostPath(name), data, m.Entries, nil); err != nil {
 		return nil, err
 	}
 	own.Content = string(data)
 	return append(list, own), nil
 }
 
-// sharedStage returns when the node's own file gets entries. If the flags change the bin
+// sharedConfigStage returns when the node's own file gets entries. If the flags change the bin
 // dir, the file comes last, because the old bin dir has no links to the dispatcher.
-func sharedStage(l generation.Layout) generation.Stage {
+func sharedConfigStage(l generation.KubeletLayout) generation.InstallStage {
 	if l.DropIn != "" {
-		return generation.Last
+		return generation.StageLast
 	}
 	return generation.AfterActivation
 }
 
 // flagsStage returns when the flags are changed.
-func flagsStage(l generation.Layout) generation.Stage {
-	if l.Kind != generation.ConfigShared {
-		return generation.Last
+func flagsStage(l generation.KubeletLayout) generation.InstallStage {
+	if l.Kind != generation.ConfigKindShared {
+		return generation.StageLast
 	}
 	return generation.AfterActivation
 }
 
-// flags returns the files that set the kubelet's flags.
-func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
+// flagFiles returns the files that set the kubelet's flags.
+func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.DropIn == "" {
 		return nil, nil
@@ -201,24 +201,24 @@ func (in *Installer) flags(_ context.Context, m *generation.Manifest) (list []ge
 	if in.Setup.Unit == nil {
 		return nil, fmt.Errorf("%s: the unit no longer exists", l.DropIn)
 	}
-	args := arguments(l)
+	args := kubeletFlags(l)
 	if l.NodeConfig != "" {
-		text, err := nodeConfigOf(args)
+		text, err := nodeadmDropIn(args)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.NodeConfig, Mode: 0o644, Content: text, Stage: flagsStage(l)})
+		list = append(list, generation.HostFile{Kind: generation.HostKindFile, Path: l.NodeConfig, Mode: 0o644, Content: text, Stage: flagsStage(l)})
 	}
 	command := in.Setup.Unit.Exec
-	text := fmt.Sprintf(header+
+	text := fmt.Sprintf(fileHeader+
 		"# The command of %s followed by two flags, which override earlier ones.\n"+
 		"# regcred status reports when the two commands no longer match.\n"+
 		"[Service]\nExecStart=\nExecStart=%s\n", command.File, command.With(args...))
-	return append(list, generation.HostFile{Kind: generation.HostFileOwn, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
+	return append(list, generation.HostFile{Kind: generation.HostKindFile, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
 }
 
-// arguments returns the kubelet's flags.
-func arguments(l generation.Layout) []string {
+// kubeletFlags returns the kubelet's flags.
+func kubeletFlags(l generation.KubeletLayout) []string {
 	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 

@@ -88,11 +88,11 @@ func layouts() []layout {
 		}},
 		{name: "read-only bin dir", version: "1.34.1", files: withFiles(kubeadm(flagsFor("/etc/kubernetes/cred.json")), map[string]string{"etc/kubernetes/cred.json": foreignJSON}),
 			spoil: func(s *node.Setup) {
-				s.Vendor.BinDir.Fixed, s.Way = "/opt is mounted read-only", node.ByDropIn
+				s.Vendor.BinDir.Fixed, s.Way = "/opt is mounted read-only", node.MethodDropIn
 			}},
 		{name: "all read-only, old kubelet", version: "1.33.4", files: withFiles(kubeadm(flagsFor("/opt/plugins/cred.json")), map[string]string{"opt/plugins/cred.json": foreignJSON}),
 			spoil: func(s *node.Setup) {
-				s.Vendor.BinDir.Fixed, s.Vendor.Config.Fixed, s.Way = "/opt is mounted read-only", "/opt is mounted read-only", node.ByDropIn
+				s.Vendor.BinDir.Fixed, s.Vendor.Config.Fixed, s.Way = "/opt is mounted read-only", "/opt is mounted read-only", node.MethodDropIn
 			}},
 	}
 }

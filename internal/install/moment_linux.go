@@ -15,15 +15,15 @@ import (
 )
 
 // BootTime returns the current time in the unit in which /proc reports processes' start.
-func BootTime() (generation.Moment, error) {
+func BootTime() (generation.BootTime, error) {
 	id, err := regularfile.Read(context.Background(), "/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
-		return generation.Moment{}, err
+		return generation.BootTime{}, err
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return generation.Moment{}, fmt.Errorf("read the time since boot: %w", err)
+		return generation.BootTime{}, fmt.Errorf("read the time since boot: %w", err)
 	}
 	const ticks = 100 // USER_HZ, per second
-	return generation.Moment{Boot: strings.TrimSpace(string(id)), Ticks: uint64(now.Nano()) / (1_000_000_000 / ticks)}, nil
+	return generation.BootTime{Boot: strings.TrimSpace(string(id)), Ticks: uint64(now.Nano()) / (1_000_000_000 / ticks)}, nil
 }

@@ -12,4 +12,4 @@ import (
 )
 
 // BootTime is implemented only on Linux.
-func BootTime() (generation.Moment, error) { return generation.Moment{}, errors.ErrUnsupported }
+func BootTime() (generation.BootTime, error) { return generation.BootTime{}, errors.ErrUnsupported }

@@ -13,38 +13,38 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// nodeConfigOf returns a drop-in for EKS's nodeadm, which appends its flags.
-func nodeConfigOf(args []string) (string, error) {
+// nodeadmDropIn returns a drop-in for EKS's nodeadm, which appends its flags.
+func nodeadmDropIn(args []string) (string, error) {
 	list, err := json.Marshal(args)
 	if err != nil {
 		return "", err
 	}
-	return header +
+	return fileHeader +
 		"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n", nil
 }
 
-// nodeadmEnvironment is the file to which nodeadm writes the kubelet's flags at each boot:
+// nodeadmEnvFile is the file to which nodeadm writes the kubelet's flags at each boot:
 // first its own, then the drop-ins' (awslabs/amazon-eks-ami: nodeadm).
-const nodeadmEnvironment = "/etc/eks/kubelet/environment"
+const nodeadmEnvFile = "/etc/eks/kubelet/environment"
 
 // removeNodeadmFlags removes regcred's flags from what nodeadm wrote at the last boot,
 // because the kubelet would otherwise be started with paths that no longer exist. An
 // identical bin dir flag of nodeadm itself is kept.
-func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Layout) error {
+func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.KubeletLayout) error {
 	if l.NodeConfig == "" {
 		return nil
 	}
-	now, err := in.content(ctx, nodeadmEnvironment)
+	now, err := in.readIfExists(ctx, nodeadmEnvFile)
 	if err != nil {
 		return err
 	}
-	next := bytes.Replace(now, []byte(" "+strings.Join(arguments(l), " ")), nil, 1)
+	next := bytes.Replace(now, []byte(" "+strings.Join(kubeletFlags(l), " ")), nil, 1)
 	if bytes.Equal(next, now) {
 		return nil
 	}
-	info, err := in.fs().Lstat(nodeadmEnvironment)
+	info, err := in.fs().Lstat(nodeadmEnvFile)
 	if err != nil {
 		return err
 	}
-	return in.fs().Put(nodeadmEnvironment, bytes.NewReader(next), inroot.Attr{Mode: info.Mode(), Like: info, Label: in.fs().Label(nodeadmEnvironment)})
+	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), inroot.FileAttr{Mode: info.Mode(), Like: info, Label: in.fs().SELinuxLabel(nodeadmEnvFile)})
 }

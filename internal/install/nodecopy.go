@@ -11,29 +11,29 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// copiesNode reports whether a host file copies or links to something of the node: the
+// copiesNodeFile reports whether a host file copies or links to something of the node: the
 // unit's command, the kubelet's configuration, or plugins. It must match the node's
 // current state, not an earlier generation's.
-func (in *Installer) copiesNode(l generation.Layout, h generation.HostFile) bool {
+func (in *Installer) copiesNodeFile(l generation.KubeletLayout, h generation.HostFile) bool {
 	switch h.Kind {
-	case generation.HostFileOwn:
-		return h.Path == l.DropIn || h.Path == l.NodeConfig || l.Kind == generation.ConfigCopied && h.Path == l.Config
-	case generation.HostLink:
+	case generation.HostKindFile:
+		return h.Path == l.DropIn || h.Path == l.NodeConfig || l.Kind == generation.ConfigKindCopied && h.Path == l.Config
+	case generation.HostKindLink:
 		return h.Target != in.Store.DispatcherPath()
 	}
 	return false
 }
 
-// refreshed returns the generation to, with from's copies of the node: those in to are
+// withCurrentCopies returns the generation to, with from's copies of the node: those in to are
 // older, and the kubelet may no longer start with them.
-func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
+func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
 	if from == nil {
 		return to, nil
 	}
 	back := *to
-	back.Host = slices.DeleteFunc(slices.Clone(to.Host), func(h generation.HostFile) bool { return in.copiesNode(to.Layout, h) })
+	back.Host = slices.DeleteFunc(slices.Clone(to.Host), func(h generation.HostFile) bool { return in.copiesNodeFile(to.Layout, h) })
 	for _, h := range from.Host {
-		if !in.copiesNode(from.Layout, h) {
+		if !in.copiesNodeFile(from.Layout, h) {
 			continue
 		}
 		if h.Path == to.Layout.Config {
@@ -48,11 +48,11 @@ func (in *Installer) refreshed(ctx context.Context, from, to *generation.Manifes
 	return &back, nil
 }
 
-// isContent reports whether regcred's file has the content of a generation. In a copy of
+// hasContentOf reports whether regcred's file has the content of a generation. In a copy of
 // the node's configuration entries are ignored, because another generation may have set
 // them.
-func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
-	if string(now) == h.Content || m.Layout.Kind != generation.ConfigCopied || h.Path != m.Layout.Config {
+func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
+	if string(now) == h.Content || m.Layout.Kind != generation.ConfigKindCopied || h.Path != m.Layout.Config {
 		return string(now) == h.Content
 	}
 	a, err := in.setEntries(ctx, h.Path, now, nil)
@@ -60,10 +60,10 @@ func (in *Installer) isContent(ctx context.Context, m *generation.Manifest, h ge
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// asInstalled reports whether regcred's file is correct for a generation: it has its
+// isAsInstalled reports whether regcred's file is correct for a generation: it has its
 // content or, if it copies the node, a later generation's.
-func (in *Installer) asInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
-	if string(now) == h.Content || !in.copiesNode(m.Layout, h) {
+func (in *Installer) isAsInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
+	if string(now) == h.Content || !in.copiesNodeFile(m.Layout, h) {
 		return string(now) == h.Content
 	}
 	if h.Path != m.Layout.Config {

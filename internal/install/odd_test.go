@@ -235,7 +235,7 @@ func TestStateRemoved(t *testing.T) {
 		}
 		in := o.in("/opt/elsewhere")
 		_, err := in.Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true})
-		hint, _ := errors.AsType[*node.Error](err)
+		hint, _ := errors.AsType[*node.HintError](err)
 		if hint == nil || hint.Hint != "--state-dir "+stateDir {
 			t.Errorf("%s: install elsewhere: %v", name, err)
 		}
@@ -255,7 +255,7 @@ func TestLaterRelease(t *testing.T) {
 	o.write(manifest, strings.Replace(o.read(manifest), `"schemaVersion": 1`, `"schemaVersion": 99`, 1))
 	before := snapshot(t, o.root())
 	for _, c := range []string{"install a", "rollback 1", "uninstall"} {
-		if err := o.run(o.wishes, c); !errors.Is(err, generation.ErrLater) {
+		if err := o.run(o.wishes, c); !errors.Is(err, generation.ErrNewerVersion) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}

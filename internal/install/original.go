@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// original is the node's own file without regcred's entries, and what regcred wrote.
-type original struct {
+// originalFile is the node's own file without regcred's entries, and what regcred wrote.
+type originalFile struct {
 	Absent  bool     `json:"absent,omitempty"`
 	Data    []byte   `json:"data,omitempty"`
 	Written []string `json:"written"` // SHA-256 of the contents that regcred may have written: the last and the next
@@ -20,12 +20,12 @@ type original struct {
 
 const originalsFile = "originals.json"
 
-func (in *Installer) originals(ctx context.Context) (map[string]original, error) {
-	list := map[string]original{}
+func (in *Installer) readOriginals(ctx context.Context) (map[string]originalFile, error) {
+	list := map[string]originalFile{}
 	err := in.readJSON(ctx, originalsFile, &list)
-	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		in.say("%v; the original content of edited files is unknown", damaged)
-		return map[string]original{}, nil
+	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
+		in.progressf("%v; the original content of edited files is unknown", damaged)
+		return map[string]originalFile{}, nil
 	}
 	return list, err
 }
@@ -33,25 +33,25 @@ func (in *Installer) originals(ctx context.Context) (map[string]original, error)
 // saveOriginal saves a file's content without regcred's entries before the file is rewritten.
 // This includes changes that others made in the meantime.
 func (in *Installer) saveOriginal(ctx context.Context, name string, now, without, next []byte) error {
-	list, err := in.originals(ctx)
+	list, err := in.readOriginals(ctx)
 	if err != nil {
 		return err
 	}
 	o := list[name]
-	if !o.known(now) {
+	if !o.isUnmodified(now) {
 		o.Absent, o.Data = without == nil, without
 	}
-	o.Written = []string{sum(now), sum(next)}
+	o.Written = []string{checksum(now), checksum(next)}
 	list[name] = o
 	return in.writeJSON(originalsFile, list)
 }
 
-// known reports whether only regcred has changed a file.
-func (o original) known(now []byte) bool { return slices.Contains(o.Written, sum(now)) }
+// isUnmodified reports whether only regcred has changed a file.
+func (o originalFile) isUnmodified(now []byte) bool { return slices.Contains(o.Written, checksum(now)) }
 
-// unchanged returns a file's original content if only regcred has changed it.
-func (o original) unchanged(now []byte) (data []byte, ok bool) {
-	if !o.known(now) {
+// originalContent returns a file's original content if only regcred has changed it.
+func (o originalFile) originalContent(now []byte) (data []byte, ok bool) {
+	if !o.isUnmodified(now) {
 		return nil, false
 	}
 	if o.Absent {
@@ -60,8 +60,8 @@ func (o original) unchanged(now []byte) (data []byte, ok bool) {
 	return append([]byte{}, o.Data...), true
 }
 
-// sum returns the checksum of a content, "" for nil.
-func sum(data []byte) string {
+// checksum returns the checksum of a content, "" for nil.
+func checksum(data []byte) string {
 	if data == nil {
 		return ""
 	}

@@ -11,40 +11,40 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// header is the comment at the start of regcred's files.
-const header = "# Made by regcred install; regcred uninstall takes it away.\n"
+// fileHeader is the comment at the start of regcred's files.
+const fileHeader = "# Made by regcred install; regcred uninstall takes it away.\n"
 
-// stateOfKubelet returns the state directory of the dispatcher to which the kubelet's bin
+// stateDirInUse returns the state directory of the dispatcher to which the kubelet's bin
 // dir links, or which regcred's drop-in names; "" if there is neither.
-func (in *Installer) stateOfKubelet() string {
+func (in *Installer) stateDirInUse() string {
 	bin := in.Setup.BinDir.Path
 	if bin == "" {
 		return ""
 	}
-	target, err := in.fs().Readlink(path.Join(bin, generation.Dispatcher))
-	if err == nil && path.Base(target) == generation.Dispatcher {
+	target, err := in.fs().Readlink(path.Join(bin, generation.DispatcherName))
+	if err == nil && path.Base(target) == generation.DispatcherName {
 		return path.Dir(target)
 	}
 	if u := in.Setup.Unit; u != nil && u.Ours != nil {
-		if dir, ok := strings.CutSuffix(bin, path.Join("/", kubeletDir, "bin")); ok {
+		if dir, ok := strings.CutSuffix(bin, path.Join("/", kubeletDirName, "bin")); ok {
 			return dir
 		}
 	}
 	return ""
 }
 
-// mostEntries bounds how many of regcred's entries are searched. There is one for each
+// maxOwnEntries bounds how many of regcred's entries are searched. There is one for each
 // token audience.
-const mostEntries = 32
+const maxOwnEntries = 32
 
-// linked returns the names of the links to the dispatcher in the kubelet's bin dir. The
+// dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's bin dir. The
 // entries of these names are regcred's.
-func (in *Installer) linked() (names []string) {
+func (in *Installer) dispatcherLinkNames() (names []string) {
 	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
-	if err != nil && in.stateOfKubelet() == in.Store.Dir {
+	if err != nil && in.stateDirInUse() == in.Store.Dir {
 		// The links were removed with the state directory.
-		for n := range mostEntries {
-			names = append(names, entries.Numbered(n+1))
+		for n := range maxOwnEntries {
+			names = append(names, entries.NumberedName(n+1))
 		}
 		return names
 	}
@@ -56,7 +56,7 @@ func (in *Installer) linked() (names []string) {
 	return names
 }
 
-// removed reports whether a file belongs to a state directory that was removed.
-func (in *Installer) removed(from *generation.Manifest, now []byte) bool {
-	return from == nil && in.stateOfKubelet() == in.Store.Dir && strings.HasPrefix(string(now), header)
+// isFromRemovedState reports whether a file belongs to a state directory that was removed.
+func (in *Installer) isFromRemovedState(from *generation.Manifest, now []byte) bool {
+	return from == nil && in.stateDirInUse() == in.Store.Dir && strings.HasPrefix(string(now), fileHeader)
 }

@@ -37,17 +37,17 @@ func (e *OwnerError) Hint() string {
 	case e.uninstall && e.Owner == "":
 		return "run regcred uninstall --restart on the node to remove it"
 	case e.uninstall:
-		return helmUninstall(e.Owner) + " removes it"
+		return helmUninstallCommand(e.Owner) + " removes it"
 	case e.Owner == "":
 		return "first run regcred uninstall --restart on the node"
 	case e.Asked == "":
-		return fmt.Sprintf("change the release's values, or run %s; a run with --owner %s takes effect only until the release's pod installs again", helmUninstall(e.Owner), e.Owner)
+		return fmt.Sprintf("change the release's values, or run %s; a run with --owner %s takes effect only until the release's pod installs again", helmUninstallCommand(e.Owner), e.Owner)
 	}
-	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstall(e.Owner))
+	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstallCommand(e.Owner))
 }
 
-// helmUninstall returns the command that uninstalls a release.
-func helmUninstall(owner string) string {
+// helmUninstallCommand returns the command that uninstalls a release.
+func helmUninstallCommand(owner string) string {
 	namespace, release, _ := strings.Cut(owner, "/")
 	return "helm uninstall " + release + " -n " + namespace
 }
@@ -60,20 +60,20 @@ func checkOwner(m *generation.Manifest, asked string) error {
 	return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: asked}
 }
 
-// mayUninstall fails if a generation belongs to another owner. Without an owner in o it
+// checkUninstallAllowed fails if a generation belongs to another owner. Without an owner in o it
 // warns that the release may install it again.
-func (in *Installer) mayUninstall(m *generation.Manifest, o Options) error {
+func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) error {
 	switch {
 	case o.Owner != "" && m.Owner != o.Owner:
 		return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: o.Owner, uninstall: true}
 	case o.Owner == "" && m.Owner != "":
-		in.say("generation %d belongs to release %s, whose pod will install it again on this node; remove it permanently with %s", m.Number, m.Owner, helmUninstall(m.Owner))
+		in.progressf("generation %d belongs to release %s, whose pod will install it again on this node; remove it permanently with %s", m.Number, m.Owner, helmUninstallCommand(m.Owner))
 	}
 	return nil
 }
 
-// sourceOf describes what a generation was made of.
-func sourceOf(d Desired) string {
+// sourceText describes what a generation was made of.
+func sourceText(d Desired) string {
 	if d.Owner != "" {
 		return "release " + d.Owner // its pod's directory is temporary
 	}

@@ -26,35 +26,35 @@ type Plan struct {
 
 	Restart  []string // why the kubelet must be restarted; nil if it need not be
 	Warnings []string
-	Diffs    []Diff // first of the node's files, then of the generation's
-	Nothing  bool   // the node is up to date
+	Diffs    []FileDiff // first of the node's files, then of the generation's
+	Nothing  bool       // the node is up to date
 
 	want   []entries.Entry // that the providers need
-	files  []generation.Content
+	files  []generation.NewFile
 	number int // that To will have
 }
 
-// Diff is one file before and after.
-type Diff struct {
+// FileDiff is one file before and after.
+type FileDiff struct {
 	Name string
 	Text string // unified; "" if the content is not shown
 }
 
 // Plan plans an install, and fails if the install would.
 func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
-	from, unlinked, err := in.startingPoint(ctx)
+	from, unlinked, err := in.currentForPlan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.checkAllowed(d, from); err != nil {
 		return nil, err
 	}
-	cfg, files, err := in.gather(ctx, d, from)
+	cfg, files, err := in.gatherFiles(ctx, d, from)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{From: from, To: in.nextManifest(d, from), files: files}
-	if p.Warnings, err = in.check(ctx, d, cfg, files, from); err != nil {
+	if p.Warnings, err = in.checkFiles(ctx, d, cfg, files, from); err != nil {
 		return nil, err
 	}
 	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
@@ -72,10 +72,10 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	return p, in.checkWritable(p)
 }
 
-// startingPoint returns the current generation, or nil. If generations exist and none is
+// currentForPlan returns the current generation, or nil. If generations exist and none is
 // current, it returns the latest one and an error for that.
-func (in *Installer) startingPoint(ctx context.Context) (from *generation.Manifest, unlinked, err error) {
-	if from, err = in.current(ctx); err == nil {
+func (in *Installer) currentForPlan(ctx context.Context) (from *generation.Manifest, unlinked, err error) {
+	if from, err = in.currentManifest(ctx); err == nil {
 		err = in.checkInterrupted(ctx)
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (in *Installer) startingPoint(ctx context.Context) (from *generation.Manife
 	if unlinked = in.checkCurrent(from); unlinked == nil {
 		return from, nil, nil
 	}
-	if from, err = in.latest(ctx); err != nil || from == nil {
+	if from, err = in.latestReadable(ctx); err != nil || from == nil {
 		return nil, nil, cmp.Or(err, unlinked)
 	}
 	return from, unlinked, nil
@@ -92,12 +92,12 @@ func (in *Installer) startingPoint(ctx context.Context) (from *generation.Manife
 
 // checkCurrent fails if there are generations and none is current.
 func (in *Installer) checkCurrent(current *generation.Manifest) error {
-	numbers, err := in.Store.Numbers()
+	numbers, err := in.Store.ListNumbers()
 	if err != nil || current != nil || len(numbers) == 0 {
 		return err
 	}
-	return withHint(generationsExist(numbers)+"; regcred rollback N switches to generation N, and regcred uninstall removes all generations",
-		"%s does not exist, so no generation is current", in.fs().Host(in.Store.Path("current")))
+	return withHint(generationsText(numbers)+"; regcred rollback N switches to generation N, and regcred uninstall removes all generations",
+		"%s does not exist, so no generation is current", in.fs().HostPath(in.Store.Path("current")))
 }
 
 // checkAllowed fails if this node, or another owner, forbids an install.
@@ -108,7 +108,7 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	if err := checkOwner(from, d.Owner); err != nil {
 		return err
 	}
-	if dir := in.stateOfKubelet(); from == nil && dir != "" && dir != in.Store.Dir {
+	if dir := in.stateDirInUse(); from == nil && dir != "" && dir != in.Store.Dir {
 		return in.checkOrphaned()
 	}
 	return nil
@@ -122,7 +122,7 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 		was = &generation.Manifest{}
 	}
 	m := &generation.Manifest{
-		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceOf(d), was.Source),
+		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceText(d), was.Source),
 		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStale)),
 		Reserve:  d.Reserve, AnyImage: was.AnyImage,
 	}
@@ -137,11 +137,11 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 
 // wantedEntries returns the entries that the providers need.
 func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Config) ([]entries.Entry, error) {
-	known, err := in.known(ctx)
+	known, err := in.knownEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return entries.Derive(cfg.Providers, entries.Options{
+	return entries.DeriveEntries(cfg.Providers, entries.Options{
 		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
 	})
 }
@@ -150,69 +150,69 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 // entries if they cover the wanted ones, so that the kubelet need not be restarted.
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
-	if p.samePatterns() && len(entries.Uncovered(p.From.Entries, p.want)) == 0 {
+	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {
 		p.To.Layout = p.From.Layout
-	} else if p.To.Layout, err = in.layoutOf(); err != nil {
+	} else if p.To.Layout, err = in.decideLayout(); err != nil {
 		return err
 	}
-	if p.To.Layout.Dirs, err = in.dirs(p.To.Layout); err != nil {
+	if p.To.Layout.Dirs, err = in.layoutDirs(p.To.Layout); err != nil {
 		return err
 	}
-	p.To.Host, err = in.hostOf(ctx, p.To)
+	p.To.Host, err = in.hostFiles(ctx, p.To)
 	return err
 }
 
 func (in *Installer) planRestart(ctx context.Context, p *Plan) (err error) {
-	if p.Restart, err = in.restartFor(ctx, p.To.Layout, p.want); err != nil {
+	if p.Restart, err = in.restartReasons(ctx, p.To.Layout, p.want); err != nil {
 		return err
 	}
 	return in.checkFlags(p)
 }
 
 func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
-	if p.number, err = in.Store.Next(p.To.Previous); err != nil {
+	if p.number, err = in.Store.NextNumber(p.To.Previous); err != nil {
 		return err
 	}
-	p.Diffs, err = in.diffs(ctx, p)
+	p.Diffs, err = in.fileDiffs(ctx, p)
 	return err
 }
 
 // planReuse changes the plan if the node is up to date, or a generation with the
 // planned content exists.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
-	if p.Nothing = in.upToDate(ctx, p); p.Nothing {
+	if p.Nothing = in.isUpToDate(ctx, p); p.Nothing {
 		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
-			p.Warnings = append(p.Warnings, notUsed+why)
+			p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
 		}
 		return nil
 	}
-	m, restart, err := in.reusable(ctx, p)
+	m, restart, err := in.findReusable(ctx, p)
 	if err != nil || m == nil {
 		return err
 	}
 	p.To, p.Reactivate, p.Restart, p.number = m, true, restart, m.Number
-	p.Diffs, err = in.diffs(ctx, p)
+	p.Diffs, err = in.fileDiffs(ctx, p)
 	return err
 }
 
-// upToDate reports whether the node has all that is planned.
-func (in *Installer) upToDate(ctx context.Context, p *Plan) bool {
-	return len(p.Diffs) == 0 && p.samePatterns() && p.From.MaxStale == p.To.MaxStale &&
-		len(in.damage(ctx, p.From)) == 0 && !in.hasDeadLinks(p.From) && in.fs().Exists(in.Store.Path("current"))
+// isUpToDate reports whether the node has all that is planned.
+func (in *Installer) isUpToDate(ctx context.Context, p *Plan) bool {
+	return len(p.Diffs) == 0 && p.hasSamePatterns() && p.From.MaxStale == p.To.MaxStale &&
+		len(in.findDamage(ctx, p.From)) == 0 && !in.hasDeadLinks(p.From) && in.fs().Exists(in.Store.Path("current"))
 }
 
-// samePatterns reports whether --reserve and --any-image are as in the current
+// hasSamePatterns reports whether --reserve and --any-image are as in the current
 // generation. Only a change of them removes patterns from entries.
-func (p *Plan) samePatterns() bool {
+func (p *Plan) hasSamePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
-// dirs returns the directories that were, and have to be, created for a layout.
-func (in *Installer) dirs(l generation.Layout) ([]string, error) {
-	more, err := in.newDirs(l)
+// layoutDirs returns the directories that were, and have to be, created for a layout.
+func (in *Installer) layoutDirs(l generation.KubeletLayout) ([]string, error) {
+	more, err := in.missingLayoutDirs(l)
 	if err != nil {
 		return nil, err
 	}
@@ -224,9 +224,9 @@ func (in *Installer) dirs(l generation.Layout) ([]string, error) {
 	return l.Dirs, nil
 }
 
-// restartFor returns why the running kubelet must be restarted for these entries and this
+// restartReasons returns why the running kubelet must be restarted for these entries and this
 // layout.
-func (in *Installer) restartFor(ctx context.Context, l generation.Layout, want []entries.Entry) (why []string, err error) {
+func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLayout, want []entries.Entry) (why []string, err error) {
 	running := in.Setup.Running
 	if running == nil {
 		return nil, nil
@@ -234,17 +234,17 @@ func (in *Installer) restartFor(ctx context.Context, l generation.Layout, want [
 	if f := running.Flags; f != nil && (path.Clean(f.Config) != path.Clean(l.Flag) || path.Clean(f.BinDir) != path.Clean(l.BinDir)) {
 		return []string{"it runs without --image-credential-provider-config=" + l.Flag + " --image-credential-provider-bin-dir=" + l.BinDir}, nil
 	}
-	memory, err := in.memory(ctx)
+	memory, err := in.kubeletMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return memory.missingEntries(want), nil
 }
 
-// diffs returns the diffs of all files.
-func (in *Installer) diffs(ctx context.Context, p *Plan) (list []Diff, err error) {
+// fileDiffs returns the diffs of all files.
+func (in *Installer) fileDiffs(ctx context.Context, p *Plan) (list []FileDiff, err error) {
 	for _, h := range p.To.Host {
-		d, err := in.hostDiff(ctx, p.From, p.To, h)
+		d, err := in.hostFileDiff(ctx, p.From, p.To, h)
 		if err != nil {
 			return nil, err
 		}
@@ -253,31 +253,31 @@ func (in *Installer) diffs(ctx context.Context, p *Plan) (list []Diff, err error
 		}
 	}
 	for _, s := range p.files {
-		if same(s, p.From) {
+		if isUnchanged(s, p.From) {
 			continue
 		}
-		list = append(list, Diff{Name: s.Name, Text: p.contentDiff(s)})
+		list = append(list, FileDiff{Name: s.Name, Text: p.contentDiff(s)})
 	}
 	if p.From != nil {
 		for _, f := range p.From.Files {
-			if !slices.ContainsFunc(p.files, func(s generation.Content) bool { return s.Name == f.Name }) {
-				list = append(list, Diff{Name: f.Name, Text: fmt.Sprintf("--- generation %d/%s\n+++ /dev/null\n", p.From.Number, f.Name)})
+			if !slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return s.Name == f.Name }) {
+				list = append(list, FileDiff{Name: f.Name, Text: fmt.Sprintf("--- generation %d/%s\n+++ /dev/null\n", p.From.Number, f.Name)})
 			}
 		}
 	}
 	return list, nil
 }
 
-// hostDiff returns the diff of a host file.
-func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest, h generation.HostFile) (d Diff, err error) {
-	d.Name = in.fs().Host(h.Path)
+// hostFileDiff returns the diff of a host file.
+func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manifest, h generation.HostFile) (d FileDiff, err error) {
+	d.Name = in.fs().HostPath(h.Path)
 	switch h.Kind {
-	case generation.HostDir:
+	case generation.HostKindDir:
 		if !in.fs().Exists(h.Path) {
 			d.Text = fmt.Sprintf("--- /dev/null\n+++ %s/\n", d.Name)
 		}
 		return d, nil
-	case generation.HostLink:
+	case generation.HostKindLink:
 		target, err := in.fs().Readlink(h.Path)
 		if err == nil && target == h.Target {
 			return d, nil
@@ -293,15 +293,15 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 		return d, err
 	}
 	next := []byte(h.Content)
-	if h.Kind == generation.HostEntries {
+	if h.Kind == generation.HostKindEntries {
 		if next, err = in.nextEntries(ctx, h.Path, now, m.Entries); err != nil {
 			return d, err
 		}
-	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.removed(from, now) {
+	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
 	if h.Path == m.Layout.Config { // it may have secrets of others
-		now, next = entries.Masked(now), entries.Masked(next)
+		now, next = entries.MaskValues(now), entries.MaskValues(next)
 	}
 	d.Text = textedit.Diff(d.Name, now, next)
 	return d, nil
@@ -309,13 +309,13 @@ func (in *Installer) hostDiff(ctx context.Context, from, m *generation.Manifest,
 
 // contentDiff returns the diff of a file of the next generation. It does not show the
 // content of a configuration, which may have secrets.
-func (p *Plan) contentDiff(s generation.Content) string {
+func (p *Plan) contentDiff(s generation.NewFile) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
 		was = fmt.Sprintf("generation %d/%s", p.From.Number, s.Name)
 	}
 	text := fmt.Sprintf("--- %s\n+++ generation %d/%s\n", was, p.number, s.Name)
-	if path.Dir(s.Name) == path.Dir(generation.ConfigFile("x")) {
+	if path.Dir(s.Name) == path.Dir(generation.ConfigFilePath("x")) {
 		return text
 	}
 	return text + fmt.Sprintf("@@ %s @@\n", s.SHA256)
@@ -327,13 +327,13 @@ func (in *Installer) checkSupported(d Desired) error {
 	if r == nil || r.Reapplied && d.Reapplied {
 		return nil
 	}
-	return &RefusedError{Why: r.Why, Kind: string(in.Setup.Kind)}
+	return &UnsupportedNodeError{Why: r.Why, Kind: string(in.Setup.Kind)}
 }
 
-// RefusedError means that the node's system undoes changes.
-type RefusedError struct{ Why, Kind string }
+// UnsupportedNodeError means that the node's system undoes changes.
+type UnsupportedNodeError struct{ Why, Kind string }
 
-func (e *RefusedError) Error() string {
+func (e *UnsupportedNodeError) Error() string {
 	if e.Kind == string(node.NoKubelet) {
 		return "cannot install here: " + e.Why
 	}
@@ -347,7 +347,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().Host(above))
+			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().HostPath(above))
 		}
 		if err := in.checkStateDir(); err != nil {
 			return err
@@ -356,28 +356,28 @@ func (in *Installer) checkWritable(p *Plan) error {
 	dirs := []string{in.Store.Dir}
 	for _, h := range p.To.Host {
 		dirs = append(dirs, path.Dir(h.Path))
-		if err := in.fs().Refusal(h.Path); h.Kind == generation.HostEntries && in.fs().Exists(h.Path) && err != nil {
+		if err := in.fs().WritableError(h.Path); h.Kind == generation.HostKindEntries && in.fs().Exists(h.Path) && err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
 	for _, d := range dirs {
-		there := in.existing(d)
-		if err := in.fs().Refusal(there); err != nil {
+		there := in.existingAncestor(d)
+		if err := in.fs().WritableError(there); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
-	state := in.existing(in.Store.Dir)
-	if in.fs().NoExec(state) {
-		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().Host(state))
+	state := in.existingAncestor(in.Store.Dir)
+	if in.fs().IsNoExec(state) {
+		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().HostPath(state))
 	}
-	if free, err := in.fs().Free(state); err == nil && !p.Reactivate && free < size(p.files)+margin {
-		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().Host(state), free>>20, (size(p.files)+margin)>>20)
+	if free, err := in.fs().FreeBytes(state); err == nil && !p.Reactivate && free < totalSize(p.files)+margin {
+		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().HostPath(state), free>>20, (totalSize(p.files)+margin)>>20)
 	}
 	return nil
 }
 
-// existing returns a directory, or its first parent that exists.
-func (in *Installer) existing(dir string) string {
+// existingAncestor returns a directory, or its first parent that exists.
+func (in *Installer) existingAncestor(dir string) string {
 	for ; dir != "/"; dir = path.Dir(dir) {
 		if _, err := in.fs().Stat(dir); err == nil {
 			break

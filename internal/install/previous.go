@@ -16,58 +16,58 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// reusable returns an existing generation with the planned content, as
+// findReusable returns an existing generation with the planned content, as
 // [Installer.Rollback] would activate it, and why the kubelet must be restarted for it.
 // It returns nil if no generation qualifies, or only one that needs a restart that the plan
 // does not.
-func (in *Installer) reusable(ctx context.Context, p *Plan) (m *generation.Manifest, restart []string, err error) {
-	numbers, err := in.Store.Numbers()
+func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.Manifest, restart []string, err error) {
+	numbers, err := in.Store.ListNumbers()
 	if err != nil || p.From == nil {
 		return nil, nil, err
 	}
 	numbers = append(slices.DeleteFunc(numbers, func(n int) bool { return n == p.From.Number }), p.From.Number)
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
-		if err != nil || !sameContent(m, p) || len(entries.Uncovered(m.Entries, p.want)) > 0 || len(in.Store.Changed(ctx, m)) > 0 {
+		if err != nil || !hasPlannedContent(m, p) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
 			continue // status reports damaged generations
 		}
-		if m, err = in.refreshed(ctx, p.From, m); err != nil {
+		if m, err = in.withCurrentCopies(ctx, p.From, m); err != nil {
 			return nil, nil, err
 		}
 		next := *p.To
 		next.Entries = m.Entries
-		host, err := in.hostOf(ctx, &next)
+		host, err := in.hostFiles(ctx, &next)
 		if err != nil {
 			return nil, nil, err
 		}
-		why, err := in.restartFor(ctx, m.Layout, m.Entries)
+		why, err := in.restartReasons(ctx, m.Layout, m.Entries)
 		if err != nil {
 			return nil, nil, err
 		}
-		if sameHost(host, m.Host) && (len(why) == 0 || len(p.Restart) > 0) {
+		if sameHostFiles(host, m.Host) && (len(why) == 0 || len(p.Restart) > 0) {
 			return m, why, nil
 		}
 	}
 	return nil, nil, nil
 }
 
-// sameContent reports whether a generation has the planned files, settings, layout and
+// hasPlannedContent reports whether a generation has the planned files, settings, layout and
 // owner.
-func sameContent(m *generation.Manifest, p *Plan) bool {
+func hasPlannedContent(m *generation.Manifest, p *Plan) bool {
 	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
 		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
-		!slices.ContainsFunc(p.files, func(s generation.Content) bool { return !same(s, m) })
+		!slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return !isUnchanged(s, m) })
 }
 
-// sameHost compares two lists, ignoring their order.
-func sameHost(a, b []generation.HostFile) bool {
+// sameHostFiles compares two lists, ignoring their order.
+func sameHostFiles(a, b []generation.HostFile) bool {
 	byPath := func(a, b generation.HostFile) int { return cmp.Compare(a.Path, b.Path) }
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
 }
 
-// latest returns the latest readable generation, or nil.
-func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
-	numbers, err := in.Store.Numbers()
+// latestReadable returns the latest readable generation, or nil.
+func (in *Installer) latestReadable(ctx context.Context) (*generation.Manifest, error) {
+	numbers, err := in.Store.ListNumbers()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (in *Installer) latest(ctx context.Context) (*generation.Manifest, error) {
 // longer exist.
 func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
-		if h.Kind != generation.HostLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {
+		if h.Kind != generation.HostKindLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {
 			return false
 		}
 		_, err := in.fs().Stat(h.Target)

@@ -58,7 +58,7 @@ func TestFormer(t *testing.T) {
 					t.Fatalf("%s: the kubelet was restarted", step.wish)
 				}
 			}
-			if numbers, err := o.store().Numbers(); err != nil || len(numbers) != 3 {
+			if numbers, err := o.store().ListNumbers(); err != nil || len(numbers) != 3 {
 				t.Errorf("generations %v, %v", numbers, err)
 			}
 		})
@@ -165,8 +165,8 @@ func TestMends(t *testing.T) {
 	}{
 		{name: "link gone", layout: "json", spoil: remove(link), status: "missing", number: 1},
 		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "no longer a link to", says: "already exists and does not belong to regcred"},
-		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.Dispatcher), status: "does not belong to generation 1", number: 1},
-		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.Dispatcher, "#!/bin/sh\n# x\n"), status: "does not belong to generation 1", number: 1},
+		{name: "dispatcher gone", layout: "json", spoil: remove("var/lib/regcred/" + generation.DispatcherName), status: "does not belong to generation 1", number: 1},
+		{name: "dispatcher replaced", layout: "json", spoil: overwrite("var/lib/regcred/"+generation.DispatcherName, "#!/bin/sh\n# x\n"), status: "does not belong to generation 1", number: 1},
 		{name: "entries gone", layout: "json", spoil: overwrite("etc/kubernetes/cred.json", foreignJSON), status: "its regcred entries differ from those of generation", number: 1},
 		{name: "entries gone, YAML", layout: "yaml", spoil: overwrite("etc/kubernetes/cred.yaml", foreignYAML), status: "its regcred entries differ from those of generation", number: 1},
 		{name: "our file in a directory gone", layout: "directory", spoil: remove("etc/kubernetes/cred.d/90-regcred.json"), status: "missing", number: 1},
@@ -198,7 +198,7 @@ func TestMends(t *testing.T) {
 		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "has been changed since it was installed", number: 2},
 		{name: "current gone", layout: "json", spoil: remove("var/lib/regcred/current"), status: "no generation is current", number: 1},
 		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
-		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Link("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
+		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
 		{name: "a broken write", layout: "json", status: "left over from an interrupted change", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
 		{name: "a generation that is being made", layout: "json", spoil: func(o *odd) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "left over from an interrupted change", number: 1},
 		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json is damaged", says: "journal.json is damaged"},

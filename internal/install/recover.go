@@ -14,7 +14,7 @@ import (
 
 // checkInterrupted fails if a change was interrupted.
 func (in *Installer) checkInterrupted(ctx context.Context) error {
-	j, err := in.journal(ctx)
+	j, err := in.readJournal(ctx)
 	if err != nil || j.Action == "" {
 		return err
 	}
@@ -29,14 +29,14 @@ func (in *Installer) Recover(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return in.recover(ctx)
+	return in.recoverLocked(ctx)
 }
 
-func (in *Installer) recover(ctx context.Context) error {
+func (in *Installer) recoverLocked(ctx context.Context) error {
 	if err := in.fs().Sweep(in.Store.Dir); err != nil {
 		return err
 	}
-	j, err := in.journal(ctx)
+	j, err := in.readJournal(ctx)
 	if err != nil || j.Action == "" {
 		return err
 	}
@@ -44,13 +44,13 @@ func (in *Installer) recover(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	c := &change{Installer: in, action: j.Action, again: true}
-	if c.from, c.to, err = in.direction(ctx, j, number); err != nil {
-		in.say("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs that
+	c := &generationChange{Installer: in, action: j.Action, resumed: true}
+	if c.from, c.to, err = in.recoveryTarget(ctx, j, number); err != nil {
+		in.progressf("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs that
 		return nil
 	}
 	for _, m := range []*generation.Manifest{c.from, c.to} {
-		if err := in.sweepTemporaryOf(m); err != nil {
+		if err := in.removeGenerationTempFiles(m); err != nil {
 			return err
 		}
 	}
@@ -59,17 +59,17 @@ func (in *Installer) recover(ctx context.Context) error {
 			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}
-	return c.recovered(ctx, j)
+	return c.reportRecovery(ctx, j)
 }
 
-// recovered reports how a change has ended, and cleans up.
-func (c *change) recovered(ctx context.Context, j journal) error {
+// reportRecovery reports how a change has ended, and cleans up.
+func (c *generationChange) reportRecovery(ctx context.Context, j journal) error {
 	if c.to == nil {
-		c.say("%s was interrupted: everything was removed", j)
-		return c.clear()
+		c.progressf("%s was interrupted: everything was removed", j)
+		return c.removeState()
 	}
-	c.say("%s was interrupted: generation %d is current and complete", j, c.to.Number)
-	if j.Action == installing && j.To != c.to.Number {
+	c.progressf("%s was interrupted: generation %d is current and complete", j, c.to.Number)
+	if j.Action == actionInstall && j.To != c.to.Number {
 		if err := c.Store.Remove(j.To); err != nil {
 			return err
 		}
@@ -77,21 +77,21 @@ func (c *change) recovered(ctx context.Context, j journal) error {
 	return c.cleanUp(ctx)
 }
 
-// direction returns the generations between which an interrupted change is finished: to
+// recoveryTarget returns the generations between which an interrupted change is finished: to
 // the current one (number), from the other one. Each is nil if it does not exist.
-func (in *Installer) direction(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
+func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
 	other := j.From
 	switch {
 	case number != 0:
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
 		}
-	case j.Action == rollingBack && j.From != 0: // no generation was current before the change
+	case j.Action == actionRollback && j.From != 0: // no generation was current before the change
 		number = j.To
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
 		}
-	case j.Action == rollingBack:
+	case j.Action == actionRollback:
 		return nil, nil, errors.New("no generation is current")
 	}
 	if other == number {
@@ -102,8 +102,8 @@ func (in *Installer) direction(ctx context.Context, j journal, number int) (from
 			err = nil // removed already, or never created
 		}
 	}
-	if err == nil && j.Action == rollingBack && number == j.To {
-		to, err = in.refreshed(ctx, from, to)
+	if err == nil && j.Action == actionRollback && number == j.To {
+		to, err = in.withCurrentCopies(ctx, from, to)
 	}
 	return from, to, err
 }

@@ -64,9 +64,9 @@ const fromFlag = "etc/kubernetes/cred.json"
 
 func refusals() []refused {
 	return []refused{
-		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
-		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.Dispatcher, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
-		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.Dispatcher+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.DispatcherName, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
 		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
 		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
 		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because this entry"},

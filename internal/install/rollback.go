@@ -20,10 +20,10 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 		return nil, err
 	}
 	defer unlock()
-	if err := in.recover(ctx); err != nil {
+	if err := in.recoverLocked(ctx); err != nil {
 		return nil, err
 	}
-	numbers, err := in.Store.Numbers()
+	numbers, err := in.Store.ListNumbers()
 	if err != nil {
 		return nil, err
 	}
@@ -34,17 +34,17 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if to, err = in.rollbackTo(ctx, from, numbers, number); err != nil {
 		return nil, err
 	}
-	why, err := in.restartFor(ctx, to.Layout, to.Entries)
+	why, err := in.restartReasons(ctx, to.Layout, to.Entries)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRestart(why, o); err != nil {
+	if err := checkRestartAllowed(why, o); err != nil {
 		return nil, err
 	}
-	if to, err = in.refreshed(ctx, from, to); err != nil {
+	if to, err = in.withCurrentCopies(ctx, from, to); err != nil {
 		return nil, err
 	}
-	c := &change{Installer: in, action: rollingBack, from: from, to: to, restart: len(why) > 0}
+	c := &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}
 	return to, c.run(ctx, func() error { return nil })
 }
 
@@ -57,12 +57,12 @@ func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generati
 		}
 		return nil, withHint("regcred install CONFIG", "there is no generation on this node")
 	}
-	m, err := in.current(ctx)
-	if unreadable(err) {
+	m, err := in.currentManifest(ctx)
+	if isUnreadable(err) {
 		return nil, err
 	}
 	if err != nil {
-		in.say("%v", err)
+		in.progressf("%v", err)
 	}
 	return m, nil
 }
@@ -75,23 +75,23 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 		}
 	}
 	if number == 0 {
-		return nil, withHint("run regcred rollback N; "+generationsExist(numbers), "the previous generation is unknown")
+		return nil, withHint("run regcred rollback N; "+generationsText(numbers), "the previous generation is unknown")
 	}
 	if !slices.Contains(numbers, number) {
-		return nil, withHint(generationsExist(numbers), "there is no generation %d to roll back to", number)
+		return nil, withHint(generationsText(numbers), "there is no generation %d to roll back to", number)
 	}
 	m, err := in.Store.Manifest(ctx, number)
 	if err != nil {
 		return nil, err
 	}
-	if changed := in.Store.Changed(ctx, m); len(changed) > 0 {
+	if changed := in.Store.ModifiedFiles(ctx, m); len(changed) > 0 {
 		return nil, withHint("regcred rollback N switches to another generation", "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
 	}
 	return m, nil
 }
 
-// generationsExist lists generations, at least one: "generations 1, 2 and 3 exist".
-func generationsExist(numbers []int) string {
+// generationsText lists generations, at least one: "generations 1, 2 and 3 exist".
+func generationsText(numbers []int) string {
 	var texts []string
 	for _, n := range numbers {
 		texts = append(texts, strconv.Itoa(n))
@@ -105,7 +105,7 @@ func generationsExist(numbers []int) string {
 
 // Uninstall removes everything that regcred installed on the node.
 func (in *Installer) Uninstall(ctx context.Context, o Options) error {
-	if !in.Present() {
+	if !in.HasState() {
 		return in.checkOrphaned()
 	}
 	unlock, err := in.lock(ctx)
@@ -113,7 +113,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	if err := in.recover(ctx); err != nil {
+	if err := in.recoverLocked(ctx); err != nil {
 		return err
 	}
 	m, err := in.uninstallFrom(ctx)
@@ -121,34 +121,34 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	if m == nil { // a failed install
-		return in.clear()
+		return in.removeState()
 	}
-	if err := in.mayUninstall(m, o); err != nil {
+	if err := in.checkUninstallAllowed(m, o); err != nil {
 		return err
 	}
-	memory, err := in.memory(ctx)
+	memory, err := in.kubeletMemory(ctx)
 	if err != nil {
 		return err
 	}
 	var why []string
-	if !memory.none() {
+	if !memory.hasNoEntries() {
 		why = []string{"it runs with regcred's entries"}
 	}
-	if err := mayRestart(why, o); err != nil {
+	if err := checkRestartAllowed(why, o); err != nil {
 		return err
 	}
-	c := &change{Installer: in, action: uninstalling, from: m, restart: len(why) > 0}
+	c := &generationChange{Installer: in, action: actionUninstall, from: m, restart: len(why) > 0}
 	return c.run(ctx, func() error { return nil })
 }
 
 // uninstallFrom returns the generation whose host files are removed: the current one or,
 // if it is damaged, the latest intact one.
 func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
-	m, err := in.current(ctx)
-	if err == nil && m != nil || unreadable(err) {
+	m, err := in.currentManifest(ctx)
+	if err == nil && m != nil || isUnreadable(err) {
 		return m, err
 	}
-	numbers, listErr := in.Store.Numbers()
+	numbers, listErr := in.Store.ListNumbers()
 	if listErr != nil {
 		return nil, listErr
 	}

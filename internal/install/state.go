@@ -18,13 +18,13 @@ import (
 
 // isOwnName reports whether a name in the state directory is one of regcred's.
 func isOwnName(name string) bool {
-	names := []string{"current", "generations", generation.Dispatcher, generation.AppliedFile, originalsFile, journalFile, kubeletDir}
+	names := []string{"current", "generations", generation.DispatcherName, generation.AppliedFile, originalsFile, journalFile, kubeletDirName}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)
 }
 
-// Present reports whether the state directory is regcred's, possibly after a failed
+// HasState reports whether the state directory is regcred's, possibly after a failed
 // install. Any other directory of that path is left alone.
-func (in *Installer) Present() bool {
+func (in *Installer) HasState() bool {
 	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
 		return true
 	}
@@ -35,17 +35,17 @@ func (in *Installer) Present() bool {
 // checkOrphaned fails if the kubelet uses a regcred whose state directory is another one,
 // or was removed.
 func (in *Installer) checkOrphaned() error {
-	dir := in.stateOfKubelet()
+	dir := in.stateDirInUse()
 	switch {
 	case dir == "":
 		return nil
 	case dir != in.Store.Dir:
-		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().Host(dir))
-	case in.Present():
+		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().HostPath(dir))
+	case in.HasState():
 		return nil // another process has installed it meanwhile
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
-		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().Host(in.Store.Dir))
+		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().HostPath(in.Store.Dir))
 }
 
 // checkStateDir fails if the state directory is not regcred's.
@@ -58,17 +58,17 @@ func (in *Installer) checkStateDir() error {
 		return err
 	}
 	for _, e := range list {
-		if !in.Present() || !isOwnName(e.Name()) {
+		if !in.HasState() || !isOwnName(e.Name()) {
 			return withHint("--state-dir must be a new or empty directory",
-				"nothing was changed: %s is not a regcred state directory, because it contains %q", in.fs().Host(in.Store.Dir), e.Name())
+				"nothing was changed: %s is not a regcred state directory, because it contains %q", in.fs().HostPath(in.Store.Dir), e.Name())
 		}
 	}
 	return nil
 }
 
-// clear removes the counts and the state directory, the journal last. Other programs'
+// removeState removes the counts and the state directory, the journal last. Other programs'
 // files are kept.
-func (in *Installer) clear() error {
+func (in *Installer) removeState() error {
 	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (in *Installer) clear() error {
 	for _, e := range list {
 		switch {
 		case e.Name() == journalFile:
-		case !isOwnName(e.Name()), e.Name() == kubeletDir && in.hasFiles(in.Store.Path(kubeletDir)):
+		case !isOwnName(e.Name()), e.Name() == kubeletDirName && in.hasFiles(in.Store.Path(kubeletDirName)):
 			foreign = append(foreign, e.Name())
 		default:
 			if err := in.fs().RemoveAll(in.Store.Path(e.Name())); err != nil {
@@ -91,11 +91,11 @@ func (in *Installer) clear() error {
 			}
 		}
 	}
-	if err := in.end(); err != nil {
+	if err := in.removeJournal(); err != nil {
 		return err
 	}
 	if len(foreign) > 0 {
-		in.say("%s is kept, because it contains %s, which regcred did not create", in.fs().Host(in.Store.Dir), strings.Join(foreign, ", "))
+		in.progressf("%s is kept, because it contains %s, which regcred did not create", in.fs().HostPath(in.Store.Dir), strings.Join(foreign, ", "))
 		return nil
 	}
 	err = in.fs().Remove(in.Store.Dir)

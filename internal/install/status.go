@@ -38,7 +38,7 @@ type Generation struct {
 // Status reads the state of a node, without a lock.
 func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	s := &Status{}
-	numbers, err := in.Store.Numbers()
+	numbers, err := in.Store.ListNumbers()
 	if err != nil {
 		return nil, err
 	}
@@ -46,92 +46,92 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 		m, err := in.Store.Manifest(ctx, n)
 		s.Generations = append(s.Generations, Generation{n, m, err})
 	}
-	if j, err := in.journal(ctx); err != nil {
-		s.problem("%v", err)
+	if j, err := in.readJournal(ctx); err != nil {
+		s.addProblem("%v", err)
 	} else if j.Action != "" {
 		s.BrokenOff = strings.TrimSuffix(j.String(), ",")
 	}
-	in.leftovers(s)
-	if !in.Present() {
-		if e, ok := errors.AsType[*node.Error](in.checkOrphaned()); ok {
-			s.problem("%v: %s", e, e.Hint)
+	in.addLeftovers(s)
+	if !in.HasState() {
+		if e, ok := errors.AsType[*node.HintError](in.checkOrphaned()); ok {
+			s.addProblem("%v: %s", e, e.Hint)
 		}
 	}
-	switch s.Current, err = in.current(ctx); {
+	switch s.Current, err = in.currentManifest(ctx); {
 	case err != nil:
-		s.problem("%v", err)
+		s.addProblem("%v", err)
 		err = nil
 	case s.Current == nil && len(numbers) > 0:
-		s.problem("%s does not exist, so no generation is current", in.fs().Host(in.Store.Path("current")))
+		s.addProblem("%s does not exist, so no generation is current", in.fs().HostPath(in.Store.Path("current")))
 	case s.Current != nil:
-		err = in.compare(ctx, s)
-	case s.BrokenOff == "" && in.Present():
-		s.problem("%s: left over from a failed install; regcred uninstall removes it", in.fs().Host(in.Store.Dir))
+		err = in.compareNode(ctx, s)
+	case s.BrokenOff == "" && in.HasState():
+		s.addProblem("%s: left over from a failed install; regcred uninstall removes it", in.fs().HostPath(in.Store.Dir))
 	}
 	return s, err
 }
 
-// leftovers lists what interrupted writes left in the state directory.
-func (in *Installer) leftovers(s *Status) {
+// addLeftovers lists what interrupted writes left in the state directory.
+func (in *Installer) addLeftovers(s *Status) {
 	for _, dir := range []string{in.Store.Dir, in.Store.Path("generations")} {
 		list, _ := in.fs().ReadDir(dir)
 		for _, e := range list {
 			if inroot.IsTemporary(e.Name()) || generation.IsTemporary(e.Name()) {
-				s.problem("%s: left over from an interrupted change; the next regcred install, rollback or uninstall removes it", in.fs().Host(path.Join(dir, e.Name())))
+				s.addProblem("%s: left over from an interrupted change; the next regcred install, rollback or uninstall removes it", in.fs().HostPath(path.Join(dir, e.Name())))
 			}
 		}
 	}
 }
 
-func (s *Status) problem(format string, args ...any) {
+func (s *Status) addProblem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
 
-// compare compares the node with what was installed.
-func (in *Installer) compare(ctx context.Context, s *Status) (err error) {
+// compareNode compares the node with what was installed.
+func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	m := s.Current
-	s.Problems = append(s.Problems, in.damage(ctx, m)...)
+	s.Problems = append(s.Problems, in.findDamage(ctx, m)...)
 	for _, h := range m.Host {
-		if text := in.compareHost(ctx, m, h); text != "" {
-			s.problem("%s: %s", in.fs().Host(h.Path), text)
+		if text := in.compareHostFile(ctx, m, h); text != "" {
+			s.addProblem("%s: %s", in.fs().HostPath(h.Path), text)
 		}
 	}
 	if u := in.Setup.Unit; m.Layout.DropIn != "" && u != nil && u.Ours != nil && u.Ours.Stale {
-		s.problem("%s contains an outdated copy of the ExecStart= command from %s: run regcred install to update it", in.fs().Host(m.Layout.DropIn), in.fs().Host(u.Exec.File))
+		s.addProblem("%s contains an outdated copy of the ExecStart= command from %s: run regcred install to update it", in.fs().HostPath(m.Layout.DropIn), in.fs().HostPath(u.Exec.File))
 	}
-	in.compareCopy(ctx, s)
+	in.compareCopies(ctx, s)
 	if why := in.flagsProblem(m.Layout); why != "" {
-		s.problem("%s", notUsed+why)
+		s.addProblem("%s", flagsNotUsedWarning+why)
 	}
-	memory, err := in.memory(ctx)
+	memory, err := in.kubeletMemory(ctx)
 	if err != nil {
 		return err
 	}
-	if len(memory.may) > 0 {
-		s.Memory = memory.may[0].Generation
+	if len(memory.candidates) > 0 {
+		s.Memory = memory.candidates[0].Generation
 	}
-	s.Restart, err = in.restartFor(ctx, m.Layout, m.Entries)
+	s.Restart, err = in.restartReasons(ctx, m.Layout, m.Entries)
 	return err
 }
 
-// damage returns how a generation, its dispatcher and its host files differ from the
+// findDamage returns how a generation, its dispatcher and its host files differ from the
 // installed state. Another install repairs that.
-func (in *Installer) damage(ctx context.Context, m *generation.Manifest) (list []string) {
-	for _, name := range in.Store.Changed(ctx, m) {
-		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().Host(name), m.Previous))
+func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (list []string) {
+	for _, name := range in.Store.ModifiedFiles(ctx, m) {
+		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().HostPath(name), m.Previous))
 	}
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {
-		if f.Name == generation.Dispatcher && in.Store.Sum(ctx, dispatcher) != f.SHA256 {
-			list = append(list, fmt.Sprintf("%s does not belong to generation %d: run regcred install again", in.fs().Host(dispatcher), m.Number))
+		if f.Name == generation.DispatcherName && in.Store.FileSHA256(ctx, dispatcher) != f.SHA256 {
+			list = append(list, fmt.Sprintf("%s does not belong to generation %d: run regcred install again", in.fs().HostPath(dispatcher), m.Number))
 		}
 	}
 	return list
 }
 
-// compareHost returns what is wrong with a generation's host file, "" if nothing.
-func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
-	if h.Kind == generation.HostLink {
+// compareHostFile returns what is wrong with a generation's host file, "" if nothing.
+func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
+	if h.Kind == generation.HostKindLink {
 		target, err := in.fs().Readlink(h.Path)
 		switch _, statErr := in.fs().Stat(h.Path); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -143,9 +143,9 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 		}
 		return ""
 	}
-	now, err := in.content(ctx, h.Path)
+	now, err := in.readIfExists(ctx, h.Path)
 	switch {
-	case h.Kind == generation.HostDir:
+	case h.Kind == generation.HostKindDir:
 		if _, err := in.fs().Stat(h.Path); err != nil {
 			return "missing"
 		}
@@ -153,9 +153,9 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 		return err.Error()
 	case now == nil:
 		return "missing"
-	case h.Kind == generation.HostFileOwn && !in.asInstalled(ctx, m, h, now):
+	case h.Kind == generation.HostKindFile && !in.isAsInstalled(ctx, m, h, now):
 		return "changed since it was installed"
-	case h.Kind == generation.HostEntries:
+	case h.Kind == generation.HostKindEntries:
 		switch same, err := in.hasEntries(ctx, h.Path, now, m.Entries); {
 		case err != nil:
 			return err.Error()
@@ -166,18 +166,18 @@ func (in *Installer) compareHost(ctx context.Context, m *generation.Manifest, h 
 	return ""
 }
 
-// compareCopy reports changes in files that were copied or linked.
-func (in *Installer) compareCopy(ctx context.Context, s *Status) {
+// compareCopies reports changes in files that were copied or linked.
+func (in *Installer) compareCopies(ctx context.Context, s *Status) {
 	l := s.Current.Layout
-	if l.Kind == generation.ConfigCopied {
-		fresh, err := in.configuration(ctx, s.Current)
+	if l.Kind == generation.ConfigKindCopied {
+		fresh, err := in.configFiles(ctx, s.Current)
 		for _, h := range fresh {
-			if now, err := in.content(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
-				s.problem("%s has changed since it was copied into %s: run regcred install to copy it again", in.fs().Host(l.Original), in.fs().Host(l.Config))
+			if now, err := in.readIfExists(ctx, h.Path); err == nil && now != nil && string(now) != h.Content {
+				s.addProblem("%s has changed since it was copied into %s: run regcred install to copy it again", in.fs().HostPath(l.Original), in.fs().HostPath(l.Config))
 			}
 		}
 		if err != nil {
-			s.problem("%s: %v", in.fs().Host(l.Original), err)
+			s.addProblem("%s: %v", in.fs().HostPath(l.Original), err)
 		}
 	}
 	if l.LinksOf == "" {
@@ -186,7 +186,7 @@ func (in *Installer) compareCopy(ctx context.Context, s *Status) {
 	list, _ := in.fs().ReadDir(l.LinksOf)
 	for _, e := range list {
 		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
-			s.problem("%s was added after %s was created: run regcred install to create the missing link", in.fs().Host(path.Join(l.LinksOf, e.Name())), in.fs().Host(l.BinDir))
+			s.addProblem("%s was added after %s was created: run regcred install to create the missing link", in.fs().HostPath(path.Join(l.LinksOf, e.Name())), in.fs().HostPath(l.BinDir))
 		}
 	}
 }

@@ -25,12 +25,12 @@ type Kind string
 
 // The kinds of values.
 const (
-	Object Kind = "object"
-	Array  Kind = "array"
-	String Kind = "string"
-	Number Kind = "number"
-	Bool   Kind = "boolean"
-	Null   Kind = "null"
+	KindObject Kind = "object"
+	KindArray  Kind = "array"
+	KindString Kind = "string"
+	KindNumber Kind = "number"
+	KindBool   Kind = "boolean"
+	KindNull   Kind = "null"
 )
 
 // Value is a JSON value. Its text is data[Start:End].
@@ -58,22 +58,22 @@ func Parse(data []byte) (*Value, error) {
 	}
 	p := parser{data, json.NewDecoder(bytes.NewReader(data))}
 	p.UseNumber()
-	return p.value(), nil
+	return p.parseValue(), nil
 }
 
-// At returns the innermost value that contains the byte before offset, as counted by
+// ValueAt returns the innermost value that contains the byte before offset, as counted by
 // json.UnmarshalTypeError; nil if no value contains it.
-func (v *Value) At(offset int) *Value {
+func (v *Value) ValueAt(offset int) *Value {
 	if offset <= v.Start || offset > v.End {
 		return nil
 	}
 	for _, m := range v.Members {
-		if found := m.Value.At(offset); found != nil {
+		if found := m.Value.ValueAt(offset); found != nil {
 			return found
 		}
 	}
 	for _, item := range v.Items {
-		if found := item.At(offset); found != nil {
+		if found := item.ValueAt(offset); found != nil {
 			return found
 		}
 	}
@@ -102,65 +102,65 @@ type parser struct {
 	*json.Decoder
 }
 
-// next returns the offset of the next token.
-func (p parser) next() int {
+// nextTokenOffset returns the offset of the next token.
+func (p parser) nextTokenOffset() int {
 	at := int(p.InputOffset())
 	return at + len(p.data[at:]) - len(bytes.TrimLeft(p.data[at:], " \t\r\n,:"))
 }
 
-func (p parser) value() *Value {
-	v := &Value{Start: p.next()}
+func (p parser) parseValue() *Value {
+	v := &Value{Start: p.nextTokenOffset()}
 	token, _ := p.Token() // never fails, the text is valid
 	switch t := token.(type) {
 	case json.Delim:
-		v.Kind = Array
+		v.Kind = KindArray
 		if t == '{' {
-			v.Kind = Object
+			v.Kind = KindObject
 		}
 		for p.More() {
 			if t == '{' {
-				v.Members = append(v.Members, p.member())
+				v.Members = append(v.Members, p.parseMember())
 			} else {
-				v.Items = append(v.Items, p.value())
+				v.Items = append(v.Items, p.parseValue())
 			}
 		}
 		_, _ = p.Token() // the closing bracket
 	case string:
-		v.Kind, v.Text = String, t
+		v.Kind, v.Text = KindString, t
 	case json.Number:
-		v.Kind = Number
+		v.Kind = KindNumber
 	case bool:
-		v.Kind = Bool
+		v.Kind = KindBool
 	case nil:
-		v.Kind = Null
+		v.Kind = KindNull
 	}
 	v.End = int(p.InputOffset())
 	return v
 }
 
-func (p parser) member() Member {
-	start := p.next()
+func (p parser) parseMember() Member {
+	start := p.nextTokenOffset()
 	key, _ := p.Token()
 	name, _ := key.(string)
-	return Member{Key: name, Start: start, Value: p.value()}
+	return Member{Key: name, Start: start, Value: p.parseValue()}
 }
 
-// Lines converts many offsets of a text to lines and columns.
-type Lines struct{ starts []int }
+// LineIndex converts many offsets of a text to lines and columns.
+type LineIndex struct{ starts []int }
 
-// NewLines finds the lines of a text.
-func NewLines(data []byte) Lines {
+// NewLineIndex finds the lines of a text.
+func NewLineIndex(data []byte) LineIndex {
 	starts := []int{0}
 	for i, c := range data {
 		if c == '\n' {
 			starts = append(starts, i+1)
 		}
 	}
-	return Lines{starts}
+	return LineIndex{starts}
 }
 
-// At is [LineColumn] for an offset within the text.
-func (l Lines) At(offset int) (line, column int) {
+// LineColumn is [LineColumn] for an offset within the text.
+func (l LineIndex) LineColumn(offset int) (line, column int) {
 	line = sort.SearchInts(l.starts, offset+1)
 	return line, offset - l.starts[line-1] + 1
 }

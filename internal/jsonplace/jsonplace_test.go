@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 // TestLines holds the index against the count.
 func TestLines(t *testing.T) {
 	for _, text := range []string{"", "\n", "a\n\nbc\n", "a"} {
-		lines := NewLines([]byte(text))
+		lines := NewLineIndex([]byte(text))
 		for offset := range len(text) + 1 {
-			line, column := lines.At(offset)
+			line, column := lines.LineColumn(offset)
 			if wantLine, wantColumn := LineColumn([]byte(text), offset); line != wantLine || column != wantColumn {
 				t.Errorf("%q at %d: got %d:%d, want %d:%d", text, offset, line, column, wantLine, wantColumn)
 			}
@@ -71,7 +71,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		same(t, data, root)
-		if root.At(root.End) == nil || root.At(root.Start) != nil {
+		if root.ValueAt(root.End) == nil || root.ValueAt(root.Start) != nil {
 			t.Error("the root does not hold its own last byte, or the one before its first")
 		}
 	})
@@ -81,7 +81,7 @@ func same(t *testing.T, data []byte, v *Value) {
 	var want, got any
 	want = decoded(t, data, v)
 	switch v.Kind {
-	case Object:
+	case KindObject:
 		members := map[string]any{}
 		for _, m := range v.Members {
 			same(t, data, m.Value)
@@ -91,18 +91,18 @@ func same(t *testing.T, data []byte, v *Value) {
 			members[m.Key] = decoded(t, data, m.Value)
 		}
 		got = members
-	case Array:
+	case KindArray:
 		items := []any{}
 		for _, item := range v.Items {
 			same(t, data, item)
 			items = append(items, decoded(t, data, item))
 		}
 		got = items
-	case String:
+	case KindString:
 		got = v.Text
 	default:
 		got = want
-		if kinds := map[bool]Kind{true: Bool, false: Number}; want == nil && v.Kind != Null || want != nil && v.Kind != kinds[reflect.TypeOf(want).Kind() == reflect.Bool] {
+		if kinds := map[bool]Kind{true: KindBool, false: KindNumber}; want == nil && v.Kind != KindNull || want != nil && v.Kind != kinds[reflect.TypeOf(want).Kind() == reflect.Bool] {
 			t.Fatalf("%v is %s", want, v.Kind)
 		}
 	}

@@ -39,14 +39,14 @@ type Access struct {
 	Actions []string `json:"actions"` // "pull"
 }
 
-// maxToken bounds a token in bytes.
-const maxToken = 64 << 10
+// maxTokenSize bounds a token in bytes.
+const maxTokenSize = 64 << 10
 
 var errNotJWT = errors.New("not a JSON Web Token")
 
 // Parse parses the claims of a signed token in compact form.
 func Parse(token string) (Claims, error) {
-	if len(token) > maxToken || strings.Count(token, ".") != 2 {
+	if len(token) > maxTokenSize || strings.Count(token, ".") != 2 {
 		return Claims{}, errNotJWT
 	}
 	parts := strings.Split(token, ".")
@@ -55,12 +55,12 @@ func Parse(token string) (Claims, error) {
 		return Claims{}, errNotJWT
 	}
 	var wire struct {
-		Issuer   string    `json:"iss"`
-		Subject  string    `json:"sub"`
-		Audience audience  `json:"aud"`
-		IssuedAt timestamp `json:"iat"`
-		Expires  timestamp `json:"exp"`
-		Access   []Access  `json:"access"`
+		Issuer   string        `json:"iss"`
+		Subject  string        `json:"sub"`
+		Audience audienceClaim `json:"aud"`
+		IssuedAt numericDate   `json:"iat"`
+		Expires  numericDate   `json:"exp"`
+		Access   []Access      `json:"access"`
 	}
 	// Claim names are case-sensitive, as for the verifier: "AUD" is not "aud".
 	if kjson.UnmarshalCaseSensitivePreserveInts(payload, &wire) != nil {
@@ -80,11 +80,11 @@ func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// ForAPIServer returns the token's audience that its API server accepts, or "".
+// APIServerAudience returns the token's audience that its API server accepts, or "".
 // The recipient of such a token can act as its subject. The audience is the
 // issuer (the default of --api-audiences), or the name of the API server in a
 // cluster (EKS).
-func (c Claims) ForAPIServer() string {
+func (c Claims) APIServerAudience() string {
 	for _, audience := range c.Audience {
 		host, _, _ := strings.Cut(strings.TrimPrefix(audience, "https://"), "/")
 		host, _, _ = strings.Cut(host, ":")
@@ -95,40 +95,40 @@ func (c Claims) ForAPIServer() string {
 	return ""
 }
 
-// WithoutAudience reports whether this is a service account's token without an
+// LacksAudience reports whether this is a service account's token without an
 // audience, as in Secrets. The API server accepts it.
-func (c Claims) WithoutAudience() bool {
+func (c Claims) LacksAudience() bool {
 	_, _, ok := c.ServiceAccount()
 	return ok && len(c.Audience) == 0
 }
 
-// audience is a string or a list (RFC 7519, section 4.1.3).
-type audience []string
+// audienceClaim is a string or a list (RFC 7519, section 4.1.3).
+type audienceClaim []string
 
-func (a *audience) UnmarshalJSON(data []byte) error {
+func (a *audienceClaim) UnmarshalJSON(data []byte) error {
 	var one *string
 	if json.Unmarshal(data, &one) == nil {
 		if one != nil {
-			*a = audience{*one}
+			*a = audienceClaim{*one}
 		}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// timestamp is in seconds since 1970, with or without a fraction (RFC 7519,
+// numericDate is in seconds since 1970, with or without a fraction (RFC 7519,
 // section 2, NumericDate).
-type timestamp struct{ time.Time }
+type numericDate struct{ time.Time }
 
-// maxSeconds is the year 9999.
-const maxSeconds = 253402300799
+// maxUnixSeconds is the year 9999.
+const maxUnixSeconds = 253402300799
 
-func (t *timestamp) UnmarshalJSON(data []byte) error {
+func (t *numericDate) UnmarshalJSON(data []byte) error {
 	var seconds *float64
 	if err := json.Unmarshal(data, &seconds); err != nil || seconds == nil {
 		return err
 	}
-	if *seconds < 0 || *seconds > maxSeconds {
+	if *seconds < 0 || *seconds > maxUnixSeconds {
 		return errNotJWT
 	}
 	whole, fraction := math.Modf(*seconds)

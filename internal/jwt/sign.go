@@ -22,15 +22,15 @@ import (
 	"strings"
 )
 
-// MaxKey bounds a private key file in bytes. A 16384-bit RSA key has a fifth of
+// MaxKeySize bounds a private key file in bytes. A 16384-bit RSA key has a fifth of
 // that.
-const MaxKey = 64 << 10
+const MaxKeySize = 64 << 10
 
-// minRSA and maxRSA bound an RSA key in bits: smaller ones must not sign (RFC
+// minRSABits and maxRSABits bound an RSA key in bits: smaller ones must not sign (RFC
 // 7518, section 3.3), and larger ones take seconds.
 const (
-	minRSA = 2048
-	maxRSA = 16384
+	minRSABits = 2048
+	maxRSABits = 16384
 )
 
 // Key is a private key that signs tokens. It cannot be printed.
@@ -49,10 +49,10 @@ func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algor
 // or SEC 1, of RSA, P-256 or Ed25519. It ignores other blocks, such as curve
 // parameters and certificates.
 func ParseKey(data []byte) (*Key, error) {
-	if len(data) > MaxKey {
-		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKey)
+	if len(data) > MaxKeySize {
+		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKeySize)
 	}
-	block := firstKey(data)
+	block := findKeyBlock(data)
 	if block == nil {
 		return nil, errors.New("not a private key in PEM format, which begins with -----BEGIN")
 	}
@@ -77,9 +77,9 @@ func ParseKey(data []byte) (*Key, error) {
 	return newKey(key)
 }
 
-// firstKey returns the first PEM block with a private key, or the first block,
+// findKeyBlock returns the first PEM block with a private key, or the first block,
 // or nil.
-func firstKey(data []byte) (first *pem.Block) {
+func findKeyBlock(data []byte) (first *pem.Block) {
 	for {
 		block, rest := pem.Decode(data)
 		switch {
@@ -97,8 +97,8 @@ func firstKey(data []byte) (first *pem.Block) {
 func newKey(key any) (*Key, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
-		if bits := k.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return nil, fmt.Errorf("the RSA key has %d bits; use %d to %d bits", bits, minRSA, maxRSA)
+		if bits := k.N.BitLen(); bits < minRSABits || bits > maxRSABits {
+			return nil, fmt.Errorf("the RSA key has %d bits; use %d to %d bits", bits, minRSABits, maxRSABits)
 		}
 		return &Key{k, "RS256"}, nil
 	case *ecdsa.PrivateKey:
@@ -115,8 +115,8 @@ func newKey(key any) (*Key, error) {
 // Public returns the public key.
 func (k *Key) Public() crypto.PublicKey { return k.signer.Public() }
 
-// PSS returns an RSA key that signs with PS256.
-func (k *Key) PSS() (*Key, error) {
+// WithPSS returns an RSA key that signs with PS256.
+func (k *Key) WithPSS() (*Key, error) {
 	if _, ok := k.signer.(*rsa.PrivateKey); !ok {
 		return nil, fmt.Errorf("the key is for %s; use an RSA key", k.algorithm)
 	}

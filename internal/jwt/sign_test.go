@@ -150,32 +150,32 @@ func TestParseKeyRefuses(t *testing.T) {
 	agree = generate(t, agree, err)
 	public, err := x509.MarshalPKIXPublicKey(small.Public())
 	legacy := "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n" +
-		base64.StdEncoding.EncodeToString([]byte(canary.Password)) + "\n-----END RSA PRIVATE KEY-----\n"
+		base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret)) + "\n-----END RSA PRIVATE KEY-----\n"
 	for name, tt := range map[string]struct {
 		data []byte
 		want string
 	}{
 		"empty":                {nil, "not a private key in PEM format, which begins with -----BEGIN"},
-		"text":                 {[]byte(canary.Password), "not a private key in PEM format, which begins with -----BEGIN"},
+		"text":                 {[]byte(canary.PasswordSecret), "not a private key in PEM format, which begins with -----BEGIN"},
 		"half":                 {pkcs8(large)[:60], "not a private key in PEM format, which begins with -----BEGIN"},
 		"public":               {inPEM("PUBLIC KEY", public, err), `the PEM block type is "PUBLIC KEY", not PRIVATE KEY`},
-		"certificate":          {inPEM("CERTIFICATE", []byte(canary.Password), nil), `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
-		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.Password), nil), `the PEM block type is "OPENSSH PRIVATE KEY", not PRIVATE KEY`},
-		"encrypted":            {inPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password), nil), "the private key is encrypted"},
+		"certificate":          {inPEM("CERTIFICATE", []byte(canary.PasswordSecret), nil), `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
+		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.PasswordSecret), nil), `the PEM block type is "OPENSSH PRIVATE KEY", not PRIVATE KEY`},
+		"encrypted":            {inPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret), nil), "the private key is encrypted"},
 		"encrypted, as before": {[]byte(legacy), "the private key is encrypted"},
-		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.Password), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
-		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.Password), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
+		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.PasswordSecret), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
+		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
 		"other form":           {inPEM("EC PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
 		"small":                {pkcs8(small), "the RSA key has 1024 bits; use 2048 to 16384 bits"},
 		"other curve":          {pkcs8(large), "the key uses the curve P-384; use P-256"},
 		"no signature":         {pkcs8(agree), "the key type cannot sign; use RSA, P-256 or Ed25519"},
-		"too large":            {[]byte(strings.Repeat(canary.Password, MaxKey)), "larger than 65536 bytes; check that this is the right file"},
+		"too large":            {[]byte(strings.Repeat(canary.PasswordSecret, MaxKeySize)), "larger than 65536 bytes; check that this is the right file"},
 	} {
 		key, err := ParseKey(tt.data)
 		if key != nil || !strings.Contains(fmt.Sprint(err), tt.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tt.want)
 		}
-		canary.Check(t, name, fmt.Sprint(err))
+		canary.AssertAbsent(t, name, fmt.Sprint(err))
 	}
 }
 

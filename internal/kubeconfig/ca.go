@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-const maxCAFile = 1 << 20 // bytes
+const maxCAFileSize = 1 << 20 // bytes
 
 // AddCAs adds CAs in PEM to those that a configuration trusts. It does nothing if
 // the configuration trusts the system's CAs, to which client-go cannot add, or
@@ -22,7 +22,7 @@ func AddCAs(ctx context.Context, cfg *rest.Config, pem []byte) error {
 		return nil
 	}
 	if len(cfg.CAData) == 0 && cfg.CAFile != "" {
-		data, err := regularfile.Read(ctx, cfg.CAFile, maxCAFile)
+		data, err := regularfile.Read(ctx, cfg.CAFile, maxCAFileSize)
 		if err != nil {
 			return err
 		}

@@ -27,8 +27,8 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// podDir is the directory of a pod's service account token.
-const podDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+// serviceAccountDir is the directory of a pod's service account token.
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Options selects a configuration.
 type Options struct {
@@ -41,14 +41,16 @@ type Options struct {
 // example "/etc/kubernetes/kubelet.conf, context default" or "in-cluster". The
 // description includes warnings: that the kubeconfig runs a program for
 // credentials, or does not verify the server.
-func Load(o Options) (cfg *rest.Config, from string, err error) { return load(o, podDir) }
+func Load(o Options) (cfg *rest.Config, from string, err error) {
+	return loadConfig(o, serviceAccountDir)
+}
 
 // Namespace returns the namespace of the context or pod that [Load] uses;
 // "default" if none is set.
-func Namespace(o Options) string { return namespace(o, podDir) }
+func Namespace(o Options) string { return namespaceFor(o, serviceAccountDir) }
 
-func namespace(o Options, podDir string) string {
-	rules, _, inPod := source(o)
+func namespaceFor(o Options, podDir string) string {
+	rules, _, inPod := loadingRules(o)
 	if inPod {
 		data, _ := os.ReadFile(filepath.Join(podDir, "namespace")) // the kubelet writes it next to the token
 		return cmp.Or(strings.TrimSpace(string(data)), "default")
@@ -63,8 +65,8 @@ func namespace(o Options, podDir string) string {
 	return "default"
 }
 
-// source returns the loading rules of the kubeconfig files, or inPod.
-func source(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
+// loadingRules returns the loading rules of the kubeconfig files, or inPod.
+func loadingRules(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
 	rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
 	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
 	switch list := lookupEnv(o.Environ, "KUBECONFIG"); {
@@ -80,19 +82,19 @@ func source(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, 
 	return rules, home, false
 }
 
-func load(o Options, podDir string) (cfg *rest.Config, from string, err error) {
-	rules, from, inPod := source(o)
+func loadConfig(o Options, podDir string) (cfg *rest.Config, from string, err error) {
+	rules, from, inPod := loadingRules(o)
 	if inPod {
 		return podConfig(o.Environ, podDir)
 	}
 	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), exists) {
-		return nil, "", notFound(o, from)
+		return nil, "", notFoundError(o, from)
 	}
 	return fileConfig(rules, o.Context, from)
 }
 
-// notFound returns the error for a missing kubeconfig.
-func notFound(o Options, from string) error {
+// notFoundError returns the error for a missing kubeconfig.
+func notFoundError(o Options, from string) error {
 	if o.Kubeconfig != "" || strings.HasPrefix(from, "KUBECONFIG=") {
 		return fmt.Errorf("kubeconfig %s: no such file", from)
 	}
@@ -118,10 +120,10 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 		return nil, "", fmt.Errorf("kubeconfig %s: no cluster", from)
 	}
 	if context == "" {
-		return nil, "", fmt.Errorf("kubeconfig %s: current-context is not set; available contexts: %s", from, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: current-context is not set; available contexts: %s", from, contextNamesText(file))
 	}
 	if file.Contexts[context] == nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: context %q does not exist; available contexts: %s", from, context, contexts(file))
+		return nil, "", fmt.Errorf("kubeconfig %s: context %q does not exist; available contexts: %s", from, context, contextNamesText(file))
 	}
 	if cluster := file.Clusters[file.Contexts[context].Cluster]; cluster != nil && !isProxyURL(cluster.ProxyURL) {
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: proxy-url must be an http, https or socks5 URL", from, context)
@@ -131,7 +133,7 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 		return nil, "", fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
 	}
 	cfg.UserAgent = apiserver.UserAgent()
-	return cfg, from + ", context " + context + warnings(cfg), nil
+	return cfg, from + ", context " + context + configWarnings(cfg), nil
 }
 
 // isProxyURL reports whether client-go accepts a proxy-url. Its own error quotes
@@ -157,8 +159,8 @@ func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	return fmt.Errorf("not a valid kubeconfig%s (check it with kubectl config view)", where)
 }
 
-// contexts lists the names of a kubeconfig's contexts.
-func contexts(file *api.Config) string {
+// contextNamesText lists the names of a kubeconfig's contexts.
+func contextNamesText(file *api.Config) string {
 	var all []string
 	for name := range file.Contexts {
 		all = append(all, fmt.Sprintf("%q", name))
@@ -170,8 +172,8 @@ func contexts(file *api.Config) string {
 	return strings.Join(all[:min(len(all), 20)], ", ")
 }
 
-// warnings lists what the user should know about a configuration.
-func warnings(cfg *rest.Config) string {
+// configWarnings lists what the user should know about a configuration.
+func configWarnings(cfg *rest.Config) string {
 	var b strings.Builder
 	if cfg.ExecProvider != nil {
 		fmt.Fprintf(&b, ", which runs %s for credentials", cfg.ExecProvider.Command)

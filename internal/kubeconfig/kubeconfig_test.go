@@ -20,7 +20,7 @@ import (
 func writeConfig(t *testing.T, name, server string, change func(cluster, user map[string]any)) string {
 	t.Helper()
 	cluster := map[string]any{"server": server}
-	user := map[string]any{"token": canary.Token}
+	user := map[string]any{"token": canary.TokenSecret}
 	if change != nil {
 		change(cluster, user)
 	}
@@ -69,11 +69,11 @@ func TestNamespace(t *testing.T) {
 		{Options{Environ: pod}, "kube-system"},
 		{Options{Kubeconfig: in("config"), Environ: pod}, "team"},
 	} {
-		if got := namespace(tt.o, in("pod")); got != tt.want {
+		if got := namespaceFor(tt.o, in("pod")); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.o, got, tt.want)
 		}
 	}
-	if got := namespace(Options{Environ: pod}, in("none")); got != "default" {
+	if got := namespaceFor(Options{Environ: pod}, in("none")); got != "default" {
 		t.Errorf("a pod without the file: %q", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestConfig(t *testing.T) {
 	writeConfig(t, in("exec"), "https://a.example", func(_, user map[string]any) {
 		user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
 	})
-	write(t, in("pod/token"), canary.Token)
+	write(t, in("pod/token"), canary.TokenSecret)
 	write(t, in("pod/ca.crt"), "a certificate")
 	home := "HOME=" + in("home")
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=6443"}
@@ -116,7 +116,7 @@ func TestConfig(t *testing.T) {
 		{"exec", Options{Kubeconfig: in("exec")}, "DIR/exec, context main, which runs aws for credentials", "https://a.example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg, from, err := load(tt.o, in("pod"))
+			cfg, from, err := loadConfig(tt.o, in("pod"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,12 +141,12 @@ func TestConfigErrors(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	writeConfig(t, in("a"), "https://a.example", nil)
 	write(t, in("empty"), "")
-	write(t, in("text"), "token: "+canary.Token+"\n\t- x")
-	write(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.Token)
+	write(t, in("text"), "token: "+canary.TokenSecret+"\n\t- x")
+	write(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.TokenSecret)
 	write(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
 	writeConfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
 	writeConfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
-	for name, proxy := range map[string]string{"proxy": "http://u:" + canary.Password + "@%zz", "scheme": "ftp://u:" + canary.Password + "@h"} {
+	for name, proxy := range map[string]string{"proxy": "http://u:" + canary.PasswordSecret + "@%zz", "scheme": "ftp://u:" + canary.PasswordSecret + "@h"} {
 		writeConfig(t, in(name), "https://a.example", func(cluster, _ map[string]any) { cluster["proxy-url"] = proxy })
 	}
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1"}
@@ -172,11 +172,11 @@ func TestConfigErrors(t *testing.T) {
 		{"pod", Options{Environ: pod}, "in-cluster: open DIR/pod/token: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := load(tt.o, in("pod"))
+			_, _, err := loadConfig(tt.o, in("pod"))
 			if err == nil {
 				t.Fatal("there is no error")
 			}
-			canary.Check(t, "the error", err.Error())
+			canary.AssertAbsent(t, "the error", err.Error())
 			if got := tidy(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
@@ -187,8 +187,8 @@ func TestConfigErrors(t *testing.T) {
 // TestPodWithoutCertificate checks the error; client-go would use the system's CAs.
 func TestPodWithoutCertificate(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "token"), canary.Token)
-	_, _, err := load(Options{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
+	write(t, filepath.Join(dir, "token"), canary.TokenSecret)
+	_, _, err := loadConfig(Options{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "ca.crt")) {
 		t.Errorf("got the error %v", err)
 	}
@@ -199,7 +199,7 @@ func TestConfigUnreadable(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
 		t.Skip("this user may read every file")
 	}
-	path := write(t, filepath.Join(t.TempDir(), "config"), canary.Token)
+	path := write(t, filepath.Join(t.TempDir(), "config"), canary.TokenSecret)
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -242,18 +242,18 @@ func TestCredentialsNamed(t *testing.T) {
 	}
 	defer api.Close()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "token"), canary.Token+"-unknown")
+	write(t, filepath.Join(dir, "token"), canary.TokenSecret+"-unknown")
 	for _, tt := range []struct {
 		name   string
 		change func(user map[string]any)
 		want   string
 	}{
 		{"token file", func(user map[string]any) { user["tokenFile"] = "token" }, "credentials (the token in " + filepath.Join(dir, "token") + ")"},
-		{"token", func(user map[string]any) { user["token"] = canary.Token }, "credentials (a bearer token)"},
-		{"password", func(user map[string]any) { user["username"], user["password"] = "u", canary.Password }, "credentials (a user name and password)"},
+		{"token", func(user map[string]any) { user["token"] = canary.TokenSecret }, "credentials (a bearer token)"},
+		{"password", func(user map[string]any) { user["username"], user["password"] = "u", canary.PasswordSecret }, "credentials (a user name and password)"},
 		{"nothing", func(map[string]any) {}, "credentials (there are none)"},
 		{"program", func(user map[string]any) {
-			user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "./no-such-program", "interactiveMode": "Never", "args": []string{canary.Arg}}
+			user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "./no-such-program", "interactiveMode": "Never", "args": []string{canary.ArgSecret}}
 		}, "getting credentials: exec: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestCredentialsNamed(t *testing.T) {
 				t.Errorf("got the error %v, want %s", err, tt.want)
 			}
 			if err != nil {
-				canary.Check(t, "the error", err.Error())
+				canary.AssertAbsent(t, "the error", err.Error())
 			}
 		})
 	}

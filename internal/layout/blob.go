@@ -23,9 +23,9 @@ var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
 
-// Verify reports whether the layout has a blob with the right content. A wrong
+// VerifyBlob reports whether the layout has a blob with the right content. A wrong
 // one stays until it is replaced.
-func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
+func (l *Layout) VerifyBlob(ctx context.Context, d v1.Descriptor) (bool, error) {
 	info, err := l.root.Lstat(blobPath(d.Digest))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
 		return false, nil
@@ -45,21 +45,21 @@ func (l *Layout) Verify(ctx context.Context, d v1.Descriptor) (bool, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
 }
 
-// Read returns the content of a small blob.
-func (l *Layout) Read(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+// ReadBlob returns the content of a small blob.
+func (l *Layout) ReadBlob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	raw, err := regularfile.ReadIn(ctx, l.root, blobPath(d.Digest), d.Size)
 	if err != nil {
-		return nil, l.fail("reading blob "+d.Digest.String(), err)
+		return nil, l.localError("reading blob "+d.Digest.String(), err)
 	}
 	return raw, nil
 }
 
-// Put stores a blob that is in memory, such as a manifest.
-func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
-	if have, err := l.Verify(ctx, d); have || err != nil {
+// PutBlob stores a blob that is in memory, such as a manifest.
+func (l *Layout) PutBlob(ctx context.Context, d v1.Descriptor, raw []byte) error {
+	if have, err := l.VerifyBlob(ctx, d); have || err != nil {
 		return err
 	}
-	w, err := l.Create(d)
+	w, err := l.CreateBlob(d)
 	if err != nil {
 		return err
 	}
@@ -70,57 +70,57 @@ func (l *Layout) Put(ctx context.Context, d v1.Descriptor, raw []byte) error {
 	return w.Commit()
 }
 
-// Blob is a blob that is being written.
-type Blob struct {
-	*pending
+// BlobWriter is a blob that is being written.
+type BlobWriter struct {
+	*pendingFile
 	desc v1.Descriptor
 	hash hash.Hash
 	size int64
 }
 
-// Create starts a blob. The caller must call Commit or Abort.
-func (l *Layout) Create(d v1.Descriptor) (*Blob, error) {
+// CreateBlob starts a blob. The caller must call Commit or Abort.
+func (l *Layout) CreateBlob(d v1.Descriptor) (*BlobWriter, error) {
 	h, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.root.MkdirAll(path.Dir(blobPath(d.Digest)), 0o777); err != nil {
-		return nil, l.fail("create the blob directory", err)
+		return nil, l.localError("create the blob directory", err)
 	}
 	p, err := l.newPending(blobPath(d.Digest))
 	if err != nil {
-		return nil, l.fail("writing blob "+d.Digest.String(), err)
+		return nil, l.localError("writing blob "+d.Digest.String(), err)
 	}
-	return &Blob{pending: p, desc: d, hash: h}, nil
+	return &BlobWriter{pendingFile: p, desc: d, hash: h}, nil
 }
 
 // Write appends to the blob.
-func (w *Blob) Write(p []byte) (int, error) {
+func (w *BlobWriter) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.hash.Write(p[:n])
 	w.size += int64(n)
 	if err != nil {
-		return n, w.l.fail("writing blob "+w.desc.Digest.String(), err)
+		return n, w.l.localError("writing blob "+w.desc.Digest.String(), err)
 	}
 	return n, nil
 }
 
 // Commit verifies the size and digest and gives the blob its name. It fails
 // with [ErrMismatch] if they are wrong.
-func (w *Blob) Commit() error {
+func (w *BlobWriter) Commit() error {
 	if w.size != w.desc.Size {
-		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, atLeast(w.size, w.desc.Size))
+		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, sizeOrMore(w.size, w.desc.Size))
 	}
 	if got := fmt.Sprintf("%x", w.hash.Sum(nil)); got != w.desc.Digest.Hex {
 		return fmt.Errorf("%w: received content with digest %s:%s", ErrMismatch, w.desc.Digest.Algorithm, got)
 	}
 	if err := w.commit(); err != nil {
-		return w.l.fail("writing blob "+w.desc.Digest.String(), err)
+		return w.l.localError("writing blob "+w.desc.Digest.String(), err)
 	}
 	return nil
 }
 
-func atLeast(n, want int64) string {
+func sizeOrMore(n, want int64) string {
 	if n > want {
 		return "more"
 	}

@@ -35,16 +35,16 @@ import (
 
 // Names and values of the OCI image layout specification.
 const (
-	layoutFile    = "oci-layout"
-	layoutVersion = "1.0.0"
-	indexFile     = "index.json"
-	refName       = "org.opencontainers.image.ref.name"
+	layoutFile        = "oci-layout"
+	layoutVersion     = "1.0.0"
+	indexFile         = "index.json"
+	refNameAnnotation = "org.opencontainers.image.ref.name"
 )
 
 // Limits of the files that are read, in bytes.
 const (
-	maxMarker = 1 << 20
-	maxIndex  = 64 << 20
+	maxLayoutFileSize = 1 << 20
+	maxIndexSize      = 64 << 20
 )
 
 // Layout is an OCI image layout on disk. It is safe for concurrent use, except
@@ -54,17 +54,17 @@ type Layout struct {
 	root *os.Root // used for every access, so that symbolic links cannot lead out
 }
 
-// Error is an error of this machine, not of the registry.
-type Error struct{ Err error }
+// LocalError is an error of this machine, not of the registry.
+type LocalError struct{ Err error }
 
 // Error returns the text of the error.
-func (e *Error) Error() string { return e.Err.Error() }
+func (e *LocalError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *LocalError) Unwrap() error { return e.Err }
 
-// Check reports whether dir can take an image, without changing it.
-func Check(ctx context.Context, dir string) error {
+// CheckDir reports whether dir can take an image, without changing it.
+func CheckDir(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -84,12 +84,12 @@ func Check(ctx context.Context, dir string) error {
 	}
 	l := &Layout{dir: dir, root: root}
 	defer l.Close()
-	return l.check(ctx)
+	return l.checkLayout(ctx)
 }
 
-func (l *Layout) check(ctx context.Context) error {
+func (l *Layout) checkLayout(ctx context.Context) error {
 	const left = "choose another directory"
-	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxMarker)
+	raw, err := regularfile.ReadIn(ctx, l.root, layoutFile, maxLayoutFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("output directory %q is not empty and is not an OCI image layout: "+left, l.dir)
 	}
@@ -113,7 +113,7 @@ func (l *Layout) check(ctx context.Context) error {
 }
 
 func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
-	raw, err := regularfile.ReadIn(ctx, l.root, indexFile, maxIndex)
+	raw, err := regularfile.ReadIn(ctx, l.root, indexFile, maxIndexSize)
 	return raw, regularfile.Cause(err)
 }
 
@@ -121,43 +121,43 @@ func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
 // index.json. The caller closes the Layout.
 func Open(dir string) (*Layout, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, &Error{fmt.Errorf("output directory: %w", err)}
+		return nil, &LocalError{fmt.Errorf("output directory: %w", err)}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &Error{fmt.Errorf("output directory: %w", err)}
+		return nil, &LocalError{fmt.Errorf("output directory: %w", err)}
 	}
 	l := &Layout{dir: dir, root: root}
 	if _, err := root.Stat(layoutFile); err != nil {
 		// The marker comes first: an interrupted pull leaves a directory that
 		// the next one accepts.
-		if err := l.replace(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
+		if err := l.replaceFile(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
 			l.Close()
-			return nil, l.fail("writing "+layoutFile, err)
+			return nil, l.localError("writing "+layoutFile, err)
 		}
 	}
-	l.sweep()
+	l.removeStaleFiles()
 	return l, nil
 }
 
 // Close closes the layout.
 func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing can be lost
 
-// fail wraps an error of this machine.
-func (l *Layout) fail(what string, err error) error {
+// localError wraps an error of this machine.
+func (l *Layout) localError(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
 		err = fmt.Errorf("%w: free up space and pull again; verified blobs will not be downloaded again", err)
 	}
-	return &Error{err}
+	return &LocalError{err}
 }
 
-// Name sets the descriptor of a reference in index.json. Where the system has flock(2),
+// Tag sets the descriptor of a reference in index.json. Where the system has flock(2),
 // other processes may do the same; within a process the caller serializes the calls.
-func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
-	unlock, err := flock.Dir(ctx, l.dir)
+func (l *Layout) Tag(ctx context.Context, d v1.Descriptor, ref string) error {
+	unlock, err := flock.LockDir(ctx, l.dir)
 	if err != nil {
-		return l.fail("locking", err)
+		return l.localError("locking", err)
 	}
 	defer unlock()
 	raw, err := l.readIndex(ctx)
@@ -165,19 +165,19 @@ func (l *Layout) Name(ctx context.Context, d v1.Descriptor, ref string) error {
 		raw, err = []byte(`{"schemaVersion":2,"mediaType":"`+string(types.OCIImageIndex)+`"}`), nil
 	}
 	if err != nil {
-		return l.fail("reading "+indexFile, err)
+		return l.localError("reading "+indexFile, err)
 	}
-	d.Annotations = map[string]string{refName: ref}
+	d.Annotations = map[string]string{refNameAnnotation: ref}
 	raw, err = withDescriptor(raw, d)
 	if err != nil {
-		return l.fail("changing "+indexFile, err)
+		return l.localError("changing "+indexFile, err)
 	}
 	// Blobs must be on disk before index.json refers to them.
 	if err := l.syncDirs(path.Dir(blobPath(d.Digest)), blobsDir); err != nil {
-		return l.fail("writing", err)
+		return l.localError("writing", err)
 	}
-	if err := l.replace(indexFile, raw); err != nil {
-		return l.fail("writing "+indexFile, err)
+	if err := l.replaceFile(indexFile, raw); err != nil {
+		return l.localError("writing "+indexFile, err)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 		if err := json.Unmarshal(m, &have); err != nil {
 			return nil, fmt.Errorf("not valid: manifests: %w", err)
 		}
-		if have.Annotations[refName] != d.Annotations[refName] {
+		if have.Annotations[refNameAnnotation] != d.Annotations[refNameAnnotation] {
 			kept = append(kept, m)
 		}
 	}

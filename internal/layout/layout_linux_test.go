@@ -34,14 +34,14 @@ func TestNotRegular(t *testing.T) {
 				if err := put(path); err != nil {
 					t.Fatal(err)
 				}
-				if err := Check(t.Context(), dir); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), name) {
+				if err := CheckDir(t.Context(), dir); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), name) {
 					t.Errorf("got %v, want that %s is %s", err, file, name)
 				}
 				if file == layoutFile {
 					return
 				}
-				err = l.Name(t.Context(), v1.Descriptor{}, "x")
-				if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), name) {
+				err = l.Tag(t.Context(), v1.Descriptor{}, "x")
+				if _, ok := errors.AsType[*LocalError](err); !ok || !strings.Contains(err.Error(), name) {
 					t.Errorf("got %v, want an Error: it is %s", err, name)
 				}
 			})

@@ -20,8 +20,8 @@ func TestBounds(t *testing.T) {
 		file, begin string
 		max         int64
 	}{
-		{layoutFile, `{"imageLayoutVersion":"1.0.0"}`, maxMarker},
-		{indexFile, `{"manifests":[]}`, maxIndex},
+		{layoutFile, `{"imageLayoutVersion":"1.0.0"}`, maxLayoutFileSize},
+		{indexFile, `{"manifests":[]}`, maxIndexSize},
 	} {
 		for _, more := range []int64{0, 1} {
 			t.Run(fmt.Sprintf("%s, %d more", tt.file, more), func(t *testing.T) {
@@ -39,13 +39,13 @@ func TestBounds(t *testing.T) {
 				if more > 0 {
 					want = fmt.Sprintf("larger than %d bytes", tt.max)
 				}
-				if err := Check(t.Context(), dir); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				if err := CheckDir(t.Context(), dir); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("Check: got %v, want %q", err, want)
 				}
 				if tt.file != indexFile || more == 0 {
 					return
 				}
-				if err := l.Name(t.Context(), v1.Descriptor{}, "x"); err == nil || !strings.Contains(err.Error(), want) {
+				if err := l.Tag(t.Context(), v1.Descriptor{}, "x"); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("Name: got %v, want %q", err, want)
 				}
 			})

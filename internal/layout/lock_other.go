@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// renamesOpen is false: Windows cannot rename open files.
-const renamesOpen = false
+// canRenameOpenFiles is false: Windows cannot rename open files.
+const canRenameOpenFiles = false
 
-const nonblock = 0
+const openNonblock = 0
 
 func isDiskFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

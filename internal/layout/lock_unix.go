@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// renamesOpen reports whether an open file can be renamed.
-const renamesOpen = true
+// canRenameOpenFiles reports whether an open file can be renamed.
+const canRenameOpenFiles = true
 
-// nonblock prevents an open from waiting for the other end of a pipe.
-const nonblock = syscall.O_NONBLOCK
+// openNonblock prevents an open from waiting for the other end of a pipe.
+const openNonblock = syscall.O_NONBLOCK
 
 func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

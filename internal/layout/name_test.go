@@ -24,7 +24,7 @@ func TestNameKeepsTheOthers(t *testing.T) {
 	}
 	defer l.Close()
 	index := filepath.Join(dir, indexFile)
-	const theirs = `{"schemaVersion":2,"x":"kept","manifests":[{"annotations":{"` + refName + `":"theirs"},"y":"kept"},{}]}`
+	const theirs = `{"schemaVersion":2,"x":"kept","manifests":[{"annotations":{"` + refNameAnnotation + `":"theirs"},"y":"kept"},{}]}`
 	if err := os.WriteFile(index, []byte(theirs), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestNameKeepsTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b", "a"} {
-		if err := l.Name(t.Context(), d, name); err != nil {
+		if err := l.Tag(t.Context(), d, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestNameKeepsTheOthers(t *testing.T) {
 	}
 	var names []string
 	for _, m := range got.Manifests {
-		names = append(names, m.Annotations[refName]+m.Y)
+		names = append(names, m.Annotations[refNameAnnotation]+m.Y)
 	}
 	if list := strings.Join(names, ","); got.X != "kept" || list != "theirskept,,b,a" {
 		t.Errorf("x is %q, the names are %q\n%s", got.X, list, raw)
@@ -90,7 +90,7 @@ func TestReplaceLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "taken", "x"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.replace("taken", nil); err == nil {
+	if err := l.replaceFile("taken", nil); err == nil {
 		t.Error("a directory has been replaced")
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*")); err != nil || left != nil {

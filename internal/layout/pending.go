@@ -18,13 +18,13 @@ import (
 
 // Names of temporary files: a prefix and a number of random characters.
 const (
-	tempPrefix = ".tmp-"
-	tempLen    = 26
+	tempPrefix       = ".tmp-"
+	tempSuffixLength = 26
 )
 
-// pending is a file that is written under a temporary name, synced and renamed. It is
+// pendingFile is a file that is written under a temporary name, synced and renamed. It is
 // locked until then, to distinguish it from a file that a killed pull left behind.
-type pending struct {
+type pendingFile struct {
 	l    *Layout
 	file *os.File
 	tmp  string // "" after it was renamed or removed
@@ -33,17 +33,17 @@ type pending struct {
 
 // newPending creates a temporary file for a name. Images are not secret, so the
 // umask decides about permissions.
-func (l *Layout) newPending(name string) (*pending, error) {
+func (l *Layout) newPending(name string) (*pendingFile, error) {
 	for {
 		tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
 		f, err := l.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err != nil {
 			return nil, err
 		}
-		p := &pending{l: l, file: f, tmp: tmp, name: name}
-		held, err := flock.Hold(f)
+		p := &pendingFile{l: l, file: f, tmp: tmp, name: name}
+		held, err := flock.TryLock(f)
 		switch {
-		case errors.Is(err, errors.ErrUnsupported), held && l.has(tmp, f):
+		case errors.Is(err, errors.ErrUnsupported), held && l.isSameFile(tmp, f):
 			return p, nil
 		case err != nil:
 			p.Abort()
@@ -53,11 +53,11 @@ func (l *Layout) newPending(name string) (*pending, error) {
 	}
 }
 
-func (p *pending) commit() error {
+func (p *pendingFile) commit() error {
 	if err := p.file.Sync(); err != nil {
 		return err
 	}
-	if !renamesOpen {
+	if !canRenameOpenFiles {
 		if err := p.file.Close(); err != nil {
 			return err
 		}
@@ -66,14 +66,14 @@ func (p *pending) commit() error {
 		return err
 	}
 	p.tmp = ""
-	if renamesOpen { // keeps the lock until after the rename
+	if canRenameOpenFiles { // keeps the lock until after the rename
 		return p.file.Close()
 	}
 	return nil
 }
 
 // Abort removes the file unless it was committed.
-func (p *pending) Abort() {
+func (p *pendingFile) Abort() {
 	if p.tmp != "" {
 		_ = p.file.Close() // after a failed commit it is already closed
 		_ = p.l.root.Remove(p.tmp)
@@ -81,8 +81,8 @@ func (p *pending) Abort() {
 	}
 }
 
-// replace writes a small file.
-func (l *Layout) replace(name string, content []byte) error {
+// replaceFile writes a small file.
+func (l *Layout) replaceFile(name string, content []byte) error {
 	p, err := l.newPending(name)
 	if err != nil {
 		return err
@@ -117,12 +117,12 @@ func (l *Layout) syncDirs(dirs ...string) error {
 	return nil
 }
 
-// stale is the age of a temporary file that may be removed where files cannot
+// staleAge is the age of a temporary file that may be removed where files cannot
 // be locked. A pull writes to each file at least every few seconds.
-const stale = 24 * time.Hour
+const staleAge = 24 * time.Hour
 
-// sweep removes files that killed pulls left behind. Errors do not matter to this pull.
-func (l *Layout) sweep() {
+// removeStaleFiles removes files that killed pulls left behind. Errors do not matter to this pull.
+func (l *Layout) removeStaleFiles() {
 	dirs := []string{"."}
 	algorithms, _ := fs.ReadDir(l.root.FS(), blobsDir)
 	for _, a := range algorithms {
@@ -132,7 +132,7 @@ func (l *Layout) sweep() {
 		entries, _ := fs.ReadDir(l.root.FS(), dir)
 		for _, e := range entries {
 			if isTemp(e.Name()) && e.Type().IsRegular() {
-				l.sweepFile(path.Join(dir, e.Name()))
+				l.removeIfStale(path.Join(dir, e.Name()))
 			}
 		}
 	}
@@ -141,28 +141,28 @@ func (l *Layout) sweep() {
 // isTemp reports whether newPending chose a name.
 func isTemp(name string) bool {
 	rest, ok := strings.CutPrefix(name, tempPrefix)
-	return ok && len(rest) == tempLen && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+	return ok && len(rest) == tempSuffixLength && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// sweepFile removes a temporary file unless a process has locked it.
-func (l *Layout) sweepFile(name string) {
-	f, err := l.root.OpenFile(name, os.O_WRONLY|nonblock, 0)
+// removeIfStale removes a temporary file unless a process has locked it.
+func (l *Layout) removeIfStale(name string) {
+	f, err := l.root.OpenFile(name, os.O_WRONLY|openNonblock, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	held, err := flock.Hold(f)
+	held, err := flock.TryLock(f)
 	if errors.Is(err, errors.ErrUnsupported) {
 		info, err := f.Stat()
-		held = err == nil && time.Since(info.ModTime()) > stale
+		held = err == nil && time.Since(info.ModTime()) > staleAge
 	}
-	if held && l.has(name, f) {
+	if held && l.isSameFile(name, f) {
 		_ = l.root.Remove(name)
 	}
 }
 
-// has reports whether a name still leads to an open file.
-func (l *Layout) has(name string, f *os.File) bool {
+// isSameFile reports whether a name still leads to an open file.
+func (l *Layout) isSameFile(name string, f *os.File) bool {
 	named, err := l.root.Lstat(name)
 	if err != nil {
 		return false

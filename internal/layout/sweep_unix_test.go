@@ -50,7 +50,7 @@ func writeSlowly(dir string) error {
 		return err
 	}
 	defer l.Close()
-	w, err := l.Create(descriptor())
+	w, err := l.CreateBlob(descriptor())
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func TestSweep(t *testing.T) {
 	if err := living.Wait(); err != nil {
 		t.Errorf("the other: %v", err)
 	}
-	if have, err := l.Verify(t.Context(), descriptor()); !have || err != nil {
+	if have, err := l.VerifyBlob(t.Context(), descriptor()); !have || err != nil {
 		t.Errorf("the other's blob: %t, %v", have, err)
 	}
 	if got := temps(t, dir); len(got) != 0 {
@@ -153,8 +153,8 @@ func TestSweep(t *testing.T) {
 func TestSweepsOnlyOurs(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
-	name := tempPrefix + strings.Repeat("A", tempLen)
-	stays := []string{tempPrefix + "x", name + "A", tempPrefix + strings.Repeat("a", tempLen), "x"}
+	name := tempPrefix + strings.Repeat("A", tempSuffixLength)
+	stays := []string{tempPrefix + "x", name + "A", tempPrefix + strings.Repeat("a", tempSuffixLength), "x"}
 	for _, n := range append(stays, name) {
 		if err := os.WriteFile(filepath.Join(dir, n), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestSweptWhileWriting(t *testing.T) {
 			for range times {
 				l, err := Open(dir)
 				if err == nil {
-					err = l.Put(context.Background(), descriptor(), []byte(content))
+					err = l.PutBlob(context.Background(), descriptor(), []byte(content))
 					_ = os.Remove(filepath.Join(dir, blobPath(descriptor().Digest)))
 					l.Close()
 				}

@@ -9,7 +9,7 @@ import "strings"
 // except if q's host is an IPv6 address without a port, which the kubelet parses
 // as a character class: only the same pattern and * cover that.
 func (p Pattern) Covers(q Pattern) bool {
-	if p.labels != q.labels || p.Port != q.Port || !strings.HasPrefix(imagePath(q.Path), imagePath(p.Path)) {
+	if p.labels != q.labels || p.Port != q.Port || !strings.HasPrefix(pathOrRoot(q.Path), pathOrRoot(p.Path)) {
 		return false
 	}
 	for wide, narrow, more := p.Host, q.Host, true; more; {
@@ -23,9 +23,9 @@ func (p Pattern) Covers(q Pattern) bool {
 	return true
 }
 
-// imagePath returns path, or "/" if it is empty: the path of an image is never
+// pathOrRoot returns path, or "/" if it is empty: the path of an image is never
 // shorter than that.
-func imagePath(path string) string {
+func pathOrRoot(path string) string {
 	if path == "" {
 		return "/"
 	}

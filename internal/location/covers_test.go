@@ -110,7 +110,7 @@ func FuzzCovers(f *testing.F) {
 		if strings.ContainsAny(n.Host, "[\x00") || w.Covers(n) {
 			return
 		}
-		at := Location{strings.ReplaceAll(n.Host, "*", "\x00"), n.Port, imagePath(n.Path), n.labels}
+		at := Location{strings.ReplaceAll(n.Host, "*", "\x00"), n.Port, pathOrRoot(n.Path), n.labels}
 		if !n.Match(at) || w.Match(at) {
 			t.Errorf("%q does not cover %q, and matches %q as it does", wide, narrow, at.Host)
 		}

@@ -19,7 +19,7 @@ type Key struct {
 	Raw     string // as given
 }
 
-// Keys normalises and compiles auth keys and sorts them in the kubelet's order
+// ParseKeys normalises and compiles auth keys and sorts them in the kubelet's order
 // (BasicDockerKeyring.Add in pkg/credentialprovider/keyring.go):
 //
 //   - Normalising removes the scheme, user, query and fragment, decodes the path,
@@ -29,10 +29,10 @@ type Key struct {
 //   - Keys that do not parse are dropped.
 //   - Keys that normalise to the same text are sorted by Raw. The kubelet's order
 //     is random there.
-func Keys(raw []string) []Key {
+func ParseKeys(raw []string) []Key {
 	keys := make([]Key, 0, len(raw))
 	for _, s := range raw {
-		if p, ok := normalise(s); ok {
+		if p, ok := normalizeKey(s); ok {
 			keys = append(keys, Key{p, s})
 		}
 	}
@@ -45,8 +45,8 @@ func Keys(raw []string) []Key {
 	return keys
 }
 
-// normalise compiles an auth key without the parts that the kubelet ignores.
-func normalise(key string) (Pattern, bool) {
+// normalizeKey compiles an auth key without the parts that the kubelet ignores.
+func normalizeKey(key string) (Pattern, bool) {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {
 		rest = strings.TrimPrefix(key, "http://")
@@ -76,7 +76,7 @@ func Select(keys []string, repository string) []string {
 	if err != nil {
 		return nil
 	}
-	compiled := Keys(keys)
+	compiled := ParseKeys(keys)
 	selected := rawKeys(compiled, func(k Key) bool { return k.Match(at) })
 	if len(selected) == 0 && UsesHubKey(repository) {
 		selected = rawKeys(compiled, func(k Key) bool { return k.text == HubKey })

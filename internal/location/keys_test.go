@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 	} {
 		given := slices.Clone(tt.raw)
 		var got []string
-		for _, k := range Keys(tt.raw) {
+		for _, k := range ParseKeys(tt.raw) {
 			got = append(got, k.Raw+" → "+k.String())
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

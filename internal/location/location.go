@@ -49,23 +49,23 @@ func (l Location) Labels() []string {
 // It allocates only for percent-escapes, IPv6 addresses and errors. Errors do
 // not repeat s, which may contain a password.
 func Parse(s string) (Location, error) {
-	if l, ok := parsePlain(s); ok {
+	if l, ok := parseFast(s); ok {
 		return l, nil
 	}
-	return parseAny(s)
+	return parseGeneral(s)
 }
 
-// ParsesBefore136 reports whether s is a valid pattern for kubelets before 1.36.
+// IsValidBefore136 reports whether s is a valid pattern for kubelets before 1.36.
 // Go before 1.26 takes the last colon of a host without brackets for the start
 // of the port (GODEBUG urlstrictcolons).
-func ParsesBefore136(s string) bool {
+func IsValidBefore136(s string) bool {
 	_, _, err := splitURL(s, strings.LastIndexByte)
 	return err == nil
 }
 
-// parsePlain parses, without allocating, locations that need no decoding: nearly
+// parseFast parses, without allocating, locations that need no decoding: nearly
 // every pattern and repository. ok is false for all others, valid or not.
-func parsePlain(s string) (l Location, ok bool) {
+func parseFast(s string) (l Location, ok bool) {
 	l = Location{Host: s, labels: 1}
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		l.Host, l.Path = s[:i], s[i:]
@@ -87,11 +87,11 @@ func parsePlain(s string) (l Location, ok bool) {
 			return l, false
 		}
 	}
-	return l, isDigits(l.Port)
+	return l, isAllDigits(l.Port)
 }
 
-// parseAny parses any location.
-func parseAny(s string) (Location, error) {
+// parseGeneral parses any location.
+func parseGeneral(s string) (Location, error) {
 	hostport, path, err := splitURL(s, strings.IndexByte)
 	if err != nil {
 		return Location{}, err
@@ -130,7 +130,7 @@ func splitURL(s string, colon func(string, byte) int) (hostport, path string, er
 			return "", "", fmt.Errorf("control character at byte %d", i)
 		}
 	}
-	if _, err := unescape(fragment, inPath); err != nil {
+	if _, err := unescape(fragment, partPath); err != nil {
 		return "", "", fmt.Errorf("fragment: %w", err)
 	}
 	s, _, _ = strings.Cut(s, "?") // the query is not decoded
@@ -148,7 +148,7 @@ func splitURL(s string, colon func(string, byte) int) (hostport, path string, er
 	if err != nil {
 		return "", "", err
 	}
-	path, err = unescape(path, inPath)
+	path, err = unescape(path, partPath)
 	if err != nil {
 		return "", "", fmt.Errorf("path: %w", err)
 	}
@@ -162,7 +162,7 @@ func checkUserinfo(s string) error {
 			return fmt.Errorf("invalid character %q in user information before @", c)
 		}
 	}
-	_, err := unescape(s, inPath)
+	_, err := unescape(s, partPath)
 	return err
 }
 
@@ -179,7 +179,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 			return "", err
 		}
 	}
-	return unescape(s, inHost)
+	return unescape(s, partHost)
 }
 
 func parseIPLiteral(s string) (string, error) {
@@ -195,11 +195,11 @@ func parseIPLiteral(s string) (string, error) {
 	if i := strings.Index(host, "%25"); i >= 0 {
 		host, zone = host[:i], host[i:]
 	}
-	host, err := unescape(host, inHost)
+	host, err := unescape(host, partHost)
 	if err != nil {
 		return "", err
 	}
-	zone, err = unescape(zone, inZone)
+	zone, err = unescape(zone, partZone)
 	if err != nil {
 		return "", err
 	}
@@ -221,7 +221,7 @@ func checkPort(s string) error {
 	if s[0] != ':' {
 		return errors.New("the text after the IPv6 address is not a port")
 	}
-	if !isDigits(s[1:]) {
+	if !isAllDigits(s[1:]) {
 		return errors.New("the text after the first colon in the host is not a port") // the text may be a password
 	}
 	return nil
@@ -231,9 +231,9 @@ func checkPort(s string) error {
 type urlPart int
 
 const (
-	inPath urlPart = iota // also user information and fragment: any byte may be escaped
-	inHost
-	inZone
+	partPath urlPart = iota // also user information and fragment: any byte may be escaped
+	partHost
+	partZone
 )
 
 // unescape decodes percent-escapes and, in a host or zone, checks all bytes.
@@ -241,12 +241,12 @@ func unescape(s string, part urlPart) (string, error) {
 	escapes := 0
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {
-			if part != inPath && s[i] < 0x80 && !hostByte(s[i]) {
+			if part != partPath && s[i] < 0x80 && !isHostByte(s[i]) {
 				return "", fmt.Errorf("invalid character %q in the host", s[i])
 			}
 			continue
 		}
-		v, ok := unhex(s, i)
+		v, ok := decodeEscape(s, i)
 		if !ok {
 			return "", fmt.Errorf("percent sign at byte %d is not followed by two hex digits", i)
 		}
@@ -263,7 +263,7 @@ func unescape(s string, part urlPart) (string, error) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c == '%' {
-			c, _ = unhex(s, i)
+			c, _ = decodeEscape(s, i)
 			i += 2
 		}
 		b = append(b, c)
@@ -274,32 +274,32 @@ func unescape(s string, part urlPart) (string, error) {
 // mayEscape reports whether v may be percent-escaped (RFC 3986 3.2.2, RFC 6874).
 func mayEscape(v byte, part urlPart) bool {
 	switch part {
-	case inHost:
+	case partHost:
 		return v >= 0x80 || v == '%'
-	case inZone:
-		return v == '%' || v == ' ' || hostByte(v)
+	case partZone:
+		return v == '%' || v == ' ' || isHostByte(v)
 	default:
 		return true
 	}
 }
 
-// hostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 on
+// isHostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 on
 // are too, but not as an escape in a zone.
-func hostByte(c byte) bool {
+func isHostByte(c byte) bool {
 	return isLower(c) || isUpper(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
 }
 
-// unhex decodes the escape at s[i].
-func unhex(s string, i int) (byte, bool) {
+// decodeEscape decodes the escape at s[i].
+func decodeEscape(s string, i int) (byte, bool) {
 	if i+2 >= len(s) {
 		return 0, false
 	}
-	hi, ok1 := hexDigit(s[i+1])
-	lo, ok2 := hexDigit(s[i+2])
+	hi, ok1 := hexValue(s[i+1])
+	lo, ok2 := hexValue(s[i+2])
 	return hi<<4 | lo, ok1 && ok2
 }
 
-func hexDigit(c byte) (byte, bool) {
+func hexValue(c byte) (byte, bool) {
 	switch {
 	case '0' <= c && c <= '9':
 		return c - '0', true
@@ -315,8 +315,8 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits reports whether s contains only digits, or is empty.
-func isDigits(s string) bool {
+// isAllDigits reports whether s contains only digits, or is empty.
+func isAllDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {
 			return false

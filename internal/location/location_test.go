@@ -77,7 +77,7 @@ func TestParsesBefore136(t *testing.T) {
 	loose := 0
 	for _, s := range append(locationSeeds, "a:80:", "a:80:x", "a::80", ":::", "u:p@a:80:80/x", "a:b.c:80", "[::1]:80:80", "a:80:80%41", "[a:80:80") {
 		_, wantErr := naiveLocation(s)
-		if got := ParsesBefore136(s); got != (wantErr == nil) {
+		if got := IsValidBefore136(s); got != (wantErr == nil) {
 			t.Errorf("ParsesBefore136(%q) = %t; net/url: %v", s, got, wantErr)
 		}
 		if _, err := Parse(s); err != nil && wantErr == nil {

@@ -21,22 +21,22 @@ func TestLearn(t *testing.T) {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := start(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
-			said, err := r.Learn(t.Context(), get(t, r, manifest))
+			said, err := r.StorePing(t.Context(), get(t, r, manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !strings.EqualFold(said.Scheme, scheme) {
 				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
 			}
-			if want := auth == testregistry.Bearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.Tokens() != want {
-				t.Errorf("parameters %v, tokens %v", said.Parameters, r.Tokens())
+			if want := auth == testregistry.Bearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.UsesTokens() != want {
+				t.Errorf("parameters %v, tokens %v", said.Parameters, r.UsesTokens())
 			}
-			for _, cred := range []*regcred.Credential{credential("good", "wrong"), credential("good", canary.Password)} {
+			for _, cred := range []*regcred.Credential{credential("good", "wrong"), credential("good", canary.PasswordSecret)} {
 				s, err := r.Login(t.Context(), cred)
-				if err != nil && StatusOf(err) != http.StatusUnauthorized {
+				if err != nil && StatusCode(err) != http.StatusUnauthorized {
 					t.Fatal(err)
 				}
-				if err == nil && cred.Password.Reveal() == canary.Password && get(t, s, manifest).StatusCode != http.StatusOK {
+				if err == nil && cred.Password.Reveal() == canary.PasswordSecret && get(t, s, manifest).StatusCode != http.StatusOK {
 					t.Error("the right password is refused")
 				}
 			}
@@ -54,7 +54,7 @@ func TestLearnOtherScheme(t *testing.T) {
 	f, r := start(t, testregistry.Basic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
-	if said, err := r.Learn(t.Context(), resp); err == nil {
+	if said, err := r.StorePing(t.Context(), resp); err == nil {
 		t.Errorf("learned %v", said)
 	}
 	for _, line := range f.requests() {

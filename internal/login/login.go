@@ -37,22 +37,22 @@ type Registry struct {
 	Secrets   *Secrets          // collects what must be redacted
 	Transport http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
 	Idle      time.Duration     // limit for a request on which no byte arrives; 0 means 30 seconds
-	Budget    *Budget           // shared by all requests; nil means one for each request, from Retry
-	Retry     Retry
+	Budget    *RetryBudget      // shared by all requests; nil means one for each request, from Retry
+	Retry     RetryOptions
 
-	pings pings
+	pings pingCache
 }
 
 // Session is a round tripper that is logged in to a registry. It also follows
 // requests to where the registry redirects. It is safe for concurrent use.
 type Session struct {
-	registry *Registry
-	cred     *regcred.Credential
-	inner    http.RoundTripper // adds the credential
-	tokens   bool              // adds a token
+	registry  *Registry
+	cred      *regcred.Credential
+	inner     http.RoundTripper // adds the credential
+	usesToken bool              // adds a token
 
-	gate chan struct{}           // held during a new login
-	next atomic.Pointer[Session] // with a token that the registry had not requested at first
+	loginLock chan struct{}           // held during a new login
+	next      atomic.Pointer[Session] // with a token that the registry had not requested at first
 }
 
 // Login finds out which authentication the registry requires, once for all
@@ -63,18 +63,18 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	r.Secrets.Credential(cred)
-	p := &pinger{inner: r.line(), pings: &r.pings}
+	r.Secrets.AddCredential(cred)
+	p := &pinger{inner: r.baseTransport(), pings: &r.pings}
 	rt, err := transport.NewWithContext(ctx, r.Target.Registry, auth, transport.NewUserAgent(p, userAgent), []string{r.Target.Scope})
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	return &Session{registry: r, cred: cred, inner: rt, tokens: p.tokens.Load(), gate: make(chan struct{}, 1)}, nil
+	return &Session{registry: r, cred: cred, inner: rt, usesToken: p.tokens.Load(), loginLock: make(chan struct{}, 1)}, nil
 }
 
-// line returns the transport that every request passes.
-func (r *Registry) line() http.RoundTripper {
-	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wire{
+// baseTransport returns the transport that every request passes.
+func (r *Registry) baseTransport() http.RoundTripper {
+	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wireTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
 		idle: cmp.Or(r.Idle, 30*time.Second), secrets: r.Secrets,
 	}}
@@ -92,33 +92,33 @@ func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 		return next.roundTrip(req)
 	}
 	resp, err := s.roundTrip(req)
-	if err != nil || s.tokens || resp.StatusCode != http.StatusUnauthorized || !wantsToken(resp.Header) || !s.registry.Target.Owns(req) {
+	if err != nil || s.usesToken || resp.StatusCode != http.StatusUnauthorized || !wantsToken(resp.Header) || !s.registry.Target.IsToRegistry(req) {
 		return resp, err
 	}
-	again := repeated(req)
+	again := cloneForResend(req)
 	if again == nil {
 		return resp, nil
 	}
 	resp.Body.Close()
-	next, err := s.logInAgain(req.Context(), resp)
+	next, err := s.renewToken(req.Context(), resp)
 	if err != nil {
 		return nil, err
 	}
 	return next.roundTrip(again)
 }
 
-// logInAgain gets a token, once for all requests.
-func (s *Session) logInAgain(ctx context.Context, resp *http.Response) (*Session, error) {
+// renewToken gets a token, once for all requests.
+func (s *Session) renewToken(ctx context.Context, resp *http.Response) (*Session, error) {
 	select {
-	case s.gate <- struct{}{}:
+	case s.loginLock <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-s.gate }()
+	defer func() { <-s.loginLock }()
 	if next := s.next.Load(); next != nil {
 		return next, nil
 	}
-	s.registry.pings.learn(resp)
+	s.registry.pings.learnAnonymous(resp)
 	next, err := s.registry.Login(ctx, s.cred)
 	if err != nil {
 		return nil, err
@@ -129,11 +129,11 @@ func (s *Session) logInAgain(ctx context.Context, resp *http.Response) (*Session
 
 func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 	target := s.registry.Target
-	marked := mark(req)
+	marked := markContentRequest(req)
 	switch {
-	case target.Owns(req):
+	case target.IsToRegistry(req):
 		marked.URL.Host = target.Host() // go-containerregistry only recognizes this spelling
-	case target.isAt(req.URL.Scheme, req.URL.Host):
+	case target.matchesHost(req.URL.Scheme, req.URL.Host):
 		return s.registry.RoundTrip(req)
 	}
 	// With the registry's name in Host, go-containerregistry would treat any
@@ -145,12 +145,12 @@ func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 // RoundTrip sends a request without credentials, such as one to a redirect's
 // target.
 func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
-	return transport.NewUserAgent(r.line(), userAgent).RoundTrip(mark(req))
+	return transport.NewUserAgent(r.baseTransport(), userAgent).RoundTrip(markContentRequest(req))
 }
 
-// Tokens reports whether the registry uses tokens. Then a 401 from the registry
+// UsesTokens reports whether the registry uses tokens. Then a 401 from the registry
 // does not mean a wrong password, which its token server would reject.
-func (r *Registry) Tokens() bool { return r.pings.tokens() }
+func (r *Registry) UsesTokens() bool { return r.pings.usesTokens() }
 
 // authenticator never turns a credential into an anonymous login.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
@@ -158,7 +158,7 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 		return authn.Anonymous, nil
 	}
 	if cred.Username == "" {
-		return nil, ErrNoUser
+		return nil, ErrNoUsername
 	}
 	// go-containerregistry sends nothing if user name or password is empty, so
 	// it gets the encoded form.
@@ -168,22 +168,22 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 // userAgent is the User-Agent of requests without one.
 const userAgent = "regcred"
 
-// ErrPlainHTTP is wrapped by a failure that an insecure [Target] would have
+// ErrPlainHTTPNotAllowed is wrapped by a failure that an insecure [Target] would have
 // avoided.
-var ErrPlainHTTP = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
+var ErrPlainHTTPNotAllowed = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrNoUser reports a credential that was not tried because, like containerd,
+// ErrNoUsername reports a credential that was not tried because, like containerd,
 // this package rejects it.
-var ErrNoUser = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
+var ErrNoUsername = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
-	errSent = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")
-	errIdle = errors.New("idle for too long")
-	errSlow = fmt.Errorf("the transfer is too slow (less than %d bytes per minute)", rateBytes)
+	errBodyNotReplayable = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")
+	errIdleTimeout       = errors.New("idle for too long")
+	errTooSlow           = fmt.Errorf("the transfer is too slow (less than %d bytes per minute)", minRateBytes)
 )
 
-// StatusOf returns the HTTP status in an error, or 0.
-func StatusOf(err error) int {
+// StatusCode returns the HTTP status in an error, or 0.
+func StatusCode(err error) int {
 	if e, ok := errors.AsType[*transport.Error](err); ok {
 		return e.StatusCode
 	}

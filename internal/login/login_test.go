@@ -66,7 +66,7 @@ func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.Response
 	if tls {
 		host, base = "registry.example.com", "https://auth.example.com"
 	}
-	s, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"good": canary.Password}, BaseURL: base})
+	s, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"good": canary.PasswordSecret}, BaseURL: base})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.Response
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Registry{Target: target, Secrets: &Secrets{}, Retry: Retry{Wait: time.Millisecond}}
+	r := &Registry{Target: target, Secrets: &Secrets{}, Retry: RetryOptions{Wait: time.Millisecond}}
 	if tls {
 		f.StartTLS()
 		r.Transport = f.Client().Transport
@@ -125,16 +125,16 @@ func TestLogin(t *testing.T) {
 				if tls {
 					url = "https://registry.example.com"
 				}
-				for _, cred := range []*regcred.Credential{nil, credential("good", "wrong"), credential("good", canary.Password)} {
+				for _, cred := range []*regcred.Credential{nil, credential("good", "wrong"), credential("good", canary.PasswordSecret)} {
 					s, err := r.Login(t.Context(), cred)
 					if err != nil {
-						if StatusOf(err) != http.StatusUnauthorized {
+						if StatusCode(err) != http.StatusUnauthorized {
 							t.Error(err)
 						}
 						continue
 					}
 					want := http.StatusUnauthorized
-					if auth == testregistry.None || cred != nil && cred.Password.Reveal() == canary.Password {
+					if auth == testregistry.None || cred != nil && cred.Password.Reveal() == canary.PasswordSecret {
 						want = http.StatusOK
 					}
 					if resp := get(t, s, url+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
@@ -173,11 +173,11 @@ func TestPingNotKept(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := r.Login(t.Context(), credential("good", canary.Password)); StatusOf(err) != http.StatusBadGateway {
+	if _, err := r.Login(t.Context(), credential("good", canary.PasswordSecret)); StatusCode(err) != http.StatusBadGateway {
 		t.Errorf("got %v", err)
 	}
 	broken = false
-	s, err := r.Login(t.Context(), credential("good", canary.Password))
+	s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +198,9 @@ func TestBudget(t *testing.T) {
 			}
 			return false
 		})
-		r.Retry = Retry{Wait: time.Millisecond, Attempts: 3}
+		r.Retry = RetryOptions{Wait: time.Millisecond, Attempts: 3}
 		if shared {
-			r.Budget = NewBudget(r.Retry)
+			r.Budget = NewRetryBudget(r.Retry)
 		}
 		s, err := r.Login(t.Context(), nil)
 		if err != nil {
@@ -209,7 +209,7 @@ func TestBudget(t *testing.T) {
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		first := n
 		if shared {
-			r.Budget.take(r.Budget.left)
+			r.Budget.spend(r.Budget.left)
 		}
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		if again := n - first; first != 3 || shared && again != 1 || !shared && again != 3 {
@@ -249,7 +249,7 @@ func TestIdle(t *testing.T) {
 					resp.Body.Close()
 				}
 			}
-			if !errors.Is(err, errIdle) {
+			if !errors.Is(err, errIdleTimeout) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -259,7 +259,7 @@ func TestIdle(t *testing.T) {
 // TestNoUser: a credential is never made an anonymous login.
 func TestNoUser(t *testing.T) {
 	f, r := start(t, testregistry.None, false, nil)
-	if _, err := r.Login(t.Context(), credential("", canary.Password)); !errors.Is(err, ErrNoUser) {
+	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
 		t.Errorf("got %v", err)
 	}
 	if n := len(f.requests()); n > 0 {
@@ -284,7 +284,7 @@ func TestWhereto(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.Password))
+		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestOwns(t *testing.T) {
 			t.Fatal(err)
 		}
 		req, _ := http.NewRequestWithContext(context.Background(), "GET", tt.url, nil)
-		if got := target.Owns(req); got != tt.want {
+		if got := target.IsToRegistry(req); got != tt.want {
 			t.Errorf("%s, %s: %t", tt.registry, tt.url, got)
 		}
 	}
@@ -367,7 +367,7 @@ func TestUploadOnce(t *testing.T) {
 			}
 			return true
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.Password))
+		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +376,7 @@ func TestUploadOnce(t *testing.T) {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }
 		}
 		resp, err := s.RoundTrip(req)
-		if again != (err == nil) || again && resp.StatusCode != 200 || !again && !errors.Is(err, errSent) {
+		if again != (err == nil) || again && resp.StatusCode != 200 || !again && !errors.Is(err, errBodyNotReplayable) {
 			t.Errorf("again %t: got %v, %v", again, resp, err)
 		}
 		for _, b := range bodies {

@@ -14,19 +14,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// errOtherScheme reports that the registry responded with the other URL scheme.
-var errOtherScheme = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
+// errSchemeMismatch reports that the registry responded with the other URL scheme.
+var errSchemeMismatch = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
 
-// pings stores the response to the first request for /v2/, which has the
+// pingCache stores the response to the first request for /v2/, which has the
 // authentication that the registry requires, for later logins.
-type pings struct {
+type pingCache struct {
 	mu     sync.Mutex
 	scheme string
 	status int
 	header http.Header
 }
 
-func (p *pings) keep(req *http.Request, resp *http.Response) {
+func (p *pingCache) store(req *http.Request, resp *http.Response) {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusUnauthorized {
 		return
 	}
@@ -35,8 +35,8 @@ func (p *pings) keep(req *http.Request, resp *http.Response) {
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
 }
 
-// tokens reports whether the registry uses tokens.
-func (p *pings) tokens() bool {
+// usesTokens reports whether the registry uses tokens.
+func (p *pingCache) usesTokens() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return wantsToken(p.header)
@@ -56,9 +56,9 @@ func wantsToken(h http.Header) bool {
 	return false
 }
 
-// learn uses a response as the response to a ping that required no token: some
+// learnAnonymous uses a response as the response to a ping that required no token: some
 // registries do not protect /v2/, and some were out of order.
-func (p *pings) learn(resp *http.Response) {
+func (p *pingCache) learnAnonymous(resp *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.scheme != "" && !wantsToken(p.header) {
@@ -66,17 +66,17 @@ func (p *pings) learn(resp *http.Response) {
 	}
 }
 
-// Learn uses resp, a 200 or 401 to a request without credentials, as the
+// StorePing uses resp, a 200 or 401 to a request without credentials, as the
 // response to a ping, and returns the required authentication. [Registry.Login]
 // then sends no request for /v2/, like container runtimes that request the image
 // at once. Call Learn before Login.
-func (r *Registry) Learn(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
-	r.pings.keep(resp.Request, resp)
-	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.line(), pings: &r.pings})
+func (r *Registry) StorePing(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
+	r.pings.store(resp.Request, resp)
+	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.baseTransport(), pings: &r.pings})
 }
 
-// again returns the stored response, or nil without one.
-func (p *pings) again(req *http.Request) (*http.Response, error) {
+// cachedResponse returns the stored response, or nil without one.
+func (p *pingCache) cachedResponse(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch p.scheme {
@@ -88,13 +88,13 @@ func (p *pings) again(req *http.Request) (*http.Response, error) {
 			Header: p.header.Clone(), Body: http.NoBody, Request: req,
 		}, nil
 	}
-	return nil, errOtherScheme
+	return nil, errSchemeMismatch
 }
 
 // pinger answers later pings with the first response.
 type pinger struct {
 	inner  http.RoundTripper
-	pings  *pings
+	pings  *pingCache
 	tokens atomic.Bool // the response requires tokens
 }
 
@@ -102,10 +102,10 @@ func (p *pinger) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, content := req.Header[contentHeader]; content || req.URL.Path != "/v2/" || req.Response != nil {
 		return p.inner.RoundTrip(req)
 	}
-	resp, err := p.pings.again(req)
+	resp, err := p.pings.cachedResponse(req)
 	if resp == nil && err == nil {
 		if resp, err = p.inner.RoundTrip(req); err == nil {
-			p.pings.keep(req, resp)
+			p.pings.store(req, resp)
 		}
 	}
 	if err == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Retry configures retries after 429, 5xx and broken connections. The zero
+// RetryOptions configures retries after 429, 5xx and broken connections. The zero
 // value has sensible limits.
-type Retry struct {
+type RetryOptions struct {
 	// Attempts is the maximum number of attempts for one request; 0 means 4.
 	Attempts int
 
@@ -33,34 +33,34 @@ type Retry struct {
 	Budget time.Duration
 }
 
-// Budget is the remaining time that one pull, or one request of a transport,
+// RetryBudget is the remaining time that one pull, or one request of a transport,
 // may wait in total. It is safe for concurrent use.
-type Budget struct {
+type RetryBudget struct {
 	attempts int
 	wait     time.Duration
 	mu       sync.Mutex
 	left     time.Duration
 }
 
-// NewBudget returns a full budget.
-func NewBudget(r Retry) *Budget {
-	return &Budget{
+// NewRetryBudget returns a full budget.
+func NewRetryBudget(r RetryOptions) *RetryBudget {
+	return &RetryBudget{
 		attempts: cmp.Or(r.Attempts, 4),
 		wait:     max(cmp.Or(r.Wait, 250*time.Millisecond), 1),
 		left:     cmp.Or(r.Budget, 30*time.Second),
 	}
 }
 
-// Pause waits before attempt n+1 (from 1): for as long as the server requested,
+// Wait waits before attempt n+1 (from 1): for as long as the server requested,
 // if that is more than 0. It returns false if there must not be another
 // attempt.
-func (b *Budget) Pause(ctx context.Context, n int, asked time.Duration) bool {
+func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool {
 	wait := asked
 	if wait <= 0 {
 		wait = b.wait << min(n-1, 10)
 		wait = wait/2 + rand.N(wait) // between half and one and a half
 	}
-	if n >= b.attempts || !b.take(wait) {
+	if n >= b.attempts || !b.spend(wait) {
 		return false
 	}
 	timer := time.NewTimer(wait)
@@ -73,7 +73,7 @@ func (b *Budget) Pause(ctx context.Context, n int, asked time.Duration) bool {
 	}
 }
 
-func (b *Budget) take(d time.Duration) bool {
+func (b *RetryBudget) spend(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d > b.left {
@@ -87,20 +87,20 @@ func (b *Budget) take(d time.Duration) bool {
 // body handles later failures.
 type retrier struct {
 	inner  http.RoundTripper
-	budget *Budget // nil means one for each request
-	retry  Retry
+	budget *RetryBudget // nil means one for each request
+	retry  RetryOptions
 }
 
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	budget := r.budget
 	if budget == nil {
-		budget = NewBudget(r.retry)
+		budget = NewRetryBudget(r.retry)
 	}
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
-		again, asked := worthRetrying(resp, err)
+		again, asked := shouldRetry(resp, err)
 		// A body cannot be sent twice.
-		if !again || !isRead(req) || hurried(req, resp) || !budget.Pause(req.Context(), n, asked) {
+		if !again || !isReadRequest(req) || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
@@ -110,25 +110,25 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-type hurry struct{}
+type noWaitKey struct{}
 
-// Hurried returns a context for requests that do not wait after a 429, because
+// WithoutRateLimitWait returns a context for requests that do not wait after a 429, because
 // the caller has another server to try.
-func Hurried(ctx context.Context) context.Context {
-	return context.WithValue(ctx, hurry{}, true)
+func WithoutRateLimitWait(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noWaitKey{}, true)
 }
 
-func hurried(req *http.Request, resp *http.Response) bool {
-	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(hurry{}) != nil
+func skipsRateLimitWait(req *http.Request, resp *http.Response) bool {
+	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(noWaitKey{}) != nil
 }
 
-func isRead(req *http.Request) bool {
+func isReadRequest(req *http.Request) bool {
 	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }
 
-func worthRetrying(resp *http.Response, err error) (again bool, asked time.Duration) {
+func shouldRetry(resp *http.Response, err error) (again bool, asked time.Duration) {
 	if err != nil {
-		return IsCut(err), 0
+		return IsBrokenConnection(err), 0
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusServiceUnavailable:
@@ -140,9 +140,9 @@ func worthRetrying(resp *http.Response, err error) (again bool, asked time.Durat
 	return false, 0
 }
 
-// IsCut reports whether an established connection broke. A connection that
+// IsBrokenConnection reports whether an established connection broke. A connection that
 // cannot be established is not worth a retry.
-func IsCut(err error) bool {
+func IsBrokenConnection(err error) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return true
 	}

@@ -42,32 +42,32 @@ func answers(list ...string) roundTripper {
 func TestRetryWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		policy   Retry
+		policy   RetryOptions
 		answers  []string
 		want     int // status; 0: an error
 		min, max time.Duration
 	}{
-		{"fine", Retry{}, []string{"200"}, 200, 0, 0},
-		{"404 is final", Retry{}, []string{"404", "200"}, 404, 0, 0},
-		{"401 is final", Retry{}, []string{"401", "200"}, 401, 0, 0},
-		{"501 is final", Retry{}, []string{"501", "200"}, 501, 0, 0},
-		{"Retry-After in seconds", Retry{}, []string{"429 7", "200"}, 200, 7 * time.Second, 7 * time.Second},
-		{"503 has one too", Retry{}, []string{"503 7", "200"}, 200, 7 * time.Second, 7 * time.Second},
-		{"Retry-After nonsense", Retry{}, []string{"429 soon", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
-		{"Retry-After 0", Retry{}, []string{"429 0", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
-		{"for ever, 10 s each", Retry{}, []string{"429 10"}, 429, 30 * time.Second, 30 * time.Second},
-		{"for ever, 12 s each", Retry{}, []string{"429 12"}, 429, 24 * time.Second, 24 * time.Second},
-		{"longer than the budget", Retry{}, []string{"429 31", "200"}, 429, 0, 0},
-		{"a larger budget", Retry{Budget: time.Minute}, []string{"429 31", "200"}, 200, 31 * time.Second, 31 * time.Second},
-		{"500 for ever", Retry{}, []string{"500"}, 500, 875 * time.Millisecond, 2625 * time.Millisecond},
-		{"two attempts", Retry{Attempts: 2}, []string{"500", "500", "200"}, 500, 125 * time.Millisecond, 375 * time.Millisecond},
-		{"cut", Retry{}, []string{"cut", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
-		{"cannot connect", Retry{}, []string{"refused", "200"}, 0, 0, 0},
-		{"absurd policy", Retry{Wait: -1, Attempts: 60}, []string{"500"}, 500, 0, time.Minute},
+		{"fine", RetryOptions{}, []string{"200"}, 200, 0, 0},
+		{"404 is final", RetryOptions{}, []string{"404", "200"}, 404, 0, 0},
+		{"401 is final", RetryOptions{}, []string{"401", "200"}, 401, 0, 0},
+		{"501 is final", RetryOptions{}, []string{"501", "200"}, 501, 0, 0},
+		{"Retry-After in seconds", RetryOptions{}, []string{"429 7", "200"}, 200, 7 * time.Second, 7 * time.Second},
+		{"503 has one too", RetryOptions{}, []string{"503 7", "200"}, 200, 7 * time.Second, 7 * time.Second},
+		{"Retry-After nonsense", RetryOptions{}, []string{"429 soon", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
+		{"Retry-After 0", RetryOptions{}, []string{"429 0", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
+		{"for ever, 10 s each", RetryOptions{}, []string{"429 10"}, 429, 30 * time.Second, 30 * time.Second},
+		{"for ever, 12 s each", RetryOptions{}, []string{"429 12"}, 429, 24 * time.Second, 24 * time.Second},
+		{"longer than the budget", RetryOptions{}, []string{"429 31", "200"}, 429, 0, 0},
+		{"a larger budget", RetryOptions{Budget: time.Minute}, []string{"429 31", "200"}, 200, 31 * time.Second, 31 * time.Second},
+		{"500 for ever", RetryOptions{}, []string{"500"}, 500, 875 * time.Millisecond, 2625 * time.Millisecond},
+		{"two attempts", RetryOptions{Attempts: 2}, []string{"500", "500", "200"}, 500, 125 * time.Millisecond, 375 * time.Millisecond},
+		{"cut", RetryOptions{}, []string{"cut", "200"}, 200, 125 * time.Millisecond, 375 * time.Millisecond},
+		{"cannot connect", RetryOptions{}, []string{"refused", "200"}, 0, 0, 0},
+		{"absurd policy", RetryOptions{Wait: -1, Attempts: 60}, []string{"500"}, 500, 0, time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &retrier{inner: answers(tt.answers...), budget: NewBudget(tt.policy)}
+				r := &retrier{inner: answers(tt.answers...), budget: NewRetryBudget(tt.policy)}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 				began := time.Now()
 				resp, err := r.RoundTrip(req)
@@ -89,7 +89,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		r := &retrier{inner: answers("429 10"), budget: NewBudget(Retry{})}
+		r := &retrier{inner: answers("429 10"), budget: NewRetryBudget(RetryOptions{})}
 		req, _ := http.NewRequestWithContext(ctx, "GET", "https://example.com", nil)
 		began := time.Now()
 		resp, err := r.RoundTrip(req)
@@ -102,7 +102,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 func TestRetryOnlyGET(t *testing.T) {
 	calls := 0
 	inner := answers("500")
-	r := &retrier{budget: NewBudget(Retry{Wait: time.Microsecond}), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
+	r := &retrier{budget: NewRetryBudget(RetryOptions{Wait: time.Microsecond}), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
 		calls++
 		return inner(r)
 	})}
@@ -116,8 +116,8 @@ func TestRetryOnlyGET(t *testing.T) {
 func TestHurried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {
-			r := &retrier{inner: answers(answer, "200"), budget: NewBudget(Retry{})}
-			req, _ := http.NewRequestWithContext(Hurried(t.Context()), "GET", "https://example.com", nil)
+			r := &retrier{inner: answers(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
+			req, _ := http.NewRequestWithContext(WithoutRateLimitWait(t.Context()), "GET", "https://example.com", nil)
 			if resp, err := r.RoundTrip(req); err != nil || resp.StatusCode != want {
 				t.Errorf("%s: got %v, %v, want %d", answer, resp, err, want)
 			}
@@ -133,7 +133,7 @@ func TestRetryAfter(t *testing.T) {
 			time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat): 90 * time.Second,
 		} {
 			refusal := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {h}}}
-			if _, got := worthRetrying(refusal, nil); got != want {
+			if _, got := shouldRetry(refusal, nil); got != want {
 				t.Errorf("Retry-After: %q asks for %s, want %s", h, got, want)
 			}
 		}
@@ -152,9 +152,9 @@ func TestIsCut(t *testing.T) {
 		{errors.New("stream error: stream ID 7; INTERNAL_ERROR"), true},
 		{errors.New("http2: server sent GOAWAY and closed the connection"), true},
 		{context.Canceled, false},
-		{errIdle, false},
+		{errIdleTimeout, false},
 	} {
-		if got := IsCut(tt.err); got != tt.want {
+		if got := IsBrokenConnection(tt.err); got != tt.want {
 			t.Errorf("IsCut(%v) = %t, want %t", tt.err, got, tt.want)
 		}
 	}

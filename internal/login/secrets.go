@@ -20,30 +20,30 @@ import (
 // the least recently used one is forgotten first. Each is searched in twenty
 // encodings, which takes half a second for the signatures of a thousand blobs.
 const (
-	maxKept  = 1 << 20
-	mostKept = 100
+	maxSecretsSize = 1 << 20
+	maxSecrets     = 100
 )
 
-// minParameter is the minimum length of a URL parameter to remember. Shorter
+// minParameterLength is the minimum length of a URL parameter to remember. Shorter
 // ones are words and numbers, not signatures.
-const minParameter = 16
+const minParameterLength = 16
 
-// NamespaceParameter is the query parameter with which a container runtime
+// NamespaceParam is the query parameter with which a container runtime
 // names the image's host to a mirror.
-const NamespaceParameter = "ns"
+const NamespaceParam = "ns"
 
 // Secrets collects what must be redacted: credentials, the tokens that they
 // were exchanged for, and signatures in redirects. A server may send any of it
 // back. The zero value is ready to use, and safe for concurrent use.
 type Secrets struct {
-	mu      sync.Mutex
-	lasting []string // from credentials; never forgotten, however much a server sends
-	secrets []string // from servers, the most recently used last
-	size    int      // of secrets, in bytes
+	mu                sync.Mutex
+	credentialSecrets []string // from credentials; never forgotten, however much a server sends
+	secrets           []string // from servers, the most recently used last
+	size              int      // of secrets, in bytes
 }
 
-// add adds a secret from a server.
-func (s *Secrets) add(secret string) {
+// addFromServer adds a secret from a server.
+func (s *Secrets) addFromServer(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if secret == "" {
@@ -55,22 +55,22 @@ func (s *Secrets) add(secret string) {
 	}
 	s.secrets = append(s.secrets, secret)
 	s.size += len(secret)
-	for len(s.secrets) > mostKept || s.size > maxKept && len(s.secrets) > 1 {
+	for len(s.secrets) > maxSecrets || s.size > maxSecretsSize && len(s.secrets) > 1 {
 		s.size -= len(s.secrets[0])
 		s.secrets = slices.Delete(s.secrets, 0, 1)
 	}
 }
 
-// Credential adds a credential, also in the encoded form of Basic
+// AddCredential adds a credential, also in the encoded form of Basic
 // authentication, most of which would otherwise not be found.
-func (s *Secrets) Credential(cred *regcred.Credential) {
+func (s *Secrets) AddCredential(cred *regcred.Credential) {
 	if cred == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if basic := basicAuth(cred); !slices.Contains(s.lasting, basic) {
-		s.lasting = append(s.lasting, cred.Password.Reveal(), basic)
+	if basic := basicAuth(cred); !slices.Contains(s.credentialSecrets, basic) {
+		s.credentialSecrets = append(s.credentialSecrets, cred.Password.Reveal(), basic)
 	}
 }
 
@@ -78,31 +78,31 @@ func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
-// sent adds the secrets in a request, for content or for a login.
-func (s *Secrets) sent(req *http.Request, content bool) {
+// addFromRequest adds the secrets in a request, for content or for a login.
+func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 	if _, value, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
-		s.add(value)
+		s.addFromServer(value)
 	}
 	if !content {
 		return // the query of a login contains service and repository
 	}
 	for name, values := range req.URL.Query() {
-		if name == NamespaceParameter {
+		if name == NamespaceParam {
 			continue
 		}
 		for _, v := range values {
-			if len(v) >= minParameter {
-				s.add(v)
+			if len(v) >= minParameterLength {
+				s.addFromServer(v)
 			}
 		}
 	}
 }
 
-// received adds the tokens in a response, including unused ones, and returns it
+// filterTokenResponse adds the tokens in a response, including unused ones, and returns it
 // without the refresh token, which runtimes ignore: with it
 // go-containerregistry would use another login method in the middle of other
 // requests.
-func (s *Secrets) received(answer []byte) []byte {
+func (s *Secrets) filterTokenResponse(answer []byte) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil {
 		return answer
@@ -111,7 +111,7 @@ func (s *Secrets) received(answer []byte) []byte {
 	for name, value := range fields {
 		var token string
 		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &token) == nil {
-			s.add(token)
+			s.addFromServer(token)
 		}
 		if strings.EqualFold(name, "refresh_token") { // encoding/json ignores case
 			delete(fields, name)
@@ -128,10 +128,10 @@ func (s *Secrets) received(answer []byte) []byte {
 	return without
 }
 
-// Scrub redacts known secrets, and text that looks like a secret: a container
+// Redact redacts known secrets, and text that looks like a secret: a container
 // runtime logs in with tokens that are unknown here.
-func (s *Secrets) Scrub(text string) string {
-	for _, p := range suspects {
+func (s *Secrets) Redact(text string) string {
+	for _, p := range secretPatterns {
 		text = p.look.ReplaceAllStringFunc(text, func(found string) string {
 			if p.but != nil && p.but.MatchString(found) {
 				return found
@@ -141,11 +141,11 @@ func (s *Secrets) Scrub(text string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return scrub.Text(text, slices.Concat(s.lasting, s.secrets))
+	return scrub.Text(text, slices.Concat(s.credentialSecrets, s.secrets))
 }
 
-// suspects match text that looks like a secret.
-var suspects = []struct {
+// secretPatterns match text that looks like a secret.
+var secretPatterns = []struct {
 	look *regexp.Regexp
 	put  string
 	but  *regexp.Regexp // exceptions

@@ -16,9 +16,9 @@ import (
 func TestShortPassword(t *testing.T) {
 	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
 	x := &Secrets{}
-	x.Credential(&cred)
+	x.AddCredential(&cred)
 	const text = "here are bees e-e"
-	if got, want := x.Scrub(text), "here are bees [redacted]-[redacted]"; got != want {
+	if got, want := x.Redact(text), "here are bees [redacted]-[redacted]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -39,7 +39,7 @@ func TestSuspects(t *testing.T) {
 		"registry.example/team/app@sha256:abcdef":        "registry.example/team/app@sha256:abcdef",
 		"what? a = b":                                    "what? a = b",
 	} {
-		if got := (&Secrets{}).Scrub(text); got != want {
+		if got := (&Secrets{}).Redact(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -49,9 +49,9 @@ func TestSuspects(t *testing.T) {
 func TestSecretsForget(t *testing.T) {
 	x := &Secrets{}
 	for i := range 100 {
-		x.add(fmt.Sprintf("%0*d", maxKept/10, i))
+		x.addFromServer(fmt.Sprintf("%0*d", maxSecretsSize/10, i))
 	}
-	if len(x.secrets) > 10 || x.secrets[len(x.secrets)-1] != fmt.Sprintf("%0*d", maxKept/10, 99) {
+	if len(x.secrets) > 10 || x.secrets[len(x.secrets)-1] != fmt.Sprintf("%0*d", maxSecretsSize/10, 99) {
 		t.Errorf("%d are kept, and the last is not among them", len(x.secrets))
 	}
 }
@@ -62,13 +62,13 @@ func TestSecretsOfLongCopy(t *testing.T) {
 	const token = "a-token-of-the-registry"
 	x := &Secrets{}
 	for i := range 10_000 {
-		x.add(token)
-		x.add(fmt.Sprintf("signature-of-the-blob-%d", i))
+		x.addFromServer(token)
+		x.addFromServer(fmt.Sprintf("signature-of-the-blob-%d", i))
 	}
-	if len(x.secrets) > mostKept || x.size > mostKept*len("signature-of-the-blob-9999") {
+	if len(x.secrets) > maxSecrets || x.size > maxSecrets*len("signature-of-the-blob-9999") {
 		t.Errorf("%d are kept, of %d bytes", len(x.secrets), x.size)
 	}
-	if got, want := x.Scrub(token+" signature-of-the-blob-9999"), "[redacted] [redacted]"; got != want {
+	if got, want := x.Redact(token+" signature-of-the-blob-9999"), "[redacted] [redacted]"; got != want {
 		t.Errorf("got %q", got)
 	}
 }

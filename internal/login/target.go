@@ -33,7 +33,7 @@ func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) 
 	t := Target{Registry: host, Scope: scope}
 	// go-containerregistry would also use plain HTTP for private addresses and
 	// *.localhost; the wire refuses that.
-	t.plain = insecure || registry.IsLoopback(hostname(host.RegistryStr()))
+	t.plain = insecure || registry.IsLoopback(stripPort(host.RegistryStr()))
 	if t.plain {
 		var err error
 		if t.Registry, err = name.NewRegistry(host.RegistryStr(), name.Insecure); err != nil {
@@ -46,23 +46,23 @@ func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) 
 // Host returns the registry's host, with a port if its name has one.
 func (t Target) Host() string { return t.Registry.RegistryStr() }
 
-// Owns reports whether a request goes to the registry, and not to where it
+// IsToRegistry reports whether a request goes to the registry, and not to where it
 // redirects. A request that names another host in its Host header does not.
-func (t Target) Owns(req *http.Request) bool {
+func (t Target) IsToRegistry(req *http.Request) bool {
 	scheme := req.URL.Scheme
-	return t.isAt(scheme, req.URL.Host) && (req.Host == "" || t.isAt(scheme, req.Host))
+	return t.matchesHost(scheme, req.URL.Host) && (req.Host == "" || t.matchesHost(scheme, req.Host))
 }
 
-// isAt also accepts the name of Docker Hub's API.
-func (t Target) isAt(scheme, host string) bool {
+// matchesHost also accepts the name of Docker Hub's API.
+func (t Target) matchesHost(scheme, host string) bool {
 	if t.Host() == name.DefaultRegistry && host == registry.HubServer {
 		return true
 	}
-	return strings.EqualFold(address(scheme, host), address(scheme, t.Host()))
+	return strings.EqualFold(hostPort(scheme, host), hostPort(scheme, t.Host()))
 }
 
-// address returns host:port.
-func address(scheme, host string) string {
+// hostPort returns host:port.
+func hostPort(scheme, host string) string {
 	u := url.URL{Scheme: scheme, Host: host}
 	port := u.Port()
 	switch {
@@ -75,8 +75,8 @@ func address(scheme, host string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// hostname removes the port, and the brackets of an IPv6 address.
-func hostname(hostport string) string {
+// stripPort removes the port, and the brackets of an IPv6 address.
+func stripPort(hostport string) string {
 	return (&url.URL{Host: hostport}).Hostname()
 }
 
@@ -84,28 +84,28 @@ func hostname(hostport string) string {
 // including redirects and requests to token servers.
 func (t Target) checkURL(u *url.URL) error {
 	host := u.Hostname()
-	home := hostname(t.Host())
+	home := stripPort(t.Host())
 	own := host == home || registry.IsLoopback(host) && registry.IsLoopback(home)
 	switch {
 	case u.Scheme == "http" && !(t.plain && own):
-		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTP)
+		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTPNotAllowed)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)
 	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
 		// With HTTP/2, net/http would look up the connection by another name
 		// than it stored, and open new ones until the timeout.
 		return fmt.Errorf("refused host %q: host names in URLs must be ASCII (xn--…)", host)
-	case !own && isThisMachine(host):
+	case !own && isLocalOrMetadata(host):
 		return fmt.Errorf("refused: registry %q refers to %q, a loopback or link-local address (such as a metadata server)", t.Host(), host)
 	}
 	return nil
 }
 
-// isThisMachine reports whether a host is a loopback, link-local or unspecified
+// isLocalOrMetadata reports whether a host is a loopback, link-local or unspecified
 // address, a metadata server's address, or an address in a form that only some
 // resolvers accept (2130706433, 0x7f.1). Names never end in a label that begins
 // with a digit.
-func isThisMachine(host string) bool {
+func isLocalOrMetadata(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()
 		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || remote.IsMetadata(host)

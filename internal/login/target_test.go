@@ -74,7 +74,7 @@ func TestCheckURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = target.checkURL(u)
-		if (err == nil) != (tt.want == fine) || errors.Is(err, ErrPlainHTTP) != (tt.want == plain) {
+		if (err == nil) != (tt.want == fine) || errors.Is(err, ErrPlainHTTPNotAllowed) != (tt.want == plain) {
 			t.Errorf("%s, insecure %t, %s: got %v, want %q", tt.registry, tt.insecure, tt.url, err, tt.want)
 		}
 	}

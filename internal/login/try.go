@@ -15,16 +15,16 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// Try is a failed attempt with one credential.
-type Try struct {
+// FailedAttempt is a failed attempt with one credential.
+type FailedAttempt struct {
 	Credential *regcred.Credential // nil means anonymous
 	Status     int                 // of HTTP; 0 if there was no response, or a successful one that broke off
 	Code       string              // the registry's error code, e.g. "UNAUTHORIZED"; "" if it sent none
 	Err        error               // the failure, without secrets
 }
 
-// Who names the credential, e.g. `provider "ecr", user "AWS"`.
-func (t Try) Who() string {
+// CredentialText names the credential, e.g. `provider "ecr", user "AWS"`.
+func (t FailedAttempt) CredentialText() string {
 	c := t.Credential
 	if c == nil {
 		return "anonymous"
@@ -43,62 +43,62 @@ func (t Try) Who() string {
 	return fmt.Sprintf("%s, user %q", from, c.Username)
 }
 
-// tryError is an error whose text is safe to print. It does not unwrap to its
+// safeError is an error whose text is safe to print. It does not unwrap to its
 // cause, whose text is not safe, but supports [errors.Is].
-type tryError struct {
-	text string
-	is   func(target error) bool // a closure hides the cause from reflection
+type safeError struct {
+	text    string
+	matches func(target error) bool // a closure hides the cause from reflection
 }
 
-func (e *tryError) Error() string        { return e.text }
-func (e *tryError) Is(target error) bool { return e.is(target) }
+func (e *safeError) Error() string        { return e.text }
+func (e *safeError) Is(target error) bool { return e.matches(target) }
 
-// Said returns an error with the text of err that may be shown.
-func Said(err error) error {
-	text := Bound(new(Secrets).Scrub(firstLine(err.Error())), maxText)
-	return &tryError{text, func(target error) bool { return errors.Is(err, target) }}
+// SafeError returns an error with the text of err that may be shown.
+func SafeError(err error) error {
+	text := Truncate(new(Secrets).Redact(firstLine(err.Error())), maxErrorText)
+	return &safeError{text, func(target error) bool { return errors.Is(err, target) }}
 }
 
-// maxText bounds the text of other programs in an error, in bytes.
-const maxText = 2000
+// maxErrorText bounds the text of other programs in an error, in bytes.
+const maxErrorText = 2000
 
-// Answered is an error that knows the registry's response, such as a container
+// ResponseError is an error that knows the registry's response, such as a container
 // runtime's, which parses it from a text.
-type Answered interface {
+type ResponseError interface {
 	error
-	Answer() (status int, code string)
+	Response() (status int, code string)
 }
 
-// NewTry returns a Try for any error. It redacts the text before it shortens
+// NewFailedAttempt returns a Try for any error. It redacts the text before it shortens
 // it, since half a password would not be recognized.
-func NewTry(cred *regcred.Credential, err error, s *Secrets) Try {
-	t := Try{Credential: cred}
+func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAttempt {
+	t := FailedAttempt{Credential: cred}
 	text := err.Error()
 	var terr *transport.Error
 	if errors.As(err, &terr) {
 		t.Status = terr.StatusCode
 		var message string
 		if len(terr.Errors) > 0 {
-			t.Code = Bound(s.Scrub(quoted(string(terr.Errors[0].Code))), 64)
-			message = Bound(s.Scrub(quoted(terr.Errors[0].Message)), 300)
+			t.Code = Truncate(s.Redact(escapeForQuotes(string(terr.Errors[0].Code))), 64)
+			message = Truncate(s.Redact(escapeForQuotes(terr.Errors[0].Message)), 300)
 		}
 		// terr's text contains the whole body of the response.
-		text = strings.ReplaceAll(text, terr.Error(), response(t, message))
+		text = strings.ReplaceAll(text, terr.Error(), refusalText(t, message))
 	}
-	if e, ok := errors.AsType[Answered](err); ok {
-		t.Status, t.Code = e.Answer()
+	if e, ok := errors.AsType[ResponseError](err); ok {
+		t.Status, t.Code = e.Response()
 	}
-	text = Bound(s.Scrub(firstLine(text)), maxText)
+	text = Truncate(s.Redact(firstLine(text)), maxErrorText)
 	// Our text is added after redaction, since a password may be a word in it.
 	if h := t.Hint(); h != "" {
 		text += " (" + h + ")"
 	}
-	t.Err = &tryError{text, func(target error) bool { return errors.Is(err, target) }}
+	t.Err = &safeError{text, func(target error) bool { return errors.Is(err, target) }}
 	return t
 }
 
-// response describes a registry's refusal.
-func response(t Try, message string) string {
+// refusalText describes a registry's refusal.
+func refusalText(t FailedAttempt, message string) string {
 	text := fmt.Sprintf("HTTP %d", t.Status)
 	if t.Code != "" {
 		text += " " + t.Code
@@ -111,7 +111,7 @@ func response(t Try, message string) string {
 
 // Hint explains a status, in the words with which Err ends. It is "" if the
 // status needs no explanation.
-func (t Try) Hint() string {
+func (t FailedAttempt) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
 		return "no credentials were found, and anonymous pulls are not allowed"
@@ -129,8 +129,8 @@ func (t Try) Hint() string {
 	return ""
 }
 
-// quoted returns what %q puts between its quotes.
-func quoted(s string) string {
+// escapeForQuotes returns what %q puts between its quotes.
+func escapeForQuotes(s string) string {
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
 }
@@ -142,8 +142,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// Bound shortens a text to at most n bytes, at a character boundary.
-func Bound(s string, n int) string {
+// Truncate shortens a text to at most n bytes, at a character boundary.
+func Truncate(s string, n int) string {
 	if len(s) > n {
 		return strings.ToValidUTF8(s[:n], "") + "…"
 	}

@@ -28,16 +28,16 @@ func TestWho(t *testing.T) {
 		`file "/x/config.json", user "u"`: &file,
 		`credential, user "line\nnext"`:   {Username: "line\nnext"},
 	} {
-		if got := (Try{Credential: c}).Who(); got != want {
+		if got := (FailedAttempt{Credential: c}).CredentialText(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
 
 func TestNewTry(t *testing.T) {
-	cred := credential("good", canary.Password)
+	cred := credential("good", canary.PasswordSecret)
 	s := &Secrets{}
-	s.Credential(cred)
+	s.AddCredential(cred)
 	answer := func(status int, code, message string) error {
 		return &transport.Error{StatusCode: status, Errors: []transport.Diagnostic{{Code: transport.ErrorCode(code), Message: message}}}
 	}
@@ -49,20 +49,20 @@ func TestNewTry(t *testing.T) {
 	}{
 		{cred, answer(401, "UNAUTHORIZED", "no"), 401, `HTTP 401 UNAUTHORIZED "no" (the user name or password is wrong`},
 		{nil, answer(401, "", ""), 401, "HTTP 401 (no credentials were found"},
-		{cred, answer(403, "DENIED", "line\n"+canary.Password), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential is not`},
+		{cred, answer(403, "DENIED", "line\n"+canary.PasswordSecret), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential is not`},
 		{cred, answer(404, "X", ""), 404, "HTTP 404 X (the image does not exist"},
 		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry is rate limiting"},
 		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry returned a server error"},
-		{cred, fmt.Errorf("login: %w", answer(418, canary.Password, "")), 418, "login: HTTP 418 [redacted]"},
-		{cred, fmt.Errorf("broke: %w: %s", io.ErrUnexpectedEOF, canary.Password), 0, "broke: unexpected EOF: [redacted]"},
+		{cred, fmt.Errorf("login: %w", answer(418, canary.PasswordSecret, "")), 418, "login: HTTP 418 [redacted]"},
+		{cred, fmt.Errorf("broke: %w: %s", io.ErrUnexpectedEOF, canary.PasswordSecret), 0, "broke: unexpected EOF: [redacted]"},
 		{cred, errors.New("first\nsecond"), 0, "first"},
 		{cred, runtimeSaid{}, 403, "a runtime said it"},
 		{cred, errors.New(strings.Repeat("é", 2000)), 0, "é"},
 	} {
-		got := NewTry(tt.cred, tt.err, s)
+		got := NewFailedAttempt(tt.cred, tt.err, s)
 		text := got.Err.Error()
-		canary.Check(t, "the text", text+got.Code)
-		if got.Status != tt.status || !strings.HasPrefix(text, tt.text) || strings.Contains(text, "\n") || len(text) > maxText+200 {
+		canary.AssertAbsent(t, "the text", text+got.Code)
+		if got.Status != tt.status || !strings.HasPrefix(text, tt.text) || strings.Contains(text, "\n") || len(text) > maxErrorText+200 {
 			t.Errorf("%v: got %d, %.200s", tt.err, got.Status, text)
 		}
 		if !errors.Is(got.Err, tt.err) {
@@ -81,31 +81,31 @@ func (runtimeSaid) Error() string                     { return "a runtime said i
 func (runtimeSaid) Answer() (status int, code string) { return 403, "DENIED" }
 
 func TestSaid(t *testing.T) {
-	err := Said(fmt.Errorf("https://user:"+canary.Password+"@registry.example: %w\nmore", io.EOF))
+	err := SafeError(fmt.Errorf("https://user:"+canary.PasswordSecret+"@registry.example: %w\nmore", io.EOF))
 	if !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "more") {
 		t.Errorf("got %v", err)
 	}
-	canary.Check(t, "the text", err.Error())
+	canary.AssertAbsent(t, "the text", err.Error())
 }
 
 func TestReceived(t *testing.T) {
 	s := &Secrets{}
 	for in, want := range map[string]string{
-		`{"token":"` + canary.Token + `"}`:                        `{"token":"` + canary.Token + `"}`,
+		`{"token":"` + canary.TokenSecret + `"}`:                  `{"token":"` + canary.TokenSecret + `"}`,
 		`{"access_token":"a","REFRESH_token":"refresh-secret-1"}`: `{"access_token":"a"}`,
 		`not JSON`: `not JSON`,
 	} {
-		if got := string(s.received([]byte(in))); got != want {
+		if got := string(s.filterTokenResponse([]byte(in))); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := s.Scrub(canary.Token + " refresh-secret-1"); got != "[redacted] [redacted]" {
+	if got := s.Redact(canary.TokenSecret + " refresh-secret-1"); got != "[redacted] [redacted]" {
 		t.Errorf("got %q", got)
 	}
 	for n := range 100 {
-		s.add(fmt.Sprint(n, strings.Repeat("x", maxKept/50)))
+		s.addFromServer(fmt.Sprint(n, strings.Repeat("x", maxSecretsSize/50)))
 	}
-	if s.size > maxKept {
+	if s.size > maxSecretsSize {
 		t.Errorf("%d bytes are kept", s.size)
 	}
 }

@@ -15,33 +15,33 @@ import (
 
 // Limits of responses that are not content, in bytes.
 const (
-	maxLoginBody = 1 << 20  // pings and tokens
-	maxErrorBody = 32 << 10 // any response with an error status
+	maxLoginBodySize = 1 << 20  // pings and tokens
+	maxErrorBodySize = 32 << 10 // any response with an error status
 )
 
 // The minimum rate: a response is canceled if fewer bytes arrive during a
 // minute of waiting for it. That is about 500 bytes a second, a quarter of the
 // slowest usable connections.
 const (
-	ratePeriod = time.Minute
-	rateBytes  = 32 << 10
+	minRatePeriod = time.Minute
+	minRateBytes  = 32 << 10
 )
 
-// wire is the innermost transport, which every request passes:
+// wireTransport is the innermost transport, which every request passes:
 // go-containerregistry's logins, redirects and retries. It rejects hosts and
 // schemes that are not allowed, cancels stalled and slow responses, limits
 // their size, and collects secrets.
-type wire struct {
+type wireTransport struct {
 	inner   http.RoundTripper
 	target  Target
 	idle    time.Duration
 	secrets *Secrets
 }
 
-func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	req, content := unmark(req)
-	w.secrets.sent(req, content)
-	body, err := w.check(req)
+func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req, content := unmarkContentRequest(req)
+	w.secrets.addFromRequest(req, content)
+	body, err := w.checkRequest(req)
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -49,45 +49,45 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timeout := fmt.Errorf("received no data from %q for %s: %w", req.URL.Host, w.idle, errIdle)
+	timeout := fmt.Errorf("received no data from %q for %s: %w", req.URL.Host, w.idle, errIdleTimeout)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
 	req = req.WithContext(ctx)
 	req.Body = body
 	resp, err := w.inner.RoundTrip(req)
 	timer.Stop()
 	if err != nil {
-		err = orCause(ctx, timeout, err)
+		err = timeoutOr(ctx, timeout, err)
 		cancel(nil)
 		return nil, err
 	}
 	b := &responseBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
 	resp.Body = b
 	if !content {
-		b.left = maxLoginBody
-		resp.Body, resp.ContentLength = &loginBody{ReadCloser: b, filter: w.secrets.received}, -1
+		b.left = maxLoginBodySize
+		resp.Body, resp.ContentLength = &filteredBody{ReadCloser: b, filter: w.secrets.filterTokenResponse}, -1
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		b.left = maxErrorBody
+		b.left = maxErrorBodySize
 	}
 	return resp, nil
 }
 
-// check rejects a request that must not be sent. It returns the body to send.
-func (w *wire) check(req *http.Request) (io.ReadCloser, error) {
+// checkRequest rejects a request that must not be sent. It returns the body to send.
+func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
 	if err := w.target.checkURL(req.URL); err != nil {
 		return nil, err
 	}
-	if u, ok := req.Body.(*upload); ok && u.begun.Swap(true) {
+	if u, ok := req.Body.(*uploadBody); ok && u.started.Swap(true) {
 		if req.GetBody == nil {
-			return nil, errSent
+			return nil, errBodyNotReplayable
 		}
 		return req.GetBody()
 	}
 	return req.Body, nil
 }
 
-// orCause returns the timeout instead of an error that it caused.
-func orCause(ctx context.Context, timeout, err error) error {
+// timeoutOr returns the timeout instead of an error that it caused.
+func timeoutOr(ctx context.Context, timeout, err error) error {
 	if context.Cause(ctx) == timeout {
 		return timeout
 	}
@@ -126,27 +126,27 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	}
 	switch {
 	case err == nil:
-		err = b.tooSlow(n, time.Since(began))
+		err = b.checkRate(n, time.Since(began))
 	case err != io.EOF:
-		err = orCause(b.ctx, b.timeout, err)
+		err = timeoutOr(b.ctx, b.timeout, err)
 	}
 	return n, err
 }
 
-// tooSlow returns an error after a period in which too little arrived.
-func (b *responseBody) tooSlow(n int, took time.Duration) error {
+// checkRate returns an error after a period in which too little arrived.
+func (b *responseBody) checkRate(n int, took time.Duration) error {
 	b.waited += took
 	b.arrived += n
-	if b.waited < ratePeriod {
+	if b.waited < minRatePeriod {
 		return nil
 	}
 	waited, arrived := b.waited, b.arrived
 	b.waited, b.arrived = 0, 0
 	// A read that took longer than the period is measured by its own duration.
-	if float64(arrived)*ratePeriod.Seconds() >= rateBytes*waited.Seconds() {
+	if float64(arrived)*minRatePeriod.Seconds() >= minRateBytes*waited.Seconds() {
 		return nil
 	}
-	return fmt.Errorf("received %d bytes from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errSlow)
+	return fmt.Errorf("received %d bytes from %q in %s: %w", arrived, b.host, waited.Round(time.Second), errTooSlow)
 }
 
 func (b *responseBody) Close() error {
@@ -155,15 +155,15 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// loginBody is the body of a login's response. It is filtered as a whole.
-type loginBody struct {
+// filteredBody is the body of a login's response. It is filtered as a whole.
+type filteredBody struct {
 	io.ReadCloser
 	filter func([]byte) []byte
 	rest   io.Reader // nil until it was filtered
 	err    error     // with which the body ended
 }
 
-func (a *loginBody) Read(p []byte) (int, error) {
+func (a *filteredBody) Read(p []byte) (int, error) {
 	if a.rest == nil {
 		var raw []byte
 		raw, a.err = io.ReadAll(a.ReadCloser)
@@ -181,21 +181,21 @@ func (a *loginBody) Read(p []byte) (int, error) {
 // User-Agent, and is never sent.
 const contentHeader = "Regcred-Content"
 
-func mark(req *http.Request) *http.Request {
+func markContentRequest(req *http.Request) *http.Request {
 	req = req.Clone(req.Context()) // round trippers may change only a copy
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}
 	req.Header.Set(contentHeader, req.UserAgent())
 	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &upload{ReadCloser: req.Body}
+		req.Body = &uploadBody{ReadCloser: req.Body}
 	}
 	return req
 }
 
-// unmark returns a request without the mark. It keeps the mark on req, which
+// unmarkContentRequest returns a request without the mark. It keeps the mark on req, which
 // may be sent again.
-func unmark(req *http.Request) (unmarked *http.Request, content bool) {
+func unmarkContentRequest(req *http.Request) (unmarked *http.Request, content bool) {
 	signed, content := req.Header[contentHeader]
 	if !content {
 		return req, false
@@ -210,16 +210,16 @@ func unmark(req *http.Request) (unmarked *http.Request, content bool) {
 	return unmarked, true
 }
 
-// upload is the body of a request that go-containerregistry may send again with
+// uploadBody is the body of a request that go-containerregistry may send again with
 // a new token, after the body was read.
-type upload struct {
+type uploadBody struct {
 	io.ReadCloser
-	begun atomic.Bool
+	started atomic.Bool
 }
 
-// repeated returns a copy of a request to send again, or nil if its body cannot
+// cloneForResend returns a copy of a request to send again, or nil if its body cannot
 // be read again.
-func repeated(req *http.Request) *http.Request {
+func cloneForResend(req *http.Request) *http.Request {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req
 	}

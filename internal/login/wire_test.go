@@ -37,7 +37,7 @@ func (d *dribble) Close() error { return nil }
 // of the pull.
 func TestFailedRequestIsLetGo(t *testing.T) {
 	var sent context.Context
-	w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = req.Context()
 		return nil, io.ErrUnexpectedEOF
 	})}
@@ -57,23 +57,23 @@ func TestFailedRequestIsLetGo(t *testing.T) {
 // read as an answer to a login.
 func TestContentAgain(t *testing.T) {
 	var sent []http.Header
-	w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = append(sent, req.Header)
-		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBody+1)))}, nil
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBodySize+1)))}, nil
 	})}
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("User-Agent", "tool")
-	req = mark(req)
+	req = markContentRequest(req)
 	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
 	for range 2 {
 		resp, err := w.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBody+1 {
+		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBodySize+1 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
@@ -94,12 +94,12 @@ func TestLeastRate(t *testing.T) {
 		want error
 		took time.Duration
 	}{
-		{"a byte every 29 s", dribble{1 << 20, 1, 29 * time.Second}, 0, errSlow, 87 * time.Second},
-		{"a byte every second", dribble{1 << 20, 1, time.Second}, 0, errSlow, time.Minute},
+		{"a byte every 29 s", dribble{1 << 20, 1, 29 * time.Second}, 0, errTooSlow, 87 * time.Second},
+		{"a byte every second", dribble{1 << 20, 1, time.Second}, 0, errTooSlow, time.Minute},
 		{"2 kB/s", dribble{4 << 20, 2000, time.Second}, 0, nil, 2098 * time.Second},
 		{"2 kB/s in pieces of 29 s", dribble{4 << 20, 58000, 29 * time.Second}, 0, nil, 29 * 73 * time.Second},
-		{"just enough", dribble{20 * rateBytes, rateBytes, time.Minute - time.Millisecond}, 0, nil, 20*time.Minute - 20*time.Millisecond},
-		{"just too little", dribble{20 * rateBytes, rateBytes/2 - 1, 30 * time.Second}, 0, errSlow, time.Minute},
+		{"just enough", dribble{20 * minRateBytes, minRateBytes, time.Minute - time.Millisecond}, 0, nil, 20*time.Minute - 20*time.Millisecond},
+		{"just too little", dribble{20 * minRateBytes, minRateBytes/2 - 1, 30 * time.Second}, 0, errTooSlow, time.Minute},
 		{"small, and whole within a minute", dribble{50, 1, time.Second}, 0, nil, 50 * time.Second},
 		{"a reader that takes its time", dribble{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
 	} {
@@ -110,12 +110,12 @@ func TestLeastRate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, content %t", tt.name, content), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := tt.body
-					w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+					w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 						return &http.Response{StatusCode: 200, Body: &source}, nil
 					})}
 					req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 					if content {
-						req = mark(req)
+						req = markContentRequest(req)
 					}
 					resp, err := w.RoundTrip(req)
 					if err != nil {
@@ -123,7 +123,7 @@ func TestLeastRate(t *testing.T) {
 					}
 					defer resp.Body.Close()
 					if !content {
-						resp.Body.(*loginBody).ReadCloser.(*responseBody).left = -1 // of a login no more is read than its bound
+						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // of a login no more is read than its bound
 					}
 					began := time.Now()
 					if !content && tt.read > 0 {
@@ -152,11 +152,11 @@ func TestLeastRateOfEachPeriod(t *testing.T) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(first, rest), rest}
-		w := &wire{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+		w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: source}, nil
 		})}
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-		req = mark(req)
+		req = markContentRequest(req)
 		resp, err := w.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestLeastRateOfEachPeriod(t *testing.T) {
 		began := time.Now()
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1<<20))
 		// The period in which it turns slow is let pass.
-		if took := time.Since(began); !errors.Is(err, errSlow) || took > 4*time.Minute {
+		if took := time.Since(began); !errors.Is(err, errTooSlow) || took > 4*time.Minute {
 			t.Errorf("got %v after %s", err, took)
 		}
 	})

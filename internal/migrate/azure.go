@@ -14,36 +14,36 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// azure adds the changes for Azure, whose upstream plugin knows its hosts and
+// planAzure adds the changes for Azure, whose upstream plugin knows its hosts and
 // returns nothing for others.
-func (e *entry) azure() {
+func (e *cloudProvider) planAzure() {
 	cloud, known := e.cloudConfig()
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
 		if m.Foreign {
-			e.need("--mirror-origin="+string(registry.OriginTrusted),
+			e.addArg("--mirror-origin="+string(registry.OriginTrusted),
 				"images from %s are pulled from a mirror; if the runtime falls back to the original registry, it sends the password there. "+
-					"Set this flag to none if the runtime cannot fall back (regcred doctor checks whether it can)", excerpt.Value(m.Host))
+					"Set this flag to none if the runtime cannot fall back (regcred doctor checks whether it can)", excerpt.TruncateValue(m.Host))
 		}
 	}
-	foreign, wide := e.hosts()
-	if own := known && cloud.hasOwnNames(); (len(foreign) > 0 || wide) && !own {
-		e.need("--other-hosts="+string(registry.EmptyOthers),
+	foreign, wide := e.classifyHosts()
+	if own := known && cloud.hasCustomCloudNames(); (len(foreign) > 0 || wide) && !own {
+		e.addArg("--other-hosts="+string(registry.EmptyOthers),
 			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin fails without this flag")
 	} else if own {
-		e.remark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
+		e.addRemark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
 	}
 	switch {
 	case !known:
-		e.remark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does")
+		e.addRemark("cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does")
 	case !cloud.ManagedIdentity && cloud.ClientID != "" && cloud.ClientSecret:
-		e.need("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, but regcred's plugin returns a token, "+
+		e.addArg("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, but regcred's plugin returns a token, "+
 			"which requires access to Microsoft Entra ID. Omit this flag if the nodes can reach Entra ID")
 	}
 	if known && cloud.Refused != nil {
-		e.remark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.Refused)
+		e.addRemark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.Refused)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
-		e.remark("resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https")
+		e.addRemark("resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https")
 	}
 }
 
@@ -57,14 +57,14 @@ type cloudConfig struct {
 	Refused         error // why this plugin rejects the file
 }
 
-func (c cloudConfig) hasOwnNames() bool {
+func (c cloudConfig) hasCustomCloudNames() bool {
 	return c.ResourceManager != "" || strings.EqualFold(c.Cloud, "AzureStackCloud")
 }
 
 // cloudConfig reads the file in the plugin's argument, with case-insensitive
 // names as upstream.
-func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
-	path := e.positional()
+func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
+	path := e.positionalArg()
 	if path == "" {
 		return c, false
 	}
@@ -93,19 +93,19 @@ func (e *entry) cloudConfig() (c cloudConfig, ok bool) {
 	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret, refused}, true
 }
 
-// positional returns the argument that is neither a flag nor a flag's value.
-func (e *entry) positional() string {
+// positionalArg returns the argument that is neither a flag nor a flag's value.
+func (e *cloudProvider) positionalArg() string {
 	args := e.Arguments()
 	for i := 0; i < len(args); i++ {
 		switch flag, _, valued := strings.Cut(args[i], "="); {
 		case !strings.HasPrefix(flag, "-") && flag != "get-credentials":
 			return args[i]
-		case !valued && strings.HasPrefix(flag, "-") && !slices.Contains(switches, flag) && (len(flag) == len("-r") || strings.HasPrefix(flag, "--")):
+		case !valued && strings.HasPrefix(flag, "-") && !slices.Contains(booleanFlags, flag) && (len(flag) == len("-r") || strings.HasPrefix(flag, "--")):
 			i++ // its value
 		}
 	}
 	return ""
 }
 
-// switches are the flags without a value, of both plugins.
-var switches = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}
+// booleanFlags are the flags without a value, of both plugins.
+var booleanFlags = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}

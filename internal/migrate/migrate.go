@@ -54,22 +54,22 @@ func (p *Plan) Args() map[int][]string {
 	return args
 }
 
-// New returns a plan for the providers with the name of a cloud's plugin.
+// NewPlan returns a plan for the providers with the name of a cloud's plugin.
 // readFile reads a cloud configuration on the node.
-func New(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
+func NewPlan(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
 		if cloud := registry.PluginCloud(cfg.Providers[i].Name); cloud != nil {
 			plan.Providers++
-			e := &entry{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
-			e.look()
+			e := &cloudProvider{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
+			e.planChanges()
 		}
 	}
 	return plan
 }
 
-// entry is a provider with a cloud's plugin.
-type entry struct {
+// cloudProvider is a provider with a cloud's plugin.
+type cloudProvider struct {
 	*config.Provider
 	plan     *Plan
 	index    int
@@ -77,10 +77,10 @@ type entry struct {
 	readFile func(string) (secretfile.File, error)
 }
 
-// need adds an argument, unless its flag is set.
-func (e *entry) need(arg, format string, args ...any) {
+// addArg adds an argument, unless its flag is set.
+func (e *cloudProvider) addArg(arg, format string, args ...any) {
 	flag, _, valued := strings.Cut(arg, "=")
-	if has, _ := e.flag(flag); has && (!valued || flag != "--allow-host") {
+	if has, _ := e.flagValues(flag); has && (!valued || flag != "--allow-host") {
 		return
 	}
 	if !slices.Contains(e.plan.Args()[e.index], arg) {
@@ -88,22 +88,22 @@ func (e *entry) need(arg, format string, args ...any) {
 	}
 }
 
-func (e *entry) remark(format string, args ...any) {
+func (e *cloudProvider) addRemark(format string, args ...any) {
 	e.plan.Remarks = append(e.plan.Remarks, Remark{e.Name, fmt.Sprintf(format, args...)})
 }
 
-// flag returns the values of a flag.
-func (e *entry) flag(name string) (has bool, values []string) {
+// flagValues returns the values of a flag.
+func (e *cloudProvider) flagValues(name string) (has bool, values []string) {
 	for _, a := range registry.FlagValues(e.Arguments(), name) {
 		has, values = true, append(values, a.Value)
 	}
 	return has, values
 }
 
-// allowed returns the hosts that are served in addition to the cloud's.
+// allowedHosts returns the hosts that are served in addition to the cloud's.
 // Google's plugin takes a list, and Amazon's a region after each host.
-func (e *entry) allowed() (hosts []string) {
-	_, values := e.flag("--allow-host")
+func (e *cloudProvider) allowedHosts() (hosts []string) {
+	_, values := e.flagValues("--allow-host")
 	for _, value := range values {
 		for host := range strings.SplitSeq(value, ",") {
 			host, _, _ = strings.Cut(host, "=")
@@ -113,36 +113,36 @@ func (e *entry) allowed() (hosts []string) {
 	return hosts
 }
 
-// mirrored returns the hosts whose images come from a mirror.
-func (e *entry) mirrored() (hosts []string) {
+// mirroredHosts returns the hosts whose images come from a mirror.
+func (e *cloudProvider) mirroredHosts() (hosts []string) {
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
 		hosts = append(hosts, m.Host)
 	}
 	return hosts
 }
 
-func (e *entry) look() {
+func (e *cloudProvider) planChanges() {
 	if e.APIVersion == plugin.OutOfTree {
-		e.remark("this entry is from a RegistryCredentialConfig, which the upstream plugins do not support")
+		e.addRemark("this entry is from a RegistryCredentialConfig, which the upstream plugins do not support")
 	}
 	switch e.cloud.Name {
 	case registry.Amazon:
-		e.amazon()
+		e.planAmazon()
 	case registry.Google:
-		e.google()
+		e.planGoogle()
 	case registry.Azure:
-		e.azure()
+		e.planAzure()
 	}
 }
 
-// hosts classifies the patterns: hosts that the plugin serves, foreign hosts,
+// classifyHosts classifies the patterns: hosts that the plugin serves, foreign hosts,
 // and mixed ones.
-func (e *entry) hosts() (foreign []string, wide bool) {
-	served := append(e.allowed(), e.mirrored()...)
+func (e *cloudProvider) classifyHosts() (foreign []string, wide bool) {
+	served := append(e.allowedHosts(), e.mirroredHosts()...)
 	for _, pattern := range e.MatchImages {
 		host, reach := registry.PatternHost(pattern), e.cloud.Reach(pattern, served...)
 		switch {
-		case reach == registry.Mixed, reach == registry.Foreign && public.Check(host) != nil:
+		case reach == registry.Mixed, reach == registry.Foreign && public.Validate(host) != nil:
 			wide = true
 		case reach == registry.Foreign && !slices.Contains(foreign, host):
 			foreign = append(foreign, host)
@@ -151,32 +151,32 @@ func (e *entry) hosts() (foreign []string, wide bool) {
 	return foreign, wide
 }
 
-// allow adds the foreign hosts, because the upstream plugins of Amazon and
+// allowForeignHosts adds the foreign hosts, because the upstream plugins of Amazon and
 // Google serve all hosts.
-func (e *entry) allow() {
-	if has, values := e.flag("--any-host"); has && values[len(values)-1] != "false" {
+func (e *cloudProvider) allowForeignHosts() {
+	if has, values := e.flagValues("--any-host"); has && values[len(values)-1] != "false" {
 		return
 	}
-	foreign, wide := e.hosts()
+	foreign, wide := e.classifyHosts()
 	for _, host := range foreign {
-		e.need("--allow-host="+host, "matchImages matches %s, which does not belong to %s; the upstream plugin serves any host, but regcred's plugin serves only the hosts that you allow",
-			excerpt.Value(host), e.cloud.Owner)
+		e.addArg("--allow-host="+host, "matchImages matches %s, which does not belong to %s; the upstream plugin serves any host, but regcred's plugin serves only the hosts that you allow",
+			excerpt.TruncateValue(host), e.cloud.Owner)
 	}
 	if wide {
-		e.need("--other-hosts="+string(registry.EmptyOthers),
+		e.addArg("--other-hosts="+string(registry.EmptyOthers),
 			"matchImages matches third-party hosts; the upstream plugin sends them the password, but regcred's plugin fails without this flag")
-		e.remark("if a wide pattern matches an alias of %s, allow the alias with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
+		e.addRemark("if a wide pattern matches an alias of %s, allow the alias with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}
 }
 
-func (e *entry) amazon() {
-	e.allow()
+func (e *cloudProvider) planAmazon() {
+	e.allowForeignHosts()
 	if e.TokenAttributes != nil {
-		e.need("--session-name=ecr-credential-provider",
+		e.addArg("--session-name=ecr-credential-provider",
 			"the upstream plugin uses this name for all STS sessions, and trust policies might require it, but regcred's plugin uses the service account's name")
 	}
 	if slices.ContainsFunc(e.MatchImages, hasOwnEndpoint) {
-		e.need("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the standard endpoints, which egress allowlists and "+
+		e.addArg("--plain-endpoints", "for dual-stack and FIPS registries, the upstream plugin uses the standard endpoints, which egress allowlists and "+
 			"PrivateLink might be set up for, but regcred's plugin uses the dual-stack and FIPS endpoints. Omit this flag on IPv6-only nodes or if FIPS is required")
 	}
 }
@@ -188,7 +188,7 @@ func hasOwnEndpoint(pattern string) bool {
 	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")
 }
 
-func (e *entry) google() {
-	e.allow()
-	e.remark("on failure, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls behave the same")
+func (e *cloudProvider) planGoogle() {
+	e.allowForeignHosts()
+	e.addRemark("on failure, regcred's plugin exits with status 1 and the kubelet logs the cause, but the upstream plugin returns an empty response; pulls behave the same")
 }

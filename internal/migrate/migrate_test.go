@@ -19,8 +19,8 @@ import (
 // azure.json of nodes.
 const (
 	managed   = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
-	principal = "aadClientID: id\naadClientSecret: " + canary.Password + "\n"
-	left      = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.Password + `"}`
+	principal = "aadClientID: id\naadClientSecret: " + canary.PasswordSecret + "\n"
+	left      = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`
 	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
@@ -108,7 +108,7 @@ providers:
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := migrate.New(cfg, func(path string) (secretfile.File, error) {
+			plan := migrate.NewPlan(cfg, func(path string) (secretfile.File, error) {
 				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
 					return secretfile.File{}, errors.New("the file does not exist")
 				}
@@ -120,7 +120,7 @@ providers:
 			if said := fmt.Sprint(plan.Remarks); !strings.Contains(said, tt.remark) || tt.remark == "" && strings.Contains(said, "chmod") {
 				t.Errorf("the remarks are %q, want %q in them", said, tt.remark)
 			}
-			canary.Check(t, "the plan", fmt.Sprintf("%+v", plan))
+			canary.AssertAbsent(t, "the plan", fmt.Sprintf("%+v", plan))
 		})
 	}
 }

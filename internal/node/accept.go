@@ -57,7 +57,7 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
-		target, err = o.reading.Accept(ctx, o, cfg)
+		target, err = o.reading.ValidateConfig(ctx, o, cfg)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -91,11 +91,11 @@ func (n Node) CheckDiscovered(o *Origin, cfg *config.Config) error {
 	return n.CheckTrust(o, names)
 }
 
-// Accept validates a configuration for the newest kubelet. If this kubelet rejects it,
+// ValidateConfig validates a configuration for the newest kubelet. If this kubelet rejects it,
 // Accept validates it for the origin's kubelet, if the version is known. It returns the
 // kubelet that decided. A configuration that only an older kubelet accepts is converted
-// to an equivalent one for newer kubelets ([entries.SinceCacheType]).
-func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (TargetKubelet, error) {
+// to an equivalent one for newer kubelets ([entries.SetDefaultCacheType]).
+func (r *Reader) ValidateConfig(ctx context.Context, o *Origin, cfg *config.Config) (TargetKubelet, error) {
 	newest := TargetKubelet{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
@@ -109,19 +109,19 @@ func (r *Reading) Accept(ctx context.Context, o *Origin, cfg *config.Config) (Ta
 	if err := cfg.ValidateFor(own.Target); err != nil {
 		return own, err
 	}
-	entries.SinceCacheType(cfg.Providers)
+	entries.SetDefaultCacheType(cfg.Providers)
 	return own, nil
 }
 
 // targetKubelet returns the kubelet of an origin: the running kubelet, or the one that the
 // node's files start. The version may be unknown.
-func (r *Reading) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
+func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	if o.Kubelet != 0 {
 		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
 			return s.TargetKubelet()
 		}
 	}
-	if !o.OfKubelet() && !o.Discovered {
+	if !o.IsKubelet() && !o.Discovered {
 		return TargetKubelet{} // the user has not named a kubelet
 	}
 	s, err := r.Setup(ctx)
@@ -140,17 +140,17 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 		return nil
 	}
 	defer p.Close()
-	args, err := p.list("cmdline")
+	args, err := p.readStrings("cmdline")
 	if err != nil || p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
 		return nil
 	}
 	flags := args
-	if dir, err := os.Readlink(p.at("cwd")); err == nil {
+	if dir, err := os.Readlink(p.procPath("cwd")); err == nil {
 		flags = absoluteConfigFlags(args, dir)
 	}
-	r := n.cache().reader(ctx) // the next start may use other files
-	gates := gatesOf(args, r.kubeletConfig(r.configFiles(flags)))
-	return &Setup{Version: n.runVersion(ctx, "kubelet", p.at("exe")), Gates: gates, Unread: r.unread}
+	r := n.newFileCache().newReader(ctx) // the next start may use other files
+	gates := featureGates(args, r.kubeletConfig(r.configFiles(flags)))
+	return &Setup{Version: n.runVersion(ctx, "kubelet", p.procPath("exe")), Gates: gates, Unread: r.unreadablePaths}
 }
 
 // ValidateCommand returns the command that reports all errors of a configuration.

@@ -41,7 +41,7 @@ func accepted(t *testing.T, n Node, o *Origin) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := n.Read().Accept(t.Context(), o, cfg)
+	kubelet, err := n.NewReader().ValidateConfig(t.Context(), o, cfg)
 	if err != nil {
 		return kubelet.KubeletVersion + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
 	}
@@ -99,8 +99,8 @@ func TestLoadInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, gaveUp)
 	defer cancel()
 	start := time.Now()
-	_, err := (&Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service", reading: n.Read()}).Load(ctx)
-	if took := time.Since(start); !errors.Is(err, gaveUp) || took > versionTime/2 {
+	_, err := (&Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service", reading: n.NewReader()}).Load(ctx)
+	if took := time.Since(start); !errors.Is(err, gaveUp) || took > versionTimeout/2 {
 		t.Errorf("got %v after %v", err, took)
 	}
 }
@@ -113,8 +113,8 @@ func TestLoadDoubt(t *testing.T) {
 	file := filepath.Join(n.Root, "of133.yaml")
 	const why = " (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
-		_, err := (&Origin{Config: file, Unit: unit, reading: n.Read()}).Load(t.Context())
-		e, ok := errors.AsType[*Error](err)
+		_, err := (&Origin{Config: file, Unit: unit, reading: n.NewReader()}).Load(t.Context())
+		e, ok := errors.AsType[*HintError](err)
 		if want := "the kubelet would not start with this configuration" + want + `; fix the configuration and check it with "regcred validate ` + file + `"`; !ok || e.Hint != want {
 			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
 		}
@@ -124,9 +124,9 @@ func TestLoadDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := n.Read()
+	r := n.NewReader()
 	r.setup = &s
-	target, err := r.Accept(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
+	target, err := r.ValidateConfig(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
 	if want := " (the check might be incomplete, because this user cannot read /c.yaml, /d)"; err == nil || target.Caveat() != want || target.KubeletVersion != "1.33.4" {
 		t.Errorf("got %v, %v, %q", err, target, target.Caveat())
 	}
@@ -186,7 +186,7 @@ func TestVersionRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for root, want := range map[string]string{"": "1.33.4", "/": "1.33.4", dir: ""} {
-		if got := (Node{Root: root}).version(t.Context(), program); got.Kubelet != want {
+		if got := (Node{Root: root}).kubeletVersion(t.Context(), program); got.Kubelet != want {
 			t.Errorf("root %q: got %+v, want %q", root, got, want)
 		}
 	}

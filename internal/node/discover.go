@@ -15,47 +15,47 @@ import (
 
 // The paths of a machine that is not a node.
 const (
-	OwnConfig = "/etc/regcred/credential-providers.yaml"
-	OwnBinDir = "/etc/regcred/bin"
+	DefaultConfig = "/etc/regcred/credential-providers.yaml"
+	DefaultBinDir = "/etc/regcred/bin"
 )
 
-// wellKnown returns the locations of node images, and regcred's own location, in the
+// wellKnownLocations returns the locations of node images, and regcred's own location, in the
 // order in which they are tried.
-func wellKnown() (list []location) {
-	for _, k := range kinds() {
-		same := func(l location) bool { return l.name == k.place.name }
+func wellKnownLocations() (list []configLocation) {
+	for _, k := range kindTable() {
+		same := func(l configLocation) bool { return l.name == k.place.name }
 		if k.place.name != "" && !slices.ContainsFunc(list, same) {
 			list = append(list, k.place)
 		}
 	}
-	return append(list, location{name: "this machine's configuration", config: OwnConfig, binDir: OwnBinDir})
+	return append(list, configLocation{name: "this machine's configuration", config: DefaultConfig, binDir: DefaultBinDir})
 }
 
-// location returns the location in the flags of the kubelet's service, or otherwise the
+// findLocation returns the location in the flags of the kubelet's service, or otherwise the
 // first well-known location that exists, or nil. unread lists paths
 // that this user has no permission to read.
-func (r *Reading) location(ctx context.Context) (loc *location, unread []string, err error) {
-	if !r.hasPaths() {
+func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread []string, err error) {
+	if !r.hasAbsolutePaths() {
 		return nil, nil, nil
 	}
-	rd := r.reader(ctx)
-	if loc, err = rd.flaggedLocation(r.kubeletService(rd)); loc != nil || err != nil {
-		return loc, rd.unread, err
+	rd := r.newReader(ctx)
+	if loc, err = rd.locationFromFlags(r.kubeletService(rd)); loc != nil || err != nil {
+		return loc, rd.unreadablePaths, err
 	}
-	for _, loc := range wellKnown() {
-		loc.config, loc.binDir = r.Host(loc.config), r.Host(loc.binDir)
+	for _, loc := range wellKnownLocations() {
+		loc.config, loc.binDir = r.HostPath(loc.config), r.HostPath(loc.binDir)
 		_, err := os.Stat(loc.config)
-		rd.noteHost(loc.config, err)
+		rd.recordUnreadableHost(loc.config, err)
 		if err == nil {
-			return &loc, rd.unread, nil
+			return &loc, rd.unreadablePaths, nil
 		}
 	}
-	return nil, rd.unread, nil
+	return nil, rd.unreadablePaths, nil
 }
 
-// flaggedLocation returns the location in the flags of the kubelet's service; nil if
+// locationFromFlags returns the location in the flags of the kubelet's service; nil if
 // they set none.
-func (r *reader) flaggedLocation(s kubeletService) (*location, error) {
+func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error) {
 	flags := r.serviceFlags(s)
 	config, binDir := flags[configFlag], flags[binDirFlag]
 	switch {
@@ -68,14 +68,14 @@ func (r *reader) flaggedLocation(s kubeletService) (*location, error) {
 		}
 		return nil, withHint(fmt.Errorf("the kubelet flags in %s include --%s but not --%s, so the kubelet does not start", strings.Join(r.flagFiles(), " and "), given, missing), "set both kubelet flags, or neither")
 	}
-	loc := &location{
+	loc := &configLocation{
 		name:   "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
 		via:    r.usedFiles(),
-		config: r.Host(path.Join("/", config)),
-		binDir: r.Host(path.Join("/", binDir)),
+		config: r.HostPath(path.Join("/", config)),
+		binDir: r.HostPath(path.Join("/", binDir)),
 	}
-	for _, known := range wellKnown() {
-		if known.config != OwnConfig && loc.config == r.Host(known.config) && loc.binDir == r.Host(known.binDir) {
+	for _, known := range wellKnownLocations() {
+		if known.config != DefaultConfig && loc.config == r.HostPath(known.config) && loc.binDir == r.HostPath(known.binDir) {
 			loc.name = known.name
 		}
 	}
@@ -83,19 +83,19 @@ func (r *reader) flaggedLocation(s kubeletService) (*location, error) {
 }
 
 // serviceFlags returns the flags of the kubelet's next start.
-func (r *reader) serviceFlags(s kubeletService) map[string]string {
+func (r *fileReader) serviceFlags(s kubeletService) map[string]string {
 	if s.kind.isRancher() {
 		flags, rancher := r.rancherFlags(s)
-		next := (&Setup{Flags: flags, Rancher: rancher}).Next()
+		next := (&Setup{Flags: flags, Rancher: rancher}).NextFlags()
 		return map[string]string{configFlag: next.Config, binDirFlag: next.BinDir}
 	}
 	if s.kind != NoKubelet {
-		return kubeletFlags(splitShellWords(texts(r.command(s))), KubeconfigFlag)
+		return effectiveFlags(splitShellWords(wordTexts(r.nextCommandWords(s))), KubeconfigFlag)
 	}
 	// Drop-ins and environment files can exist without the unit, for example if the
 	// package is not installed yet.
 	if s := r.unitService("kubelet.service"); len(s.unit.execs) > 0 {
-		return kubeletFlags(splitShellWords(texts(r.command(s))), KubeconfigFlag)
+		return effectiveFlags(splitShellWords(wordTexts(r.nextCommandWords(s))), KubeconfigFlag)
 	}
 	return r.flagsFromDefaultsFiles()
 }
@@ -112,10 +112,10 @@ func splitShellWords(args []string) []string {
 
 // flagsFromDefaultsFiles returns the flags in the files that kubeadm and the kubelet
 // packages install, for an unknown init system. Later files override earlier ones.
-func (r *reader) flagsFromDefaultsFiles() map[string]string {
+func (r *fileReader) flagsFromDefaultsFiles() map[string]string {
 	flags := map[string]string{}
 	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
-		maps.Copy(flags, kubeletFlags(splitFlags(r.file(name))))
+		maps.Copy(flags, effectiveFlags(splitFlags(r.readFile(name))))
 	}
 	return flags
 }

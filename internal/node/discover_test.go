@@ -40,7 +40,7 @@ func TestKubeletFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, kubeletFlags(splitFlags(tt.text))); diff != "" {
+			if diff := cmp.Diff(tt.want, effectiveFlags(splitFlags(tt.text))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -51,15 +51,15 @@ func TestKubeletFlags(t *testing.T) {
 // not used, because any user might be able to create it.
 func TestRootOfADrive(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, loc := range wellKnown() {
+	for _, loc := range wellKnownLocations() {
 		path := filepath.Join("root", loc.config)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.Read().Find(t.Context(), FindOptions{NeedBinDir: true})
-	hinted, _ := errors.AsType[*Error](err)
-	if err == nil || hinted == nil || strings.Contains(hinted.Hint, OwnConfig) {
+	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.NewReader().Find(t.Context(), FindOptions{NeedBinDir: true})
+	hinted, _ := errors.AsType[*HintError](err)
+	if err == nil || hinted == nil || strings.Contains(hinted.Hint, DefaultConfig) {
 		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
 	}
 }
@@ -69,7 +69,7 @@ func TestFindCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, w := range []FindOptions{{NeedBinDir: true}, {Config: "/c", NeedBinDir: true}, {AllowNone: true}} {
-		if _, err := (Node{Root: t.TempDir()}).Read().Find(ctx, w); !errors.Is(err, context.Canceled) {
+		if _, err := (Node{Root: t.TempDir()}).NewReader().Find(ctx, w); !errors.Is(err, context.Canceled) {
 			t.Errorf("%+v: got %v, want %v", w, err, context.Canceled)
 		}
 	}

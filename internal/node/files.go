@@ -16,37 +16,37 @@ import (
 // fileCache reads each file and directory of a node once.
 type fileCache struct {
 	Node
-	files map[string]content
-	dirs  map[string]content
+	files map[string]fileContent
+	dirs  map[string]fileContent
 }
 
-// cache returns an empty cache.
-func (n Node) cache() *fileCache {
-	return &fileCache{Node: n, files: map[string]content{}, dirs: map[string]content{}}
+// newFileCache returns an empty cache.
+func (n Node) newFileCache() *fileCache {
+	return &fileCache{Node: n, files: map[string]fileContent{}, dirs: map[string]fileContent{}}
 }
 
-// content is a file's text or the names in a directory.
-type content struct {
+// fileContent is a file's text or the names in a directory.
+type fileContent struct {
 	text  string
 	names []string
 	err   error
 }
 
-// reader reads files for one result, and records which files the result depends
+// fileReader reads files for one result, and records which files the result depends
 // on. Paths do not include [Node.Root].
-type reader struct {
+type fileReader struct {
 	*fileCache
-	ctx    context.Context
-	used   map[string]bool // files that were read
-	unread []string        // paths on this machine that this user has no permission to read
+	ctx             context.Context
+	used            map[string]bool // files that were read
+	unreadablePaths []string        // paths on this machine that this user has no permission to read
 }
 
-func (c *fileCache) reader(ctx context.Context) *reader {
-	return &reader{fileCache: c, ctx: ctx, used: map[string]bool{}}
+func (c *fileCache) newReader(ctx context.Context) *fileReader {
+	return &fileReader{fileCache: c, ctx: ctx, used: map[string]bool{}}
 }
 
-// load returns the content of a file. Errors of a canceled context are not kept.
-func (r *reader) load(name string) content {
+// loadContent returns the content of a file. Errors of a canceled context are not kept.
+func (r *fileReader) loadContent(name string) fileContent {
 	c, ok := r.files[name]
 	if !ok {
 		var data []byte
@@ -55,21 +55,21 @@ func (r *reader) load(name string) content {
 			r.files[name] = c
 		}
 	}
-	r.note(name, c.err)
+	r.recordUnreadable(name, c.err)
 	return c
 }
 
-// file returns the text of a file; "" if it cannot be read.
-func (r *reader) file(name string) string {
-	c := r.load(name)
+// readFile returns the text of a file; "" if it cannot be read.
+func (r *fileReader) readFile(name string) string {
+	c := r.loadContent(name)
 	if c.err == nil {
 		r.used[name] = true
 	}
 	return c.text
 }
 
-// list returns the names in a directory.
-func (r *reader) list(dir string) []string {
+// readDirNames returns the names in a directory.
+func (r *fileReader) readDirNames(dir string) []string {
 	c, ok := r.dirs[dir]
 	if !ok {
 		var entries []fs.DirEntry
@@ -79,47 +79,49 @@ func (r *reader) list(dir string) []string {
 		}
 		r.dirs[dir] = c
 	}
-	r.note(dir, c.err)
+	r.recordUnreadable(dir, c.err)
 	return c.names
 }
 
 // exists reports whether a path exists. Symlinks are followed.
-func (r *reader) exists(name string) bool {
+func (r *fileReader) exists(name string) bool {
 	_, err := r.fs().Stat(name)
-	r.note(name, err)
+	r.recordUnreadable(name, err)
 	return err == nil
 }
 
-// note records a path that this user has no permission to read.
-func (r *reader) note(name string, err error) { r.noteHost(r.Host(name), err) }
+// recordUnreadable records a path that this user has no permission to read.
+func (r *fileReader) recordUnreadable(name string, err error) {
+	r.recordUnreadableHost(r.HostPath(name), err)
+}
 
-func (r *reader) noteHost(name string, err error) {
-	if errors.Is(err, fs.ErrPermission) && !slices.Contains(r.unread, name) {
-		r.unread = append(r.unread, name)
+func (r *fileReader) recordUnreadableHost(name string, err error) {
+	if errors.Is(err, fs.ErrPermission) && !slices.Contains(r.unreadablePaths, name) {
+		r.unreadablePaths = append(r.unreadablePaths, name)
 	}
 }
 
-// include records that the result depends on everything that other has read.
-func (r *reader) include(other *reader) {
+// mergeDependencies records that the result depends on everything that other has read.
+func (r *fileReader) mergeDependencies(other *fileReader) {
 	maps.Copy(r.used, other.used)
-	for _, name := range other.unread {
-		r.noteHost(name, fs.ErrPermission)
+	for _, name := range other.unreadablePaths {
+		r.recordUnreadableHost(name, fs.ErrPermission)
 	}
 }
 
 // usedFiles returns the paths on this machine of the files that were read.
-func (r *reader) usedFiles() (names []string) {
+func (r *fileReader) usedFiles() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {
-		names = append(names, r.Host(name))
+		names = append(names, r.HostPath(name))
 	}
 	return names
 }
 
 // flagFiles returns the files in usedFiles that contain a credential provider flag.
-func (r *reader) flagFiles() (names []string) {
+func (r *fileReader) flagFiles() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {
 		if strings.Contains(strings.ReplaceAll(r.files[name].text, "_", "-"), "--image-credential-provider-") {
-			names = append(names, r.Host(name))
+			names = append(names, r.HostPath(name))
 		}
 	}
 	return names
@@ -127,16 +129,16 @@ func (r *reader) flagFiles() (names []string) {
 
 // glob returns the files that match a pattern, or the pattern itself without a
 // match.
-func (r *reader) glob(pattern string) []string {
+func (r *fileReader) glob(pattern string) []string {
 	matches := []string{"/"}
-	for _, part := range components(pattern) {
+	for _, part := range pathComponents(pattern) {
 		var next []string
 		for _, dir := range matches {
 			if !strings.ContainsAny(part, `*?[\`) {
 				next = append(next, path.Join(dir, part))
 				continue
 			}
-			for _, e := range r.list(dir) {
+			for _, e := range r.readDirNames(dir) {
 				// As in glob(7), except for "[!…]".
 				if ok, err := path.Match(part, e); err == nil && ok {
 					next = append(next, path.Join(dir, e))

@@ -26,8 +26,8 @@ func TestHealthDropIn(t *testing.T) {
 		put(t, filepath.Join(dir, "c.yaml"), tt.config+"\n")
 		put(t, filepath.Join(dir, "d/1.conf"), tt.dropIn+"\n")
 		put(t, filepath.Join(dir, "etc/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d\n")
-		s, err := Node{Root: dir}.Read().Setup(t.Context())
-		if want := (Health{tt.url, tt.from}); err != nil || s.Health != want {
+		s, err := Node{Root: dir}.NewReader().Setup(t.Context())
+		if want := (HealthEndpoint{tt.url, tt.from}); err != nil || s.Health != want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, s.Health, err, want)
 		}
 	}

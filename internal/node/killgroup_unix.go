@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// killGroup makes a timeout kill the processes that the program has started too: a
+// killGroupOnTimeout makes a timeout kill the processes that the program has started too: a
 // script may start a kubelet.
-func killGroup(cmd *exec.Cmd) {
+func killGroupOnTimeout(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }

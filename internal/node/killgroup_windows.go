@@ -5,4 +5,4 @@ package node
 
 import "os/exec"
 
-func killGroup(*exec.Cmd) {}
+func killGroupOnTimeout(*exec.Cmd) {}

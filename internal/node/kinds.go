@@ -10,41 +10,41 @@ import "slices"
 type kindInfo struct {
 	kind Kind
 
-	signs     []sign   // the node is of this kind if one of them applies
-	unitReads []string // the same for the drop-ins and environment files of kubelet.service
-	unit      string   // name of the unit, or a pattern; "" means kubelet.service
+	signs     []kindSign // the node is of this kind if one of them applies
+	unitReads []string   // the same for the drop-ins and environment files of kubelet.service
+	unit      string     // name of the unit, or a pattern; "" means kubelet.service
 
 	program   string   // base name of the executable that the service starts; "" means kubelet
 	processes []string // names of the kubelet's process; nil means kubelet, empty means that only the unit identifies it
 
 	// embedded returns the kubelet's arguments if they are not in the start command.
-	embedded func(*reader, kubeletService) []word
+	embedded func(*fileReader, kubeletService) []commandWord
 
-	place         location // where the node image has its provider configuration
-	nodeConfigDir string   // directory of nodeadm's NodeConfig drop-ins
-	enabled       bool     // systemd starts the unit at boot only if the unit is enabled
+	place         configLocation // where the node image has its provider configuration
+	nodeConfigDir string         // directory of nodeadm's NodeConfig drop-ins
+	enabled       bool           // systemd starts the unit at boot only if the unit is enabled
 
 	registries string // configuration of the runtime's mirrors
 	containerd string // containerd's configuration, generated from registries
 	log        string // the kubelet's log below the data directory; "" means the service's log
 
-	refusal   string // why changes would not last; "" if they do
-	reapplied bool   // [Refusal.Reapplied]
-	manual    string // template with the instructions; "" means flags
-	values    string // additional lines of the values that the template prints
+	refusalReason string // why changes would not last; "" if they do
+	reapplied     bool   // [Refusal.Reapplied]
+	manual        string // template with the instructions; "" means flags
+	values        string // additional lines of the values that the template prints
 }
 
-// location is where a node has its provider configuration. Paths do not include
+// configLocation is where a node has its provider configuration. Paths do not include
 // [Node.Root].
-type location struct {
+type configLocation struct {
 	name, config, binDir string
 	via                  []string // the files that set the two paths
 }
 
-// sign identifies a kind by a file.
-type sign struct {
-	file string
-	has  string // text of a line; "" if it is enough that the file exists
+// kindSign identifies a kind by a file.
+type kindSign struct {
+	file     string
+	lineText string // text of a line; "" if it is enough that the file exists
 }
 
 // Default paths of k3s and rke2.
@@ -53,69 +53,69 @@ const (
 	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
 )
 
-const osRelease = "/etc/os-release"
+const osReleasePath = "/etc/os-release"
 
-// kinds returns the table of kinds in the order of detection. More specific
+// kindTable returns the table of kinds in the order of detection. More specific
 // kinds are first: kOps uses the images of other kinds.
-func kinds() []kindInfo {
-	eks := location{name: "the EKS node configuration", config: "/etc/eks/image-credential-provider/config.json", binDir: "/etc/eks/image-credential-provider"}
+func kindTable() []kindInfo {
+	eks := configLocation{name: "the EKS node configuration", config: "/etc/eks/image-credential-provider/config.json", binDir: "/etc/eks/image-credential-provider"}
 	return []kindInfo{
 		{
-			kind: Talos, signs: []sign{{osRelease, "ID=talos"}}, manual: "talos",
-			refusal: "Talos does not allow changes to services or files on the node; configure providers in its machine configuration",
+			kind: Talos, signs: []kindSign{{osReleasePath, "ID=talos"}}, manual: "talos",
+			refusalReason: "Talos does not allow changes to services or files on the node; configure providers in its machine configuration",
 		},
 		{
-			kind: Bottlerocket, signs: []sign{{osRelease, "ID=bottlerocket"}}, manual: "bottlerocket",
-			refusal: "Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings",
+			kind: Bottlerocket, signs: []kindSign{{osReleasePath, "ID=bottlerocket"}}, manual: "bottlerocket",
+			refusalReason: "Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings",
 		},
 		{
-			kind: OpenShift, signs: []sign{{"/etc/machine-config-daemon/currentconfig", ""}, {osRelease, "OPENSHIFT_VERSION="}}, manual: "openshift",
-			refusal: "OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state",
+			kind: OpenShift, signs: []kindSign{{"/etc/machine-config-daemon/currentconfig", ""}, {osReleasePath, "OPENSHIFT_VERSION="}}, manual: "openshift",
+			refusalReason: "OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state",
 		},
 		{
 			kind: KOps, manual: "kops", reapplied: true,
-			signs: []sign{
+			signs: []kindSign{
 				{"/etc/systemd/system/kops-configuration.service", ""},
 				{"/lib/systemd/system/kops-configuration.service", ""},
 				{"/usr/lib/systemd/system/kops-configuration.service", ""},
 			},
-			refusal: "on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration",
+			refusalReason: "on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration",
 		},
 		// EKS AL2023 has a file of AL2.
-		{kind: EKS2023, signs: []sign{{"/etc/systemd/system/nodeadm-run.service", ""}}, place: eks, nodeConfigDir: "/etc/eks/nodeadm.d"},
+		{kind: EKS2023, signs: []kindSign{{"/etc/systemd/system/nodeadm-run.service", ""}}, place: eks, nodeConfigDir: "/etc/eks/nodeadm.d"},
 		{
 			kind: EKSAL2, place: eks,
-			signs: []sign{{"/etc/eks/containerd/kubelet-containerd.service", ""}, {"/etc/systemd/system/kubelet.service.d/10-kubelet-args.conf", "KUBELET_ARGS="}},
+			signs: []kindSign{{"/etc/eks/containerd/kubelet-containerd.service", ""}, {"/etc/systemd/system/kubelet.service.d/10-kubelet-args.conf", "KUBELET_ARGS="}},
 		},
 		{
-			kind: GKE, signs: []sign{{"/etc/srv/kubernetes/cri_auth_config.yaml", ""}, {"/home/kubernetes/bin/configure-helper.sh", ""}},
-			place:   location{name: "the GKE node configuration", config: "/etc/srv/kubernetes/cri_auth_config.yaml", binDir: "/home/kubernetes/bin"},
-			refusal: "GKE writes the kubelet's unit, flags and configuration on each boot and recreates nodes during upgrades and repairs; it has no setting for third-party providers",
+			kind: GKE, signs: []kindSign{{"/etc/srv/kubernetes/cri_auth_config.yaml", ""}, {"/home/kubernetes/bin/configure-helper.sh", ""}},
+			place:         configLocation{name: "the GKE node configuration", config: "/etc/srv/kubernetes/cri_auth_config.yaml", binDir: "/home/kubernetes/bin"},
+			refusalReason: "GKE writes the kubelet's unit, flags and configuration on each boot and recreates nodes during upgrades and repairs; it has no setting for third-party providers",
 			// GKE mounts /var with noexec.
 			reapplied: true, manual: "chart", values: "stateDir: /home/kubernetes/bin/regcred\n",
 		},
 		{
-			kind: AKS, signs: []sign{{"/opt/azure/containers/kubelet.sh", ""}, {"/opt/azure/containers/provision.complete", ""}},
-			place:   location{name: "the AKS node configuration", config: "/var/lib/kubelet/credential-provider-config.yaml", binDir: "/var/lib/kubelet/credential-provider"},
-			refusal: "AKS writes the kubelet's unit, flags and configuration when it creates a node, including during node image and Kubernetes upgrades; it has no setting for third-party providers", reapplied: true, manual: "chart",
+			kind: AKS, signs: []kindSign{{"/opt/azure/containers/kubelet.sh", ""}, {"/opt/azure/containers/provision.complete", ""}},
+			place:         configLocation{name: "the AKS node configuration", config: "/var/lib/kubelet/credential-provider-config.yaml", binDir: "/var/lib/kubelet/credential-provider"},
+			refusalReason: "AKS writes the kubelet's unit, flags and configuration when it creates a node, including during node image and Kubernetes upgrades; it has no setting for third-party providers", reapplied: true, manual: "chart",
 		},
 		{
-			kind: MicroK8s, signs: []sign{{microK8sArgs, ""}}, unit: "snap.microk8s.daemon-kubelite.service",
-			processes: []string{}, embedded: (*reader).microK8sArgs, manual: "microk8s",
-			refusal: "MicroK8s runs the kubelet and the control plane in one process and reads the kubelet's flags from a separate file",
+			kind: MicroK8s, signs: []kindSign{{microK8sArgsPath, ""}}, unit: "snap.microk8s.daemon-kubelite.service",
+			processes: []string{}, embedded: (*fileReader).microK8sArgs, manual: "microk8s",
+			refusalReason: "MicroK8s runs the kubelet and the control plane in one process and reads the kubelet's flags from a separate file",
 		},
 		{
-			kind: Minikube, signs: []sign{{"/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", "/var/lib/minikube/"}}, manual: "minikube",
-			refusal: "minikube writes the kubelet's flags on each start",
+			kind: Minikube, signs: []kindSign{{"/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", "/var/lib/minikube/"}}, manual: "minikube",
+			refusalReason: "minikube writes the kubelet's flags on each start",
 		},
-		{kind: KindNode, signs: []sign{{"/kind/version", ""}, {"/kind/product_name", ""}}},
-		rancher(K3sServer, "k3s", "k3s-server", "k3s-agent", "k3s"),
-		rancher(K3sAgent, "k3s", "k3s-server", "k3s-agent", "k3s"),
-		rancher(RKE2Server, "rke2", "kubelet"),
-		rancher(RKE2Agent, "rke2", "kubelet"),
+		{kind: KindNode, signs: []kindSign{{"/kind/version", ""}, {"/kind/product_name", ""}}},
+		rancherKindInfo(K3sServer, "k3s", "k3s-server", "k3s-agent", "k3s"),
+		rancherKindInfo(K3sAgent, "k3s", "k3s-server", "k3s-agent", "k3s"),
+		rancherKindInfo(RKE2Server, "rke2", "kubelet"),
+		rancherKindInfo(RKE2Agent, "rke2", "kubelet"),
 		{
-			kind: K0s, unit: "k0s*.service", processes: []string{}, embedded: (*reader).k0sArgs, manual: "k0s",
-			refusal: "k0s starts the kubelet itself, with the flags from k0s's own --kubelet-extra-args",
+			kind: K0s, unit: "k0s*.service", processes: []string{}, embedded: (*fileReader).k0sArgs, manual: "k0s",
+			refusalReason: "k0s starts the kubelet itself, with the flags from k0s's own --kubelet-extra-args",
 		},
 		{kind: Kubeadm, unitReads: []string{"10-kubeadm.conf", "/var/lib/kubelet/kubeadm-flags.env"}, enabled: true},
 		{kind: Kubespray, unitReads: []string{"/etc/kubernetes/kubelet.env"}, enabled: true},
@@ -125,11 +125,11 @@ func kinds() []kindInfo {
 	}
 }
 
-// rancher returns the row of a kind of k3s or rke2.
-func rancher(kind Kind, program string, processes ...string) kindInfo {
+// rancherKindInfo returns the row of a kind of k3s or rke2.
+func rancherKindInfo(kind Kind, program string, processes ...string) kindInfo {
 	k := kindInfo{
 		kind: kind, program: program, processes: processes, enabled: true,
-		place:      location{name: "the k3s/rke2 node configuration", config: rancherConfig, binDir: rancherBinDir},
+		place:      configLocation{name: "the k3s/rke2 node configuration", config: rancherConfig, binDir: rancherBinDir},
 		registries: "/etc/rancher/" + program + "/registries.yaml",
 		containerd: "/var/lib/rancher/" + program + "/agent/etc/containerd/config.toml",
 	}
@@ -141,7 +141,7 @@ func rancher(kind Kind, program string, processes ...string) kindInfo {
 
 // info returns the row of a kind, with defaults filled in.
 func (kind Kind) info() kindInfo {
-	for _, k := range kinds() {
+	for _, k := range kindTable() {
 		if k.kind == kind {
 			if k.program == "" {
 				k.program = "kubelet"
@@ -171,7 +171,7 @@ type RuntimeConfig struct {
 
 // RuntimeConfigs lists the runtimes that distributions include.
 func RuntimeConfigs() (list []RuntimeConfig) {
-	for _, k := range kinds() {
+	for _, k := range kindTable() {
 		c := RuntimeConfig{k.program, k.registries, k.containerd}
 		if c.Registries != "" && !slices.Contains(list, c) {
 			list = append(list, c)

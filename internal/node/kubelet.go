@@ -53,7 +53,7 @@ func (k *kubelet) path(flag string) string {
 // KubeconfigFlag is the name of the kubelet's flag for its API server.
 const KubeconfigFlag = "kubeconfig"
 
-var errNoKubelet = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
+var errKubeletNotRunning = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
 // findKubelet reads the kubelet of --as-kubelet: a process ID, or "auto".
 func (n Node) findKubelet(which string) (*kubelet, error) {
@@ -73,7 +73,7 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	}
 	switch len(pids) {
 	case 0:
-		return nil, withHint(errNoKubelet,
+		return nil, withHint(errKubeletNotRunning,
 			"k3s runs the kubelet inside its own process, which does not have these flags: set --config and --bin-dir")
 	case 1:
 		return n.readKubelet(pids[0])
@@ -94,7 +94,7 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 	if err := p.checkOwner(euid); err != nil {
 		return nil, err
 	}
-	k, err := p.kubelet()
+	k, err := p.readKubelet()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 			return nil, err
 		}
 	}
-	again, err := p.kubelet()
+	again, err := p.readKubelet()
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +119,16 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 // nextKubelet returns the kubelet that this node's service starts: a failing kubelet
 // has no process, and k3s runs the kubelet in its own. Without a service it fails with
 // the error none.
-func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
-	rd := r.reader(ctx)
+func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
+	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
 	if s.kind == NoKubelet || s.name == "" {
 		return nil, none
 	}
 	// systemd.exec(5) has the default PATH.
 	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: "/", environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
-	if len(rd.unread) > 0 {
-		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unread, ", "), s.name), "run it as root (sudo)")
+	if len(rd.unreadablePaths) > 0 {
+		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unreadablePaths, ", "), s.name), "run it as root (sudo)")
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -137,7 +137,7 @@ func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error)
 	for _, name := range slices.Sorted(maps.Keys(s.vars)) {
 		k.environ = append(k.environ, name+"="+s.vars[name].value)
 	}
-	run := rd.running(s)
+	run := rd.findKubeletProcess(s)
 	if run == nil {
 		return k, nil
 	}
@@ -147,7 +147,7 @@ func (r *Reading) nextKubelet(ctx context.Context, none error) (*kubelet, error)
 		return nil, err
 	}
 	defer p.Close()
-	outer, err := p.kubelet()
+	outer, err := p.readKubelet()
 	if err == nil {
 		err = p.checkOwner(os.Geteuid())
 	}

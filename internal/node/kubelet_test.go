@@ -27,7 +27,7 @@ func TestProcError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := procError(17, &fs.PathError{Op: "open", Path: "/proc/17/environ", Err: tt.cause}, tt.euid)
 			hint := ""
-			if e, ok := errors.AsType[*Error](err); ok {
+			if e, ok := errors.AsType[*HintError](err); ok {
 				hint = e.Hint
 			}
 			if hint != tt.hint {
@@ -52,7 +52,7 @@ func TestNulSeparated(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nulSeparated(tt.in)
+			got := splitNUL(tt.in)
 			if diff := cmp.Diff(tt.want, got); diff != "" || got == nil {
 				t.Errorf("nil: %v; -want +got\n%s", got == nil, diff)
 			}

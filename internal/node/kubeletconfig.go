@@ -54,10 +54,10 @@ func newKubeletConfig() kubeletConfig {
 	}
 }
 
-// add merges the next file. A drop-in is a merge patch (RFC 7396).
+// mergeFile merges the next file. A drop-in is a merge patch (RFC 7396).
 // kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the
 // file of --config are case-sensitive; in the merged configuration they are not.
-func (c *kubeletConfig) add(file configFile, data []byte) error {
+func (c *kubeletConfig) mergeFile(file configFile, data []byte) error {
 	data, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return err
@@ -78,12 +78,12 @@ func (c *kubeletConfig) add(file configFile, data []byte) error {
 	for name := range fields {
 		c.from[name] = file.path
 	}
-	patch(c.fields, fields)
+	applyMergePatch(c.fields, fields)
 	return nil
 }
 
-// patch applies a merge patch to a value and returns the result. A map is modified.
-func patch(value, by any) any {
+// applyMergePatch applies a merge patch to a value and returns the result. A map is modified.
+func applyMergePatch(value, by any) any {
 	changes, ok := by.(map[string]any)
 	if !ok {
 		return by
@@ -96,7 +96,7 @@ func patch(value, by any) any {
 		if change == nil {
 			delete(fields, name)
 		} else {
-			fields[name] = patch(fields[name], change)
+			fields[name] = applyMergePatch(fields[name], change)
 		}
 	}
 	return fields
@@ -113,18 +113,18 @@ func (c *kubeletConfig) decode() (known kubeletFields, err error) {
 
 // kubeletConfig reads files of the kubelet's configuration. It ignores invalid files,
 // with which the kubelet does not start.
-func (r *reader) kubeletConfig(files []configFile) (c kubeletConfig) {
+func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 	c = newKubeletConfig()
 	for _, file := range files {
-		_ = c.add(file, []byte(r.file(file.path)))
+		_ = c.mergeFile(file, []byte(r.readFile(file.path)))
 	}
 	return c
 }
 
 // configFiles returns the files of the kubelet's configuration in the order in
 // which the kubelet reads them. dirs are used if there is no --config-dir.
-func (r *reader) configFiles(args []string, dirs ...string) (files []configFile) {
-	flags := kubeletFlags(args, "config", "config-dir")
+func (r *fileReader) configFiles(args []string, dirs ...string) (files []configFile) {
+	flags := effectiveFlags(args, "config", "config-dir")
 	if file := flags["config"]; file != "" {
 		files = append(files, configFile{path: path.Join("/", file)})
 	}
@@ -133,7 +133,7 @@ func (r *reader) configFiles(args []string, dirs ...string) (files []configFile)
 	}
 	for _, dir := range dirs {
 		name := path.Join("/", dir)
-		if real, err := r.fs().Real(name); err == nil && strings.HasSuffix(dir, "/") {
+		if real, err := r.fs().EvalSymlinks(name); err == nil && strings.HasSuffix(dir, "/") {
 			name = real
 		}
 		files = append(files, r.dropInFiles(name)...)
@@ -144,13 +144,13 @@ func (r *reader) configFiles(args []string, dirs ...string) (files []configFile)
 // dropInFiles returns the files of a --config-dir and its subdirectories.
 // kubelet: symlinks are not followed, except for the directory itself if the flag
 // ends in a slash.
-func (r *reader) dropInFiles(name string) (files []configFile) {
+func (r *fileReader) dropInFiles(name string) (files []configFile) {
 	info, err := r.fs().Lstat(name)
-	r.note(name, err)
+	r.recordUnreadable(name, err)
 	switch {
 	case err != nil:
 	case info.IsDir():
-		for _, n := range r.list(name) {
+		for _, n := range r.readDirNames(name) {
 			files = append(files, r.dropInFiles(path.Join(name, n))...)
 		}
 	case path.Ext(name) == ".conf":
@@ -159,10 +159,10 @@ func (r *reader) dropInFiles(name string) (files []configFile) {
 	return files
 }
 
-// healthOf returns where the kubelet serves its health. Flags override the
+// healthEndpoint returns where the kubelet serves its health. Flags override the
 // configuration.
 // kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
-func healthOf(args []string, read kubeletConfig) Health {
+func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 	const portFlag, bindFlag = "healthz-port", "healthz-bind-address"
 	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
 	if cfg, err := read.decode(); err == nil { // otherwise the kubelet does not start
@@ -173,7 +173,7 @@ func healthOf(args []string, read kubeletConfig) Health {
 			bind, from = cfg.HealthzBindAddress, cmp.Or(read.from["healthzBindAddress"], from)
 		}
 	}
-	flags := kubeletFlags(args, portFlag, bindFlag)
+	flags := effectiveFlags(args, portFlag, bindFlag)
 	if n, err := strconv.ParseInt(flags[portFlag], 10, 32); err == nil {
 		port, from = int32(n), "--"+portFlag
 	}
@@ -181,10 +181,10 @@ func healthOf(args []string, read kubeletConfig) Health {
 		bind, from = flags[bindFlag], "--"+bindFlag
 	}
 	if port <= 0 {
-		return Health{From: from}
+		return HealthEndpoint{From: from}
 	}
 	if ip := net.ParseIP(bind); ip != nil && ip.IsUnspecified() {
 		bind = map[bool]string{true: "127.0.0.1", false: "::1"}[ip.To4() != nil]
 	}
-	return Health{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
+	return HealthEndpoint{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
 }

@@ -38,43 +38,43 @@ type Node struct {
 	ConfigBy, BinDirBy string
 }
 
-// settings returns the names of the settings for the two paths.
-func (n Node) settings() (config, binDir string) {
+// settingNames returns the names of the settings for the two paths.
+func (n Node) settingNames() (config, binDir string) {
 	return cmp.Or(n.ConfigBy, "--config"), cmp.Or(n.BinDirBy, "--bin-dir")
 }
 
-// Host returns the path on this machine of a path on the node.
-func (n Node) Host(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
+// HostPath returns the path on this machine of a path on the node.
+func (n Node) HostPath(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
 
 // IsHost reports whether the node is this machine, so that its service manager
 // can be queried.
-func (n Node) IsHost() bool { return filepath.Clean(n.Host("/")) == "/" }
+func (n Node) IsHost() bool { return filepath.Clean(n.HostPath("/")) == "/" }
 
 func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
 
-// hasPaths reports whether the well-known paths are absolute on this machine. On
+// hasAbsolutePaths reports whether the well-known paths are absolute on this machine. On
 // Windows they are relative to the current drive, where any user can create them.
-func (n Node) hasPaths() bool { return filepath.IsAbs(n.Host("/")) }
+func (n Node) hasAbsolutePaths() bool { return filepath.IsAbs(n.HostPath("/")) }
 
 // readFile reads a file of this machine.
 func readFile(path string) ([]byte, error) {
 	return regularfile.Read(context.Background(), path, 16<<20)
 }
 
-// Error is an error with a hint.
-type Error struct {
+// HintError is an error with a hint.
+type HintError struct {
 	Err   error
 	Hint  string // may be ""
 	Usage bool   // the command line is invalid on every node
 }
 
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
+func (e *HintError) Error() string { return e.Err.Error() }
+func (e *HintError) Unwrap() error { return e.Err }
 
-func withHint(err error, hint string) error { return &Error{Err: err, Hint: hint} }
+func withHint(err error, hint string) error { return &HintError{Err: err, Hint: hint} }
 
 func usageError(hint, format string, args ...any) error {
-	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
+	return &HintError{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }
 
 // PermissionError returns err with a hint if this user lacks a permission, and nil
@@ -101,31 +101,31 @@ func Getenv(environ []string, name string) string {
 	return ""
 }
 
-// Reading reads a node. It keeps what it has read, so a command that uses one Reading
+// Reader reads a node. It keeps what it has read, so a command that uses one Reading
 // reads each file once and all results are consistent. A Reading is not safe for
 // concurrent use. To see changes, create another one.
-type Reading struct {
+type Reader struct {
 	*fileCache
-	service *kubeletService
-	survey  *Setup // without Version
-	setup   *Setup
+	service             *kubeletService
+	setupWithoutVersion *Setup // without Version
+	setup               *Setup
 }
 
-// Read returns a Reading of n. Files are read when they are needed.
-func (n Node) Read() *Reading { return &Reading{fileCache: n.cache()} }
+// NewReader returns a Reading of n. Files are read when they are needed.
+func (n Node) NewReader() *Reader { return &Reader{fileCache: n.newFileCache()} }
 
 // kubeletService returns the service that starts the kubelet. rd then depends on the
 // files that describe the service.
-func (r *Reading) kubeletService(rd *reader) kubeletService {
+func (r *Reader) kubeletService(rd *fileReader) kubeletService {
 	found := r.service
 	if found == nil {
-		by := r.reader(rd.ctx)
+		by := r.newReader(rd.ctx)
 		s := by.findKubeletService()
-		s.by, found = by, &s
+		s.foundBy, found = by, &s
 		if rd.ctx.Err() == nil {
 			r.service = found
 		}
 	}
-	rd.include(found.by)
+	rd.mergeDependencies(found.foundBy)
 	return *found
 }

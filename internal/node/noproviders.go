@@ -27,9 +27,9 @@ type NoProviders struct {
 // IsNode reports whether a service starts a kubelet, or one is running.
 func (w *NoProviders) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
 
-// noProviders describes a machine on which no configuration was found. It fails if a
+// describeNoConfig describes a machine on which no configuration was found. It fails if a
 // running kubelet has flags that are in no file.
-func (r *Reading) noProviders(ctx context.Context) (*NoProviders, error) {
+func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	k, err := r.findKubelet("auto")
 	pid := 0
 	if err == nil {
@@ -39,22 +39,22 @@ func (r *Reading) noProviders(ctx context.Context) (*NoProviders, error) {
 		}
 		pid = k.pid
 	}
-	w := r.without(ctx, pid)
+	w := r.newNoConfig(ctx, pid)
 	pids, here, _ := r.kubeletPIDs()
-	if e, ok := errors.AsType[*Error](err); ok && !w.IsNode() && len(pids) > 0 && !here {
+	if e, ok := errors.AsType[*HintError](err); ok && !w.IsNode() && len(pids) > 0 && !here {
 		w.Message = "on this machine, kubelets run only in containers, which have their own file systems; " + w.Message
 		w.Fix = cmp.Or(e.Hint, w.Fix)
 	}
 	return w, nil
 }
 
-// without describes the kubelet's service. pid is the kubelet's process ID, if it is
+// newNoConfig describes the kubelet's service. pid is the kubelet's process ID, if it is
 // known. No program is run.
-func (r *Reading) without(ctx context.Context, pid int) *NoProviders {
-	s := r.surveyed(ctx)
+func (r *Reader) newNoConfig(ctx context.Context, pid int) *NoProviders {
+	s := r.setupSurvey(ctx)
 	w := &NoProviders{Kind: s.Kind, Service: s.Service, PID: pid}
-	for _, loc := range wellKnown() {
-		w.Looked = append(w.Looked, r.Host(loc.config))
+	for _, loc := range wellKnownLocations() {
+		w.Looked = append(w.Looked, r.HostPath(loc.config))
 	}
 	if s.Kind != NoKubelet && s.Running != nil && pid == 0 {
 		w.PID = s.Running.PID
@@ -64,7 +64,7 @@ func (r *Reading) without(ctx context.Context, pid int) *NoProviders {
 }
 
 // text returns message and fix.
-func (w *NoProviders) text(refusal *Refusal) (message, fix string) {
+func (w *NoProviders) text(refusal *ChangeRefusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
 		return "no credential provider configuration found: no kubelet is running on this machine, and " + places,
@@ -89,7 +89,7 @@ func (w *NoProviders) name() string {
 }
 
 // setup returns how to set up credential providers on this kind of node.
-func (w *NoProviders) setup(refusal *Refusal) string {
+func (w *NoProviders) setup(refusal *ChangeRefusal) string {
 	const install = "regcred install CONFIG --plugin FILE --restart"
 	switch {
 	case w.Kind == NoKubelet:

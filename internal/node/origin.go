@@ -56,7 +56,7 @@ type Origin struct {
 	Via        []string // the files that set the discovered paths
 	Unread     []string // paths that this user has no permission to read and that may contain the configuration
 
-	reading *Reading
+	reading *Reader
 }
 
 // Environment describes the environment in which plugins run: "caller",
@@ -71,8 +71,8 @@ func (o *Origin) Environment() string {
 	return "caller"
 }
 
-// OfKubelet reports whether the environment is a kubelet's.
-func (o *Origin) OfKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
+// IsKubelet reports whether the environment is a kubelet's.
+func (o *Origin) IsKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
 
 // KubeletName describes this kubelet.
 func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
@@ -80,8 +80,8 @@ func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o
 // Find returns the configuration that the user has set, or else the configuration in
 // the flags of the running kubelet, of the kubelet's service, or in a well-known
 // location. An *[Error] has a hint.
-func (r *Reading) Find(ctx context.Context, w FindOptions) (*Origin, error) {
-	o, k, err := r.environment(ctx, w)
+func (r *Reader) Find(ctx context.Context, w FindOptions) (*Origin, error) {
+	o, k, err := r.findEnvironment(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func (r *Reading) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 		if o.RootDir != "" && !filepath.IsAbs(o.RootDir) {
 			o.RootDir = filepath.Join(w.Dir, o.RootDir)
 		}
-		err = r.useKubelet(ctx, o, k, w.AllowNone)
+		err = r.applyKubeletFlags(ctx, o, k, w.AllowNone)
 	case o.Config == "" || o.BinDir == "" && w.NeedBinDir:
-		err = r.discover(ctx, o, w)
+		err = r.discoverLocation(ctx, o, w)
 	}
 	if err == nil && o.NoProviders != nil {
 		err = context.Cause(ctx)
@@ -105,19 +105,19 @@ func (r *Reading) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	return o, nil
 }
 
-// Environment returns only the environment in which plugins run.
-func (r *Reading) Environment(ctx context.Context, w FindOptions) (*Origin, error) {
-	o, _, err := r.environment(ctx, w)
+// FindEnvironment returns only the environment in which plugins run.
+func (r *Reader) FindEnvironment(ctx context.Context, w FindOptions) (*Origin, error) {
+	o, _, err := r.findEnvironment(ctx, w)
 	return o, err
 }
 
-func (r *Reading) environment(ctx context.Context, w FindOptions) (*Origin, *kubelet, error) {
+func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *kubelet, error) {
 	o := &Origin{Environ: w.Environ, Dir: w.Dir, reading: r}
 	if w.AsKubelet == "" {
 		return o, nil, nil
 	}
 	k, err := r.findKubelet(w.AsKubelet)
-	if errors.Is(err, errNoKubelet) {
+	if errors.Is(err, errKubeletNotRunning) {
 		k, err = r.nextKubelet(ctx, err)
 	}
 	if err != nil {
@@ -128,12 +128,12 @@ func (r *Reading) environment(ctx context.Context, w FindOptions) (*Origin, *kub
 	return o, k, nil
 }
 
-// useKubelet fills in the flags of a kubelet. The user's settings override them, so
+// applyKubeletFlags fills in the flags of a kubelet. The user's settings override them, so
 // that a new configuration can be tested in the kubelet's environment.
-func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
+func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
 	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
 	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
-		o.NoProviders = r.without(ctx, k.pid)
+		o.NoProviders = r.newNoConfig(ctx, k.pid)
 		return nil
 	}
 	if o.Config != "" || o.BinDir != "" {
@@ -155,9 +155,9 @@ func (r *Reading) useKubelet(ctx context.Context, o *Origin, k *kubelet, orNone 
 	return nil
 }
 
-// discover fills in the location on this machine.
-func (r *Reading) discover(ctx context.Context, o *Origin, w FindOptions) error {
-	loc, unread, err := r.location(ctx)
+// discoverLocation fills in the location on this machine.
+func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions) error {
+	loc, unread, err := r.findLocation(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -169,10 +169,10 @@ func (r *Reading) discover(ctx context.Context, o *Origin, w FindOptions) error 
 		given := o.Config != "" || o.BinDir != ""
 		if w.AllowNone && !given && len(o.Unread) == 0 {
 			o.From = "nowhere"
-			o.NoProviders, err = r.noProviders(ctx)
+			o.NoProviders, err = r.describeNoConfig(ctx)
 			return err
 		}
-		return r.notDiscovered(o, w.NeedBinDir)
+		return r.notDiscoveredError(o, w.NeedBinDir)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
@@ -186,14 +186,14 @@ func (r *Reading) discover(ctx context.Context, o *Origin, w FindOptions) error 
 	return nil
 }
 
-func (n Node) notDiscovered(o *Origin, needBinDir bool) error {
-	config, binDir := n.settings()
+func (n Node) notDiscoveredError(o *Origin, needBinDir bool) error {
+	config, binDir := n.settingNames()
 	hint := fmt.Sprintf("set both %s and %s, or use the running kubelet's values with --as-kubelet", config, binDir)
 	switch {
-	case n.ConfigBy != "" && (!n.hasPaths() || slices.Contains(o.Unread, n.Host(OwnConfig))):
+	case n.ConfigBy != "" && (!n.hasAbsolutePaths() || slices.Contains(o.Unread, n.HostPath(DefaultConfig))):
 		hint = fmt.Sprintf("set both %s and %s", config, binDir)
 	case n.ConfigBy != "":
-		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, OwnConfig, OwnBinDir)
+		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, DefaultConfig, DefaultBinDir)
 	case !needBinDir:
 		hint = fmt.Sprintf("set the configuration's path with %s, or use the running kubelet's configuration with --as-kubelet", config)
 	}

@@ -69,9 +69,9 @@ func TestFind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)
-			got, err := Node{Root: root}.Read().Find(t.Context(), tt.want)
+			got, err := Node{Root: root}.NewReader().Find(t.Context(), tt.want)
 			if tt.err != "" {
-				e, ok := errors.AsType[*Error](err)
+				e, ok := errors.AsType[*HintError](err)
 				if !ok || e.Error() != tt.err || e.Usage != tt.usage {
 					t.Errorf("got %v (%v), want %s", err, ok, tt.err)
 				}
@@ -115,11 +115,11 @@ func TestCheckTrust(t *testing.T) {
 				}
 			}
 			err := Node{Root: root}.CheckTrust(o, []string{"p", "missing"})
-			found, ok := errors.AsType[*Untrusted](err)
+			found, ok := errors.AsType[*UntrustedPathError](err)
 			switch {
 			case open == "" && err != nil:
 				t.Errorf("got %v", err)
-			case open != "" && (!ok || *found != Untrusted{"here", path, "writable by all users", "chmod go-w " + path}):
+			case open != "" && (!ok || *found != UntrustedPathError{"here", path, "writable by all users", "chmod go-w " + path}):
 				t.Errorf("got %v", err)
 			}
 		})
@@ -134,7 +134,7 @@ func TestFixIsQuoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c")}, nil)
-	found, ok := errors.AsType[*Untrusted](err)
+	found, ok := errors.AsType[*UntrustedPathError](err)
 	if want := "chmod go-w '" + filepath.Join(root, "c", name) + "'"; !ok || found.Fix != want {
 		t.Errorf("got %+v, want %s", found, want)
 	}
@@ -152,7 +152,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 			}
 		}
 		cfg, err := Node{Root: root}.readTrustedConfig([]string{"--config=c.yaml", "--config-dir=conf.d"}, root)
-		found, ok := errors.AsType[*Untrusted](err)
+		found, ok := errors.AsType[*UntrustedPathError](err)
 		switch {
 		case open == "" && (err != nil || cfg.ImageServiceEndpoint != "unix:///s" || cfg.ContainerRuntimeEndpoint != ""):
 			t.Errorf("got %v, %+v", err, cfg)
@@ -166,7 +166,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Node{Root: filepath.Dir(dir)}.readTrustedConfig([]string{"--config-dir=conf.d"}, filepath.Dir(dir))
-	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != dir {
+	if found, ok := errors.AsType[*UntrustedPathError](err); !ok || found.Path != dir {
 		t.Errorf("an empty directory for everybody: got %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestPipes(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, unread, err := (Node{Root: root}).Read().location(t.Context()); loc != nil || unread != nil || err != nil {
+	if loc, unread, err := (Node{Root: root}).NewReader().findLocation(t.Context()); loc != nil || unread != nil || err != nil {
 		t.Errorf("flags in a pipe: got %v, %v, %v", loc, unread, err)
 	}
 	if _, err := (Node{}).readTrustedConfig([]string{"--config=kubelet/c.yaml"}, root); err == nil || err.Error() != "read "+config+": is a named pipe, not a regular file" {
@@ -190,10 +190,10 @@ func TestPipes(t *testing.T) {
 func TestClosedToThisUser(t *testing.T) {
 	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{
-		OwnConfig:     "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR",
+		DefaultConfig: "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR",
 		"/etc/eks/it": "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",
 	} {
-		e, _ := errors.AsType[*Error](n.notDiscovered(&Origin{Unread: []string{unread}}, true))
+		e, _ := errors.AsType[*HintError](n.notDiscoveredError(&Origin{Unread: []string{unread}}, true))
 		if e == nil || e.Hint != want {
 			t.Errorf("%s: got %+v, want the hint %q", unread, e, want)
 		}

@@ -16,20 +16,20 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Untrusted is the error for a path that other users than root and the caller can change.
-type Untrusted struct {
+// UntrustedPathError is the error for a path that other users than root and the caller can change.
+type UntrustedPathError struct {
 	From string // the origin of the path
 	Path string
 	Who  string // who can change it: "writable by all users"
 	Fix  string // shell command
 }
 
-func (e *Untrusted) Error() string {
+func (e *UntrustedPathError) Error() string {
 	return fmt.Sprintf("refusing %s: %s is %s", e.From, e.Path, e.Who)
 }
 
-// maxLinks is the maximum number of symbolic links in a path, as in Linux.
-const maxLinks = 40
+// maxSymlinks is the maximum number of symbolic links in a path, as in Linux.
+const maxSymlinks = 40
 
 // CheckTrust rejects an origin if other users than root and the caller can change its
 // configuration, the files that name it, or the named executables: regcred, often run
@@ -41,15 +41,15 @@ const maxLinks = 40
 // to root's files in directories such as /tmp, and access control lists of NFS and of
 // other systems than Linux.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
-	config, binDir := n.settings()
+	config, binDir := n.settingNames()
 	override := fmt.Sprintf("set %s and %s to use this configuration anyway", config, binDir)
-	files, err := trusted(o, executables)
+	files, err := filesToTrust(o, executables)
 	if err != nil {
 		return err
 	}
 	parts := map[string]bool{}
 	for _, f := range files {
-		if err := n.walk(f, parts); err != nil {
+		if err := n.collectPathParts(f, parts); err != nil {
 			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), override)
 		}
 	}
@@ -59,15 +59,15 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
 		}
 		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &Untrusted{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.ShellWord(p)}
+			found := &UntrustedPathError{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.ShellWord(p)}
 			return withHint(found, found.Fix+"; or "+override)
 		}
 	}
 	return nil
 }
 
-// trusted returns the configuration, the files that name it, and the executables.
-func trusted(o *Origin, executables []string) (files []string, err error) {
+// filesToTrust returns the configuration, the files that name it, and the executables.
+func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 	files = append([]string{o.Config}, o.Via...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
 		// No other user may add a file.
@@ -87,13 +87,13 @@ func trusted(o *Origin, executables []string) (files []string, err error) {
 	return files, nil
 }
 
-// walk adds each directory, symlink and file on a path to parts, including the targets
+// collectPathParts adds each directory, symlink and file on a path to parts, including the targets
 // of symlinks. The value is true for a directory in which the next part is missing, so
 // that no other user may create it.
-func (n Node) walk(path string, parts map[string]bool) error {
-	at, rest := n.begin(path)
+func (n Node) collectPathParts(path string, parts map[string]bool) error {
+	at, rest := n.splitTrustedPrefix(path)
 	for links := 0; ; {
-		add(parts, at)
+		addPathPart(parts, at)
 		if len(rest) == 0 {
 			return nil
 		}
@@ -115,8 +115,8 @@ func (n Node) walk(path string, parts map[string]bool) error {
 			at = next
 			continue
 		}
-		add(parts, next)
-		if links++; links > maxLinks {
+		addPathPart(parts, next)
+		if links++; links > maxSymlinks {
 			return &fs.PathError{Op: "follow", Path: path, Err: errors.New("too many symbolic links")}
 		}
 		target, err := os.Readlink(next)
@@ -126,23 +126,23 @@ func (n Node) walk(path string, parts map[string]bool) error {
 		if filepath.IsAbs(target) {
 			at = filepath.VolumeName(at) + string(filepath.Separator)
 		}
-		rest = append(components(target), rest...)
+		rest = append(pathComponents(target), rest...)
 	}
 }
 
-// add adds a part if it is missing.
-func add(parts map[string]bool, path string) {
+// addPathPart adds a part if it is missing.
+func addPathPart(parts map[string]bool, path string) {
 	if !parts[path] {
 		parts[path] = false
 	}
 }
 
-// begin splits a path into the directory from which it is checked and its parts. The
+// splitTrustedPrefix splits a path into the directory from which it is checked and its parts. The
 // user has set a root directory other than "/", so it is trusted.
-func (n Node) begin(path string) (at string, rest []string) {
+func (n Node) splitTrustedPrefix(path string) (at string, rest []string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
-	if rel, err := filepath.Rel(n.Host("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
-		at, path = n.Host("/"), rel
+	if rel, err := filepath.Rel(n.HostPath("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
+		at, path = n.HostPath("/"), rel
 	}
-	return at, components(path)
+	return at, pathComponents(path)
 }

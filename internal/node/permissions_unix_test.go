@@ -126,7 +126,7 @@ func TestCheckTrustBelowTheRoot(t *testing.T) {
 		t.Errorf("below the root: got %v", err)
 	}
 	err := n.CheckTrust(&Origin{From: "here", Config: filepath.Join(open, "c.yaml")}, nil)
-	if found, ok := errors.AsType[*Untrusted](err); !ok || found.Path != open {
+	if found, ok := errors.AsType[*UntrustedPathError](err); !ok || found.Path != open {
 		t.Errorf("beside the root: got %v, want that %s is writable", err, open)
 	}
 }

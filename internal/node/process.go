@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-const proc = "/proc"
+const procDir = "/proc"
 
 // process reads a process in /proc through an open directory, so that a later process
 // with the same ID is never read instead.
@@ -31,7 +31,7 @@ type process struct {
 
 // openProcess opens a process. The caller closes it.
 func (n Node) openProcess(pid int) (*process, error) {
-	name := filepath.Join(n.Host(proc), strconv.Itoa(pid))
+	name := filepath.Join(n.HostPath(procDir), strconv.Itoa(pid))
 	dir, err := os.Open(name)
 	if err != nil {
 		return nil, procError(pid, err, os.Geteuid())
@@ -42,7 +42,7 @@ func (n Node) openProcess(pid int) (*process, error) {
 // findProcess calls found for each process that root or this user started, until
 // it returns true. Processes that have ended or cannot be read are skipped.
 func (n Node) findProcess(found func(*process) bool) error {
-	entries, err := os.ReadDir(n.Host(proc))
+	entries, err := os.ReadDir(n.HostPath(procDir))
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (n Node) findProcess(found func(*process) bool) error {
 	return nil
 }
 
-// running returns the process of the kubelet, or of the program that it is part of.
+// findKubeletProcess returns the process of the kubelet, or of the program that it is part of.
 // The kubelet's executable may have any name, so the unit identifies it too.
-func (r *reader) running(s kubeletService) *Running {
+func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
 	names := s.kind.info().processes
 	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
 	if found == nil && s.unit != nil {
@@ -76,31 +76,31 @@ func (r *reader) running(s kubeletService) *Running {
 }
 
 // findRunning returns the first process of this node that matches, or nil.
-func (r *reader) findRunning(match func(*process) bool) (found *Running) {
+func (r *fileReader) findRunning(match func(*process) bool) (found *RunningProcess) {
 	_ = r.findProcess(func(p *process) bool {
 		if match(p) {
-			found = r.describe(p)
+			found = r.describeProcess(p)
 		}
 		return found != nil
 	})
 	return found
 }
 
-// describe describes a process of this node; nil if it is in a container, belongs to
+// describeProcess describes a process of this node; nil if it is in a container, belongs to
 // another user or has ended.
-func (r *reader) describe(p *process) *Running {
-	if here, err := p.hasRoot(r.Host("/")); err != nil || !here {
-		r.note(proc+"/"+strconv.Itoa(p.pid)+"/root", err)
+func (r *fileReader) describeProcess(p *process) *RunningProcess {
+	if here, err := p.hasRoot(r.HostPath("/")); err != nil || !here {
+		r.recordUnreadable(procDir+"/"+strconv.Itoa(p.pid)+"/root", err)
 		return nil
 	}
-	start, err := p.stat(19) // field 22 of proc(5)
-	args, argErr := p.list("cmdline")
+	start, err := p.statField(19) // field 22 of proc(5)
+	args, argErr := p.readStrings("cmdline")
 	if errors.Join(err, argErr, p.checkOwner(os.Geteuid())) != nil {
 		return nil
 	}
-	found := &Running{PID: p.pid, Start: start}
+	found := &RunningProcess{PID: p.pid, Start: start}
 	// The arguments of a script that starts the kubelet are not the kubelet's.
-	if flags := kubeletFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
+	if flags := effectiveFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
 		found.Flags = &RunningFlags{flags[configFlag], flags[binDirFlag]}
 	}
 	return found
@@ -128,9 +128,9 @@ func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 
 // StartTime returns when a process of this machine started, to a hundredth of a
 // second. It is zero if the time is unknown.
-func (n Node) StartTime(r *Running) time.Time {
+func (n Node) StartTime(r *RunningProcess) time.Time {
 	now := time.Now()
-	data, err := readFile(n.Host(proc + "/uptime"))
+	data, err := readFile(n.HostPath(procDir + "/uptime"))
 	up, _, _ := strings.Cut(string(data), " ")
 	seconds, parseErr := strconv.ParseFloat(up, 64)
 	if err != nil || parseErr != nil || seconds > math.MaxInt32 {
@@ -144,13 +144,13 @@ func (n Node) StartTime(r *Running) time.Time {
 // Close closes the directory.
 func (p *process) Close() { _ = p.dir.Close() } // it was opened for reading
 
-// at returns the path at which a file of the process can be read.
-func (p *process) at(name string) string {
-	return fmt.Sprintf("%s/self/fd/%d/%s", proc, p.dir.Fd(), name)
+// procPath returns the path at which a file of the process can be read.
+func (p *process) procPath(name string) string {
+	return fmt.Sprintf("%s/self/fd/%d/%s", procDir, p.dir.Fd(), name)
 }
 
-// fail returns the error of reading a file of the process.
-func (p *process) fail(name string, err error) error {
+// fileError returns the error of reading a file of the process.
+func (p *process) fileError(name string, err error) error {
 	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.Cause(err)}, os.Geteuid())
 }
 
@@ -167,16 +167,16 @@ func procError(pid int, err error, euid int) error {
 	return cause
 }
 
-// list reads a file of NUL-terminated strings.
-func (p *process) list(name string) ([]string, error) {
-	data, err := readFile(p.at(name))
+// readStrings reads a file of NUL-terminated strings.
+func (p *process) readStrings(name string) ([]string, error) {
+	data, err := readFile(p.procPath(name))
 	if err != nil {
-		return nil, p.fail(name, err)
+		return nil, p.fileError(name, err)
 	}
-	return nulSeparated(string(data)), nil
+	return splitNUL(string(data)), nil
 }
 
-func nulSeparated(s string) []string {
+func splitNUL(s string) []string {
 	s = strings.TrimSuffix(s, "\x00")
 	if s == "" {
 		return []string{} // as an environment, nil would mean this process's own
@@ -186,7 +186,7 @@ func nulSeparated(s string) []string {
 
 // comm returns the name of the process, which the kernel truncates to 15 bytes.
 func (p *process) comm() string {
-	data, err := readFile(p.at("comm"))
+	data, err := readFile(p.procPath("comm"))
 	if err != nil {
 		return ""
 	}
@@ -196,7 +196,7 @@ func (p *process) comm() string {
 // isMainOf reports whether systemd started the process for a unit, according to
 // its control group.
 func (p *process) isMainOf(unit string) bool {
-	groups, err := readFile(p.at("cgroup"))
+	groups, err := readFile(p.procPath("cgroup"))
 	if err != nil {
 		return false
 	}
@@ -204,36 +204,36 @@ func (p *process) isMainOf(unit string) bool {
 	if !slices.ContainsFunc(strings.Split(string(groups), "\n"), in) {
 		return false
 	}
-	parent, err := p.stat(1)
+	parent, err := p.statField(1)
 	return err == nil && parent == 1
 }
 
-// stat returns a number of /proc/PID/stat, counted from field 3 of proc(5), because
+// statField returns a number of /proc/PID/stat, counted from field 3 of proc(5), because
 // field 2 can contain spaces.
-func (p *process) stat(field int) (uint64, error) {
-	stat, err := readFile(p.at("stat"))
+func (p *process) statField(field int) (uint64, error) {
+	stat, err := readFile(p.procPath("stat"))
 	if err != nil {
-		return 0, p.fail("stat", err)
+		return 0, p.fileError("stat", err)
 	}
 	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
 	if len(fields) <= field {
-		return 0, p.fail("stat", errors.New("too few fields"))
+		return 0, p.fileError("stat", errors.New("too few fields"))
 	}
 	return strconv.ParseUint(fields[field], 10, 64)
 }
 
-// kubelet reads the flags and the environment of a kubelet.
-func (p *process) kubelet() (*kubelet, error) {
-	args, err := p.list("cmdline")
+// readKubelet reads the flags and the environment of a kubelet.
+func (p *process) readKubelet() (*kubelet, error) {
+	args, err := p.readStrings("cmdline")
 	if err != nil {
 		return nil, err
 	}
-	k := &kubelet{pid: p.pid, flags: kubeletFlags(args, KubeconfigFlag)}
-	if k.environ, err = p.list("environ"); err != nil {
+	k := &kubelet{pid: p.pid, flags: effectiveFlags(args, KubeconfigFlag)}
+	if k.environ, err = p.readStrings("environ"); err != nil {
 		return nil, err
 	}
-	if k.dir, err = os.Readlink(p.at("cwd")); err != nil {
-		return nil, p.fail("cwd", err)
+	if k.dir, err = os.Readlink(p.procPath("cwd")); err != nil {
+		return nil, p.fileError("cwd", err)
 	}
 	return k, nil
 }
@@ -242,15 +242,15 @@ func (p *process) kubelet() (*kubelet, error) {
 // can name a process kubelet and choose its flags and environment, and root would
 // run the plugins that they name.
 func (p *process) checkOwner(euid int) error {
-	status, err := readFile(p.at("status"))
+	status, err := readFile(p.procPath("status"))
 	if err != nil {
-		return p.fail("status", err)
+		return p.fileError("status", err)
 	}
 	_, line, _ := strings.Cut(string(status), "\nUid:")
 	line, _, _ = strings.Cut(line, "\n")
 	ids := strings.Fields(line) // real, effective, saved, file system
 	if len(ids) != 4 {
-		return p.fail("status", errors.New("no valid Uid line"))
+		return p.fileError("status", errors.New("no valid Uid line"))
 	}
 	for _, id := range ids {
 		if uid, err := strconv.Atoi(id); err != nil || uid != 0 && uid != euid {
@@ -260,9 +260,9 @@ func (p *process) checkOwner(euid int) error {
 	}
 	// A set-user-ID program such as sudo can have root's IDs, but another user's
 	// flags and environment.
-	exe, err := os.Stat(p.at("exe"))
+	exe, err := os.Stat(p.procPath("exe"))
 	if err != nil {
-		return p.fail("exe", err)
+		return p.fileError("exe", err)
 	}
 	if exe.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return withHint(fmt.Errorf("--as-kubelet: process %d runs a set-user-ID program, not a kubelet; any user could have chosen its flags and environment", p.pid),
@@ -273,9 +273,9 @@ func (p *process) checkOwner(euid int) error {
 
 // hasRoot reports whether dir is the root directory of the process.
 func (p *process) hasRoot(dir string) (bool, error) {
-	theirs, err := os.Stat(p.at("root"))
+	theirs, err := os.Stat(p.procPath("root"))
 	if err != nil {
-		return false, p.fail("root", err)
+		return false, p.fileError("root", err)
 	}
 	ours, err := os.Stat(dir)
 	return err == nil && os.SameFile(theirs, ours), err
@@ -286,7 +286,7 @@ func (p *process) checkRoot() error {
 	if here, err := p.hasRoot("/"); err != nil || here {
 		return err
 	}
-	return p.inContainer(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
+	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
 }
 
 // checkPath rejects a process that sees another file at a path, because of its own
@@ -295,18 +295,18 @@ func (p *process) checkPath(path string) error {
 	if path == "" {
 		return nil
 	}
-	theirs, theirErr := os.Stat(p.at("root") + path)
+	theirs, theirErr := os.Stat(p.procPath("root") + path)
 	if errors.Is(theirErr, fs.ErrPermission) {
-		return p.fail("root"+path, theirErr)
+		return p.fileError("root"+path, theirErr)
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
 		return nil // a missing file is reported when it is read
 	}
-	return p.inContainer(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
+	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
 }
 
-// inContainer adds the hint for a kubelet in a container, such as a kind node.
-func (p *process) inContainer(err error) error {
+// withContainerHint adds the hint for a kubelet in a container, such as a kind node.
+func (p *process) withContainerHint(err error) error {
 	return withHint(err, fmt.Sprintf("run regcred where the kubelet runs: copy it into the container (the kind, k3d or minikube node), or use nsenter --target %d --mount regcred …", p.pid))
 }

@@ -57,7 +57,7 @@ func playKubelet(what string) error {
 			return err
 		}
 	case "find":
-		o, err := Node{Root: rest}.Read().Find(context.Background(), FindOptions{NeedBinDir: true})
+		o, err := Node{Root: rest}.NewReader().Find(context.Background(), FindOptions{NeedBinDir: true})
 		if err != nil {
 			return err
 		}
@@ -205,13 +205,13 @@ func TestAsKubelet(t *testing.T) {
 			cmd := startProgram(t, program, tt.what, tt.attr, "--"+configFlag+"="+config, "--"+binDirFlag, bin)
 			n := nodeWith(t, cmd)
 			for which, hidden := range map[string]bool{strconv.Itoa(cmd.Process.Pid): false, "auto": tt.hidden} {
-				o, err := n.Read().Find(t.Context(), FindOptions{AsKubelet: which, NeedBinDir: true})
+				o, err := n.NewReader().Find(t.Context(), FindOptions{AsKubelet: which, NeedBinDir: true})
 				says := tt.says
 				if hidden {
 					says = "no process named kubelet is running as root or as this user"
 				}
 				if says != "" {
-					e, ok := errors.AsType[*Error](err)
+					e, ok := errors.AsType[*HintError](err)
 					if !ok || !strings.Contains(err.Error(), says) || e.Hint == "" {
 						t.Errorf("%s: got %v, want %q and a hint", which, err, says)
 					}
@@ -236,13 +236,13 @@ func TestAsKubeletBesideContainers(t *testing.T) {
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
 	ours := startKubelet(t, "", nil)
-	if o, err := nodeWith(t, kind, ours, kind2).Read().Environment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
+	if o, err := nodeWith(t, kind, ours, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
 		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
 	}
-	if _, err := nodeWith(t, kind).Read().Environment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
+	if _, err := nodeWith(t, kind).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
 		t.Errorf("got %v, want that it has a different root directory", err)
 	}
-	if _, err := nodeWith(t, kind, kind2).Read().Environment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
+	if _, err := nodeWith(t, kind, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
 		t.Errorf("got %v, want that there are two", err)
 	}
 }
@@ -268,9 +268,9 @@ func TestProcessEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	_, err = p.kubelet()
+	_, err = p.readKubelet()
 	for what, err := range map[string]error{"kubelet": err, "checkRoot": p.checkRoot(), "checkOwner": p.checkOwner(0)} {
-		if e, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(e.Hint, "no such process") {
+		if e, ok := errors.AsType[*HintError](err); !ok || !strings.HasPrefix(e.Hint, "no such process") {
 			t.Errorf("%s: got %v, want that there is no such process", what, err)
 		}
 	}

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	kubeletArg = "kubelet-arg"
-	dataDir    = "data-dir"
+	kubeletArgKey = "kubelet-arg"
+	dataDirKey    = "data-dir"
 )
 
 // rancherFlags returns the paths that k3s or rke2 uses. Its command line overrides its
 // configuration, and kubelet-arg overrides both.
 // k3s: pkg/configfilearg, pkg/daemons/config.
-func (r *reader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
+func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	out = &Rancher{Files: r.rancherFiles(s)}
-	var config, binDir, data []Given
+	var config, binDir, data []FlagOccurrence
 	for _, file := range out.Files {
 		values := r.rancherValues(file)
-		config = merge(config, values, configFlag)
-		binDir = merge(binDir, values, binDirFlag)
-		data = merge(data, values, dataDir)
+		config = mergeValues(config, values, configFlag)
+		binDir = mergeValues(binDir, values, binDirFlag)
+		data = mergeValues(data, values, dataDirKey)
 	}
-	given := givenIn(s.args, configFlag, binDirFlag, dataDir)
-	out.DataDir = cmp.Or(last(append(data, given[dataDir]...), ""), path.Join("/var/lib/rancher", s.program))
-	kubelet := givenIn(r.rancherArgs(s, out.Files), configFlag, binDirFlag)
+	given := findFlags(s.args, configFlag, binDirFlag, dataDirKey)
+	out.DataDir = cmp.Or(lastValue(append(data, given[dataDirKey]...), ""), path.Join("/var/lib/rancher", s.program))
+	kubelet := findFlags(r.rancherArgs(s, out.Files), configFlag, binDirFlag)
 	out.Args = slices.Concat(kubelet[configFlag], kubelet[binDirFlag])
 	config = slices.Concat(config, given[configFlag], kubelet[configFlag])
 	binDir = slices.Concat(binDir, given[binDirFlag], kubelet[binDirFlag])
-	f.Config = Flag{r.place(last(config, rancherConfig)), config}
-	f.BinDir = Flag{r.binDir(last(binDir, rancherBinDir)), binDir}
+	f.Config = Flag{r.describePlace(lastValue(config, rancherConfig)), config}
+	f.BinDir = Flag{r.describeBinDir(lastValue(binDir, rancherBinDir)), binDir}
 	return f, out
 }
 
-// merge adds the values of a key in a later file: the key replaces earlier values,
+// mergeValues adds the values of a key in a later file: the key replaces earlier values,
 // and the key with "+" appends to them.
-func merge(list []Given, values map[string][]Given, key string) []Given {
+func mergeValues(list []FlagOccurrence, values map[string][]FlagOccurrence, key string) []FlagOccurrence {
 	if v, ok := values[key]; ok {
 		list = v
 	}
@@ -52,7 +52,7 @@ func merge(list []Given, values map[string][]Given, key string) []Given {
 
 // rancherFiles returns the configuration files in the order in which they are read.
 // The environment overrides --config.
-func (r *reader) rancherFiles(s kubeletService) (files []string) {
+func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 	file := s.vars[strings.ToUpper(s.program)+"_CONFIG_FILE"].value
 	if file == "" {
 		file = path.Join("/etc/rancher", s.program, "config.yaml")
@@ -71,7 +71,7 @@ func (r *reader) rancherFiles(s kubeletService) (files []string) {
 	if r.exists(file) {
 		files = append(files, file)
 	}
-	for _, e := range r.list(file + ".d") {
+	for _, e := range r.readDirNames(file + ".d") {
 		if ext := strings.ToLower(path.Ext(e)); ext == ".yaml" || ext == ".yml" {
 			files = append(files, path.Join(file+".d", e))
 		}
@@ -80,14 +80,14 @@ func (r *reader) rancherFiles(s kubeletService) (files []string) {
 }
 
 // rancherValues reads the values of flags in a configuration file.
-func (r *reader) rancherValues(file string) map[string][]Given {
+func (r *fileReader) rancherValues(file string) map[string][]FlagOccurrence {
 	var raw map[string]any
-	text := r.file(file)
+	text := r.readFile(file)
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil // k3s does not start with this file
 	}
-	values := map[string][]Given{}
-	for _, name := range []string{configFlag, binDirFlag, kubeletArg, dataDir} {
+	values := map[string][]FlagOccurrence{}
+	for _, name := range []string{configFlag, binDirFlag, kubeletArgKey, dataDirKey} {
 		for _, key := range []string{name, name + "+"} {
 			v, set := raw[key]
 			if !set {
@@ -101,17 +101,17 @@ func (r *reader) rancherValues(file string) map[string][]Given {
 			case key == name: // a key without value
 				list = []any{""}
 			}
-			values[key] = []Given{} // an empty list resets earlier values
+			values[key] = []FlagOccurrence{} // an empty list resets earlier values
 			for _, v := range list {
-				values[key] = append(values[key], Given{Value: fmt.Sprint(v), File: file, Line: lineOf(text, key)})
+				values[key] = append(values[key], FlagOccurrence{Value: fmt.Sprint(v), File: file, Line: keyLine(text, key)})
 			}
 		}
 	}
 	return values
 }
 
-// lineOf returns the line of a key in a YAML mapping; 0 if it is not found.
-func lineOf(text, key string) int {
+// keyLine returns the line of a key in a YAML mapping; 0 if it is not found.
+func keyLine(text, key string) int {
 	for i, line := range physicalLines(text) {
 		if name, _, ok := strings.Cut(line, ":"); ok && strings.Trim(strings.TrimSpace(name), `"'`) == key {
 			return i + 1
@@ -124,17 +124,17 @@ func lineOf(text, key string) int {
 // command.
 // k3s: pkg/daemons/config, GetArgs. "+" after a name appends to the value that k3s sets, and
 // "-" inserts the value before others with the name.
-func (r *reader) rancherArgs(s kubeletService, files []string) (args []word) {
-	var given []Given
+func (r *fileReader) rancherArgs(s kubeletService, files []string) (args []commandWord) {
+	var given []FlagOccurrence
 	for _, file := range files {
-		given = merge(given, r.rancherValues(file), kubeletArg)
+		given = mergeValues(given, r.rancherValues(file), kubeletArgKey)
 	}
-	for _, g := range append(given, givenIn(s.args, kubeletArg)[kubeletArg]...) {
+	for _, g := range append(given, findFlags(s.args, kubeletArgKey)[kubeletArgKey]...) {
 		name, value, ok := strings.Cut(strings.TrimLeft(g.Value, "-"), "=")
 		if !ok {
 			value = "true"
 		}
-		w := word{"--" + strings.TrimRight(name, "-+") + "=" + value, position{g.File, g.Line}, kubeletArg}
+		w := commandWord{"--" + strings.TrimRight(name, "-+") + "=" + value, filePosition{g.File, g.Line}, kubeletArgKey}
 		if strings.HasSuffix(name, "-") {
 			args = slices.Insert(args, 0, w)
 		} else {
@@ -144,5 +144,5 @@ func (r *reader) rancherArgs(s kubeletService, files []string) (args []word) {
 	return args
 }
 
-// dropIns returns the directory of the kubelet's drop-ins.
-func (r *Rancher) dropIns() string { return path.Join(r.DataDir, "agent/etc/kubelet.conf.d") }
+// dropInDir returns the directory of the kubelet's drop-ins.
+func (r *Rancher) dropInDir() string { return path.Join(r.DataDir, "agent/etc/kubelet.conf.d") }

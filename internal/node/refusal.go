@@ -26,20 +26,20 @@ func (s *Setup) KubeletLog() string {
 	return path.Join(s.Rancher.DataDir, log)
 }
 
-// refusalOf returns why changes on a node do not last; nil if they do.
-func refusalOf(s *Setup) *Refusal {
+// newRefusal returns why changes on a node do not last; nil if they do.
+func newRefusal(s *Setup) *ChangeRefusal {
 	k := s.Kind.info()
 	switch {
-	case k.refusal != "":
-		return &Refusal{Why: k.refusal, Reapplied: k.reapplied}
-	case s.Way == ByHand:
-		return &Refusal{Why: unsupported(s)}
+	case k.refusalReason != "":
+		return &ChangeRefusal{Why: k.refusalReason, Reapplied: k.reapplied}
+	case s.Way == MethodManual:
+		return &ChangeRefusal{Why: unsupportedReason(s)}
 	}
 	return nil
 }
 
-// unsupported returns why regcred cannot set the kubelet's flags.
-func unsupported(s *Setup) string {
+// unsupportedReason returns why regcred cannot set the kubelet's flags.
+func unsupportedReason(s *Setup) string {
 	switch {
 	case s.Kind == NoKubelet:
 		return "found no kubelet.service, k3s, rke2 or OpenRC service that starts a kubelet"
@@ -49,14 +49,14 @@ func unsupported(s *Setup) string {
 		return s.Config.Fixed
 	case s.Rancher != nil:
 		return s.BinDir.Fixed
-	case s.Init == OpenRC:
+	case s.Init == InitOpenRC:
 		return "OpenRC does not support drop-ins; set this kubelet's flags manually in /etc/conf.d/kubelet"
 	}
 	return "regcred cannot set this kubelet's flags"
 }
 
-// Desired is the configuration that a node should have.
-type Desired struct {
+// DesiredConfig is the configuration that a node should have.
+type DesiredConfig struct {
 	Config     string // a complete CredentialProviderConfig in YAML
 	ConfigPath string // path for Config on the node
 	BinDir     string
@@ -75,22 +75,22 @@ type DesiredProvider struct {
 }
 
 //go:embed manual/*.tmpl
-var manuals embed.FS
+var manualTemplates embed.FS
 
-// Instructions returns how to configure a node that has a [Refusal], in the format of
+// ManualInstructions returns how to configure a node that has a [Refusal], in the format of
 // the node's system. The text ends with a newline.
-func (s *Setup) Instructions(d Desired) (string, error) {
+func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"base64":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 		"contains": strings.Contains,
 		"dir":      path.Dir,
-		"indent":   indent,
+		"indent":   prefixLines,
 		"join":     strings.Join,
 		"path":     shown.ShellPath,
 		"toml":     tomlString,
 		"trim":     func(s string) string { return strings.TrimRight(s, "\n") },
 		"word":     shown.ShellWord,
-	}).ParseFS(manuals, "manual/*.tmpl")
+	}).ParseFS(manualTemplates, "manual/*.tmpl")
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ func (s *Setup) Instructions(d Desired) (string, error) {
 	kind := s.Kind.info()
 	var b strings.Builder
 	err = t.ExecuteTemplate(&b, cmp.Or(kind.manual, "flags")+".tmpl", struct {
-		Desired
+		DesiredConfig
 		Setup        *Setup
 		Names, Flags []string
 		Values       string
@@ -111,8 +111,8 @@ func (s *Setup) Instructions(d Desired) (string, error) {
 	return b.String(), err
 }
 
-// indent adds a prefix to each line.
-func indent(prefix, text string) string {
+// prefixLines adds a prefix to each line.
+func prefixLines(prefix, text string) string {
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		b.WriteString(strings.TrimRight(prefix+line, " ") + "\n")

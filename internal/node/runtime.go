@@ -25,8 +25,8 @@ type Runtime struct {
 	Started time.Time // zero if it is unknown
 }
 
-// runtimes returns the container runtimes.
-func runtimes() []struct{ name, comm, unit string } {
+// knownRuntimes returns the container runtimes.
+func knownRuntimes() []struct{ name, comm, unit string } {
 	return []struct{ name, comm, unit string }{
 		{"containerd", "containerd", "containerd.service"},
 		{"CRI-O", "crio", "crio.service"},
@@ -35,9 +35,9 @@ func runtimes() []struct{ name, comm, unit string } {
 
 // Runtime returns the container runtime with a process ID or, if pid is 0, a running
 // one. If none runs, it returns the first that has a unit, or nil.
-func (r *Reading) Runtime(ctx context.Context, pid int) *Runtime {
-	rd := r.reader(ctx)
-	for _, want := range runtimes() {
+func (r *Reader) Runtime(ctx context.Context, pid int) *Runtime {
+	rd := r.newReader(ctx)
+	for _, want := range knownRuntimes() {
 		running := rd.findRunning(func(p *process) bool { return p.comm() == want.comm && (pid == 0 || p.pid == pid) })
 		if running == nil {
 			continue
@@ -46,25 +46,25 @@ func (r *Reading) Runtime(ctx context.Context, pid int) *Runtime {
 		if err != nil {
 			continue
 		}
-		environ, err := p.list("environ")
+		environ, err := p.readStrings("environ")
 		p.Close()
 		from := fmt.Sprintf("%s, process %d", want.name, running.PID)
 		if err != nil {
-			environ, from = rd.unitEnviron(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, running.PID)
+			environ, from = rd.unitEnvironment(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, running.PID)
 		}
 		return &Runtime{Name: want.name, PID: running.PID, From: from, Environ: environ, Started: r.StartTime(running)}
 	}
-	for _, want := range runtimes() {
-		if rd.unit(want.unit, "").fragment != "" {
-			return &Runtime{Name: want.name, From: want.name + ", from " + want.unit, Environ: rd.unitEnviron(want.unit)}
+	for _, want := range knownRuntimes() {
+		if rd.readUnit(want.unit, "").fragment != "" {
+			return &Runtime{Name: want.name, From: want.name + ", from " + want.unit, Environ: rd.unitEnvironment(want.unit)}
 		}
 	}
 	return nil
 }
 
-// unitEnviron returns the environment that a unit sets.
-func (r *reader) unitEnviron(unit string) (environ []string) {
-	vars, _ := r.environment(r.unit(unit, ""))
+// unitEnvironment returns the environment that a unit sets.
+func (r *fileReader) unitEnvironment(unit string) (environ []string) {
+	vars, _ := r.unitVariables(r.readUnit(unit, ""))
 	for name, v := range vars {
 		environ = append(environ, name+"="+v.value)
 	}
@@ -96,8 +96,8 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	}
 	var found []string
 	for _, socket := range runtimeSockets() {
-		if info, err := os.Stat(n.Host(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			found = append(found, n.Host(socket))
+		if info, err := os.Stat(n.HostPath(socket)); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			found = append(found, n.HostPath(socket))
 		}
 	}
 	switch len(found) {
@@ -122,7 +122,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
 		return "", err
 	}
-	args, err := p.list("cmdline")
+	args, err := p.readStrings("cmdline")
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +131,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 		return "", withHint(fmt.Errorf("--as-kubelet: %w", err), "give --runtime-endpoint")
 	}
 	const imageFlag, runtimeFlag = "image-service-endpoint", "container-runtime-endpoint"
-	flags := kubeletFlags(args, imageFlag, runtimeFlag)
+	flags := effectiveFlags(args, imageFlag, runtimeFlag)
 	image := cmp.Or(flags[imageFlag], cfg.ImageServiceEndpoint)
 	runtime := cmp.Or(flags[runtimeFlag], cfg.ContainerRuntimeEndpoint, defaultRuntime)
 	return cmp.Or(image, runtime), nil
@@ -140,7 +140,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 // absoluteConfigFlags returns the arguments of a running kubelet that name its
 // configuration, with absolute paths.
 func absoluteConfigFlags(args []string, dir string) (list []string) {
-	for _, f := range flagsIn(args, "config", "config-dir") {
+	for _, f := range parseFlags(args, "config", "config-dir") {
 		if f.value != "" && !filepath.IsAbs(f.value) {
 			f.value = dir + "/" + f.value // not cleaned, because a trailing slash matters
 		}
@@ -153,17 +153,17 @@ func absoluteConfigFlags(args []string, dir string) (list []string) {
 // files that other users can change, because credentials are sent to the socket that
 // they name.
 func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
-	r := Node{}.cache().reader(context.Background()) // the process has this machine's root directory
+	r := Node{}.newFileCache().newReader(context.Background()) // the process has this machine's root directory
 	args = absoluteConfigFlags(args, dir)
 	files := r.configFiles(args)
-	if len(r.unread) > 0 {
-		return cfg, &fs.PathError{Op: "open", Path: r.unread[0], Err: fs.ErrPermission}
+	if len(r.unreadablePaths) > 0 {
+		return cfg, &fs.PathError{Op: "open", Path: r.unreadablePaths[0], Err: fs.ErrPermission}
 	}
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, f.path)
 	}
-	if dir := kubeletFlags(args, "config-dir")["config-dir"]; dir != "" {
+	if dir := effectiveFlags(args, "config-dir")["config-dir"]; dir != "" {
 		if _, err := os.Lstat(dir); err != nil {
 			return cfg, fmt.Errorf("the kubelet's --config-dir: %w", err)
 		}
@@ -176,10 +176,10 @@ func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, e
 	}
 	c := newKubeletConfig()
 	for _, file := range files {
-		if err := r.load(file.path).err; err != nil {
+		if err := r.loadContent(file.path).err; err != nil {
 			return cfg, err
 		}
-		if err := c.add(file, []byte(r.file(file.path))); err != nil {
+		if err := c.mergeFile(file, []byte(r.readFile(file.path))); err != nil {
 			return cfg, fmt.Errorf("%s: %w", file.path, err)
 		}
 	}

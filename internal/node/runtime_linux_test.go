@@ -26,13 +26,13 @@ func TestRuntimeOfUnit(t *testing.T) {
 		}
 	}
 	n := node.Node{Root: root}
-	if found := n.Read().Runtime(t.Context(), 0); found != nil {
+	if found := n.NewReader().Runtime(t.Context(), 0); found != nil {
 		t.Errorf("found %+v where there is none", found)
 	}
 	write("usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
 	write("etc/systemd/system/containerd.service.d/proxy.conf", "[Service]\nEnvironment=HTTPS_PROXY=http://proxy.example:3128\nEnvironmentFile=-/etc/default/containerd\n")
 	write("etc/default/containerd", "NO_PROXY=.example\n")
-	found := n.Read().Runtime(t.Context(), 0)
+	found := n.NewReader().Runtime(t.Context(), 0)
 	if found == nil || found.Name != "containerd" || found.From != "containerd, from containerd.service" {
 		t.Fatalf("found %+v", found)
 	}

@@ -59,7 +59,7 @@ func TestAutoEndpoint(t *testing.T) {
 				}
 				return
 			}
-			e, ok := errors.AsType[*Error](err)
+			e, ok := errors.AsType[*HintError](err)
 			if !ok || !strings.Contains(e.Error(), strings.ReplaceAll(tt.err, "ROOT", root)) || e.Usage != tt.usage || e.Hint == "" {
 				t.Errorf("got %+v, want %q", err, tt.err)
 			}
@@ -71,7 +71,7 @@ func TestAutoEndpoint(t *testing.T) {
 // order of their paths.
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
-	got := Node{}.cache().reader(t.Context()).configFiles([]string{"--config-dir", root})
+	got := Node{}.newFileCache().newReader(t.Context()).configFiles([]string{"--config-dir", root})
 	want := []configFile{{filepath.Join(root, "10.conf/50.conf"), true}, {filepath.Join(root, "20.conf"), true}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configFile{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -99,7 +99,7 @@ func TestDenied(t *testing.T) {
 	if err := PermissionError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
 		t.Errorf("got %v, want %v", err, denied)
 	}
-	e, _ := errors.AsType[*Error](PermissionError(denied))
+	e, _ := errors.AsType[*HintError](PermissionError(denied))
 	if hint := e != nil && e.Hint == "run it as root (sudo)"; hint != (os.Geteuid() != 0) {
 		t.Errorf("of user %d: got %+v", os.Geteuid(), e)
 	}

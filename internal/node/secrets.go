@@ -14,30 +14,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Secrets returns values of the kubelet's next start that must not appear in output:
+// SecretValues returns values of the kubelet's next start that must not appear in output:
 // values of variables, flags and k3s or rke2 settings with names such as "token".
-func (r *Reading) Secrets(ctx context.Context) (values []string) {
-	rd := r.reader(ctx)
+func (r *Reader) SecretValues(ctx context.Context) (values []string) {
+	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
 	for name, v := range s.vars {
 		if isSecretName(name) {
 			values = append(values, v.value)
 		}
 	}
-	values = append(values, secretFlags(texts(rd.command(s)))...)
+	values = append(values, secretFlagValues(wordTexts(rd.nextCommandWords(s)))...)
 	if s.kind.isRancher() {
 		for _, file := range rd.rancherFiles(s) {
-			values = append(values, rd.secretKeys(file)...)
+			values = append(values, rd.secretYAMLValues(file)...)
 		}
 	}
 	plain := func(v string) bool { return v == "" || v == "true" || v == "false" || path.IsAbs(v) }
 	return slices.DeleteFunc(values, plain)
 }
 
-// secretKeys returns the secret values of a YAML mapping.
-func (r *reader) secretKeys(file string) (values []string) {
+// secretYAMLValues returns the secret values of a YAML mapping.
+func (r *fileReader) secretYAMLValues(file string) (values []string) {
 	var raw map[string]any
-	if yaml.Unmarshal([]byte(r.file(file)), &raw) != nil {
+	if yaml.Unmarshal([]byte(r.readFile(file)), &raw) != nil {
 		return nil
 	}
 	for key, v := range raw {
@@ -46,15 +46,15 @@ func (r *reader) secretKeys(file string) (values []string) {
 		}
 		if list, ok := v.([]any); ok {
 			for _, arg := range list {
-				values = append(values, secretFlags([]string{"--" + strings.TrimLeft(fmt.Sprint(arg), "-")})...)
+				values = append(values, secretFlagValues([]string{"--" + strings.TrimLeft(fmt.Sprint(arg), "-")})...)
 			}
 		}
 	}
 	return values
 }
 
-// secretFlags returns the secret values of flags.
-func secretFlags(words []string) (values []string) {
+// secretFlagValues returns the secret values of flags.
+func secretFlagValues(words []string) (values []string) {
 	for i, w := range words {
 		name, value, inline := strings.Cut(w, "=")
 		switch {
@@ -69,11 +69,11 @@ func secretFlags(words []string) (values []string) {
 }
 
 var (
-	secretName = regexp.MustCompile(`(?i)token|passw|secret|credential|api[-_]?key`)
-	publicName = regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`)
+	secretNamePattern = regexp.MustCompile(`(?i)token|passw|secret|credential|api[-_]?key`)
+	publicNamePattern = regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`)
 )
 
 // isSecretName reports whether the value of a setting is secret. A path is not.
 func isSecretName(name string) bool {
-	return secretName.MatchString(name) && !publicName.MatchString(name)
+	return secretNamePattern.MatchString(name) && !publicNamePattern.MatchString(name)
 }

@@ -13,29 +13,29 @@ import (
 // kubeletService is the service that starts the kubelet.
 type kubeletService struct {
 	kind     Kind
-	init     Init
+	init     InitSystem
 	name     string       // as init calls it; "" on a node without a service
 	unit     *systemdUnit // nil unless init is systemd
 	original *systemdUnit // unit without regcred's drop-in
-	vars     map[string]variable
-	args     []word // the original command
-	embedded []word // arguments of a kubelet that is part of another program
+	vars     map[string]envVariable
+	args     []commandWord // the original command
+	embedded []commandWord // arguments of a kubelet that is part of another program
 	missing  []string
-	program  string  // base name of the executable that the service starts
-	by       *reader // that has found the service
+	program  string      // base name of the executable that the service starts
+	foundBy  *fileReader // that has found the service
 }
 
-func (r *reader) findKubeletService() kubeletService {
-	kind := r.detect()
+func (r *fileReader) findKubeletService() kubeletService {
+	kind := r.detectKind()
 	if kind == "" {
-		for _, name := range slices.Concat(r.enabledFirst("k3s"), r.enabledFirst("rke2-")) {
+		for _, name := range slices.Concat(r.unitsEnabledFirst("k3s"), r.unitsEnabledFirst("rke2-")) {
 			if s, ok := r.rancherService(name); ok {
 				return s
 			}
 		}
-		if k0s := r.units(K0s.info().unit); len(k0s) > 0 {
+		if k0s := r.matchingUnits(K0s.info().unit); len(k0s) > 0 {
 			s := r.unitService(k0s[0])
-			return r.complete(s, K0s)
+			return r.completeService(s, K0s)
 		}
 	}
 	s := r.unitService(cmp.Or(kind.info().unit, "kubelet.service"))
@@ -45,41 +45,41 @@ func (r *reader) findKubeletService() kubeletService {
 	case kind == "":
 		kind = s.kindOfUnit()
 	}
-	return r.complete(s, kind)
+	return r.completeService(s, kind)
 }
 
-// complete fills in what depends on the kind.
-func (r *reader) complete(s kubeletService, kind Kind) kubeletService {
+// completeService fills in what depends on the kind.
+func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
 	if embedded := kind.info().embedded; embedded != nil {
 		s.embedded = embedded(r, s)
 	}
 	if s.unit.fragment == "" {
-		s.unit, s.init, s.name = nil, NoInit, ""
+		s.unit, s.init, s.name = nil, InitUnknown, ""
 	}
 	return s
 }
 
-// detect returns the kind that a file on the node identifies; "" if none does.
-func (r *reader) detect() (kind Kind) {
-	signs := r.fileCache.reader(r.ctx) // the kubelet's flags do not depend on the signs
-	applies := func(s sign) bool {
-		return s.has == "" && signs.exists(s.file) || s.has != "" && signs.hasLine(s.file, s.has)
+// detectKind returns the kind that a file on the node identifies; "" if none does.
+func (r *fileReader) detectKind() (kind Kind) {
+	signs := r.fileCache.newReader(r.ctx) // the kubelet's flags do not depend on the signs
+	applies := func(s kindSign) bool {
+		return s.lineText == "" && signs.exists(s.file) || s.lineText != "" && signs.hasLine(s.file, s.lineText)
 	}
-	for _, k := range kinds() {
+	for _, k := range kindTable() {
 		if slices.ContainsFunc(k.signs, applies) {
 			kind = k.kind
 			break
 		}
 	}
-	r.unread = append(r.unread, signs.unread...)
+	r.unreadablePaths = append(r.unreadablePaths, signs.unreadablePaths...)
 	return kind
 }
 
 // hasLine reports whether a line of a file is a text, ignoring quotes. If the text
 // ends in "=", the line must begin with it; if it is a path, the line must contain it.
-func (r *reader) hasLine(file, text string) bool {
-	for _, line := range physicalLines(strings.ReplaceAll(r.file(file), `"`, "")) {
+func (r *fileReader) hasLine(file, text string) bool {
+	for _, line := range physicalLines(strings.ReplaceAll(r.readFile(file), `"`, "")) {
 		if strings.HasSuffix(text, "=") && strings.HasPrefix(line, text) || line == text || strings.Contains(text, "/") && strings.Contains(line, text) {
 			return true
 		}
@@ -87,10 +87,10 @@ func (r *reader) hasLine(file, text string) bool {
 	return false
 }
 
-// units returns the units whose names match a pattern.
-func (r *reader) units(pattern string) (names []string) {
+// matchingUnits returns the units whose names match a pattern.
+func (r *fileReader) matchingUnits(pattern string) (names []string) {
 	for _, dir := range unitDirs() {
-		for _, e := range r.list(dir) {
+		for _, e := range r.readDirNames(dir) {
 			if ok, _ := path.Match(pattern, e); ok && !slices.Contains(names, e) {
 				names = append(names, e)
 			}
@@ -99,37 +99,37 @@ func (r *reader) units(pattern string) (names []string) {
 	return names
 }
 
-const microK8sArgs = "/var/snap/microk8s/current/args/kubelet"
+const microK8sArgsPath = "/var/snap/microk8s/current/args/kubelet"
 
-func (r *reader) microK8sArgs(kubeletService) (args []word) {
-	for i, line := range physicalLines(r.file(microK8sArgs)) {
+func (r *fileReader) microK8sArgs(kubeletService) (args []commandWord) {
+	for i, line := range physicalLines(r.readFile(microK8sArgsPath)) {
 		for _, w := range splitFlags(line) {
-			args = append(args, word{text: w, position: position{microK8sArgs, i + 1}})
+			args = append(args, commandWord{text: w, filePosition: filePosition{microK8sArgsPath, i + 1}})
 		}
 	}
 	return args
 }
 
-func (*reader) k0sArgs(s kubeletService) (args []word) {
+func (*fileReader) k0sArgs(s kubeletService) (args []commandWord) {
 	const flag = "kubelet-extra-args"
-	for _, g := range givenIn(s.args, flag)[flag] {
-		for _, w := range splitPlain(g.Value) {
-			args = append(args, word{text: w, position: position{g.File, g.Line}, by: flag})
+	for _, g := range findFlags(s.args, flag)[flag] {
+		for _, w := range splitVariableWords(g.Value) {
+			args = append(args, commandWord{text: w, filePosition: filePosition{g.File, g.Line}, variable: flag})
 		}
 	}
 	return args
 }
 
 // unitService reads a systemd unit.
-func (r *reader) unitService(name string) kubeletService {
-	s := kubeletService{init: Systemd, name: name, unit: r.unit(name, ""), original: r.unit(name, dropInOf(name)), program: "kubelet"}
-	s.vars, s.missing = r.environment(s.original)
-	s.args = commandWords(s.original, s.original.exec(), s.vars)
+func (r *fileReader) unitService(name string) kubeletService {
+	s := kubeletService{init: InitSystemd, name: name, unit: r.readUnit(name, ""), original: r.readUnit(name, dropInPath(name)), program: "kubelet"}
+	s.vars, s.missing = r.unitVariables(s.original)
+	s.args = commandWords(s.original, s.original.startCommand(), s.vars)
 	return s
 }
 
-// dropInOf returns the path of regcred's drop-in for a unit.
-func dropInOf(unit string) string {
+// dropInPath returns the path of regcred's drop-in for a unit.
+func dropInPath(unit string) string {
 	return path.Join("/etc/systemd/system", unit+".d", dropInName)
 }
 
@@ -145,7 +145,7 @@ func (s kubeletService) kindOfUnit() Kind {
 		reads = append(reads, strings.TrimPrefix(e.value, "-"))
 	}
 	for _, file := range reads {
-		for _, k := range kinds() {
+		for _, k := range kindTable() {
 			if slices.Contains(k.unitReads, file) {
 				return k.kind
 			}
@@ -155,7 +155,7 @@ func (s kubeletService) kindOfUnit() Kind {
 }
 
 // rancherService reads a unit of k3s or rke2; false if it starts something else.
-func (r *reader) rancherService(name string) (kubeletService, bool) {
+func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 	s := r.unitService(name)
 	if len(s.args) < 2 {
 		return s, false
@@ -165,39 +165,39 @@ func (r *reader) rancherService(name string) (kubeletService, bool) {
 	return s, s.kind.isRancher()
 }
 
-// enabledFirst returns the units with a prefix, enabled units first: the rke2 package
+// unitsEnabledFirst returns the units with a prefix, enabled units first: the rke2 package
 // includes two units, and the role of a k3s node may have been changed.
-func (r *reader) enabledFirst(prefix string) []string {
-	names := r.units(prefix + "*.service")
-	slices.SortStableFunc(names, func(a, b string) int { return r.enabled(b) - r.enabled(a) })
+func (r *fileReader) unitsEnabledFirst(prefix string) []string {
+	names := r.matchingUnits(prefix + "*.service")
+	slices.SortStableFunc(names, func(a, b string) int { return r.enabledRank(b) - r.enabledRank(a) })
 	return names
 }
 
-// enabled returns 1 if a unit is started at boot, and 0 otherwise.
-func (r *reader) enabled(unit string) int {
+// enabledRank returns 1 if a unit is started at boot, and 0 otherwise.
+func (r *fileReader) enabledRank(unit string) int {
 	if r.fs().Exists(path.Join("/etc/systemd/system/multi-user.target.wants", unit)) {
 		return 1
 	}
 	return 0
 }
 
-// openRCService reads a service of OpenRC: a script that sets command_args, or
+// openRCService reads a service of InitOpenRC: a script that sets command_args, or
 // reads them from a file in /etc/conf.d.
-func (r *reader) openRCService() kubeletService {
+func (r *fileReader) openRCService() kubeletService {
 	for _, name := range []string{"k3s", "k3s-agent", "kubelet"} {
 		script := path.Join("/etc/init.d", name)
 		if !r.exists(script) {
 			continue
 		}
 		kind := cmp.Or(map[string]Kind{"k3s": K3sServer, "k3s-agent": K3sAgent}[name], OpenRCUnit)
-		s := kubeletService{init: OpenRC, name: name, kind: kind, program: kind.info().program}
+		s := kubeletService{init: InitOpenRC, name: name, kind: kind, program: kind.info().program}
 		s.vars = r.shellVariables(path.Join("/etc/conf.d", name), "/var/lib/kubelet/kubeadm-flags.env", "/etc/rancher/k3s/"+name+".env", script)
 		s.args = s.openRCArgs()
 		return s
 	}
-	init := NoInit
+	init := InitUnknown
 	if r.exists("/run/systemd/system") || r.exists("/usr/lib/systemd/systemd") || r.exists("/lib/systemd/systemd") {
-		init = Systemd
+		init = InitSystemd
 	}
 	return kubeletService{kind: NoKubelet, init: init}
 }
@@ -205,13 +205,13 @@ func (r *reader) openRCService() kubeletService {
 // shellVariables returns the variables that shell scripts assign one after
 // another. Only assignments in the form of an environment file are understood; a
 // value may contain the variable's previous value.
-func (r *reader) shellVariables(files ...string) map[string]variable {
-	vars := map[string]variable{}
+func (r *fileReader) shellVariables(files ...string) map[string]envVariable {
+	vars := map[string]envVariable{}
 	for _, file := range files {
-		for name, v := range environmentFile(r.file(file), file) {
+		for name, v := range parseEnvironmentFile(r.readFile(file), file) {
 			if self := "${" + name + "}"; strings.Contains(v.value, self) {
 				v.value = strings.ReplaceAll(v.value, self, vars[name].value)
-				v.position = cmp.Or(vars[name].position, v.position)
+				v.filePosition = cmp.Or(vars[name].filePosition, v.filePosition)
 			}
 			vars[name] = v
 		}
@@ -219,12 +219,12 @@ func (r *reader) shellVariables(files ...string) map[string]variable {
 	return vars
 }
 
-func (s kubeletService) openRCArgs() (args []word) {
+func (s kubeletService) openRCArgs() (args []commandWord) {
 	for _, name := range []string{"command", "command_args"} {
 		v := s.vars[name]
-		text, _ := expand(v.value, s.vars)
-		for _, w := range splitPlain(text) {
-			args = append(args, word{w, v.position, name})
+		text, _ := expandVariables(v.value, s.vars)
+		for _, w := range splitVariableWords(text) {
+			args = append(args, commandWord{w, v.filePosition, name})
 		}
 	}
 	return args

@@ -8,10 +8,10 @@ package node
 // include [Node.Root].
 type Setup struct {
 	Kind    Kind
-	Way     Way
-	Refusal *Refusal `json:",omitempty"` // why changes do not last; nil if they do
+	Way     ConfigMethod
+	Refusal *ChangeRefusal `json:",omitempty"` // why changes do not last; nil if they do
 
-	Init    Init
+	Init    InitSystem
 	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"
 	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
@@ -25,8 +25,8 @@ type Setup struct {
 	Program string // path of the kubelet, k3s or rke2; "" if it is unknown
 	Version Version
 	Gates   map[string]bool `json:",omitempty"` // feature gates that flags and configuration set
-	Health  Health
-	Running *Running `json:",omitempty"` // nil if no kubelet is running, or the node is not this machine
+	Health  HealthEndpoint
+	Running *RunningProcess `json:",omitempty"` // nil if no kubelet is running, or the node is not this machine
 
 	Nodeadm *Nodeadm `json:",omitempty"` // on EKS AL2023
 	Rancher *Rancher `json:",omitempty"` // on k3s and rke2
@@ -49,7 +49,7 @@ const (
 	RKE2Agent    Kind = "rke2-agent"
 	Kubespray    Kind = "kubespray"
 	PlainUnit    Kind = "kubelet.service" // any other kubelet.service
-	OpenRCUnit   Kind = "openrc"          // any other kubelet started by OpenRC
+	OpenRCUnit   Kind = "openrc"          // any other kubelet started by InitOpenRC
 	NoKubelet    Kind = "none"            // no service starts a kubelet
 	GKE          Kind = "gke"
 	AKS          Kind = "aks"
@@ -62,29 +62,29 @@ const (
 	K0s          Kind = "k0s"
 )
 
-// Way is how regcred can set the kubelet's configuration and plugin directory.
-type Way string
+// ConfigMethod is how regcred can set the kubelet's configuration and plugin directory.
+type ConfigMethod string
 
 const (
-	// ByFiles: the kubelet has both flags, and changes to their files last.
-	ByFiles Way = "files"
-	// ByDropIn: a systemd drop-in repeats the unit's command with the flags.
-	ByDropIn Way = "drop-in"
-	// ByPlaces: k3s and rke2 set the flags if both default paths exist when their
+	// MethodFiles: the kubelet has both flags, and changes to their files last.
+	MethodFiles ConfigMethod = "files"
+	// MethodDropIn: a systemd drop-in repeats the unit's command with the flags.
+	MethodDropIn ConfigMethod = "drop-in"
+	// MethodDefaultPaths: k3s and rke2 set the flags if both default paths exist when their
 	// service starts.
-	ByPlaces Way = "places"
-	// ByHand: regcred cannot set the flags.
-	ByHand Way = "by hand"
+	MethodDefaultPaths ConfigMethod = "places"
+	// MethodManual: regcred cannot set the flags.
+	MethodManual ConfigMethod = "by hand"
 )
 
-// Init is an init system.
-type Init string
+// InitSystem is an init system.
+type InitSystem string
 
 // The init systems.
 const (
-	Systemd Init = "systemd"
-	OpenRC  Init = "openrc"
-	NoInit  Init = "none"
+	InitSystemd InitSystem = "systemd"
+	InitOpenRC  InitSystem = "openrc"
+	InitUnknown InitSystem = "none"
 )
 
 // Flags are the kubelet's flags for credential providers.
@@ -95,14 +95,14 @@ type Flags struct {
 // Flag is one of these flags.
 type Flag struct {
 	Place
-	Given []Given `json:",omitempty"` // all occurrences in the order in which the kubelet parses them; the last one counts
+	Given []FlagOccurrence `json:",omitempty"` // all occurrences in the order in which the kubelet parses them; the last one counts
 }
 
-// Set reports whether the flag is set and not empty.
-func (f Flag) Set() bool { return f.Path != "" }
+// IsSet reports whether the flag is set and not empty.
+func (f Flag) IsSet() bool { return f.Path != "" }
 
-// Given is an occurrence of a flag.
-type Given struct {
+// FlagOccurrence is an occurrence of a flag.
+type FlagOccurrence struct {
 	Value string
 	File  string // the unit, drop-in, environment file or configuration
 	Line  int    // from 1
@@ -114,11 +114,11 @@ type PlaceType string
 
 // The types of files.
 const (
-	Absent    PlaceType = "absent"
-	File      PlaceType = "file"
-	Directory PlaceType = "directory"
-	Other     PlaceType = "other"   // a device, a socket, a pipe
-	Unknown   PlaceType = "unknown" // this user has no permission: see Setup.Unread
+	PlaceAbsent    PlaceType = "absent"
+	PlaceFile      PlaceType = "file"
+	PlaceDirectory PlaceType = "directory"
+	PlaceOther     PlaceType = "other"   // a device, a socket, a pipe
+	PlaceUnknown   PlaceType = "unknown" // this user has no permission: see Setup.Unread
 )
 
 // Place describes a path on a node.
@@ -164,14 +164,14 @@ type Version struct {
 	Why     string `json:",omitempty"` // why it is unknown
 }
 
-// Health is the kubelet's health endpoint.
-type Health struct {
+// HealthEndpoint is the kubelet's health endpoint.
+type HealthEndpoint struct {
 	URL  string `json:",omitempty"` // "http://127.0.0.1:10248/healthz"; "" if it is disabled
 	From string `json:",omitempty"` // the file or flag that sets it, or "the kubelet's default"
 }
 
-// Running is a running kubelet, or the program that it is part of.
-type Running struct {
+// RunningProcess is a running kubelet, or the program that it is part of.
+type RunningProcess struct {
 	PID   int
 	Start uint64 // clock ticks after boot (proc(5), field 22); identifies the process together with PID
 	// Flags are the flags on the command line; nil for k3s.
@@ -189,24 +189,24 @@ type Nodeadm struct {
 
 // Rancher is the configuration of k3s and rke2.
 type Rancher struct {
-	Files   []string `json:",omitempty"` // in the order in which they are read
-	Args    []Given  `json:",omitempty"` // the two flags in kubelet-arg, which override everything else
+	Files   []string         `json:",omitempty"` // in the order in which they are read
+	Args    []FlagOccurrence `json:",omitempty"` // the two flags in kubelet-arg, which override everything else
 	DataDir string
 }
 
-// Refusal is why changes on a node do not last. [Setup.Instructions] returns what to
+// ChangeRefusal is why changes on a node do not last. [Setup.Instructions] returns what to
 // do instead.
-type Refusal struct {
+type ChangeRefusal struct {
 	Why string // one line
 	// Reapplied: install works if it is repeated after each boot or upgrade
 	// (--reapplied).
 	Reapplied bool
 }
 
-// Next returns the flags of the kubelet's next start. k3s and rke2 set both flags or
+// NextFlags returns the flags of the kubelet's next start. k3s and rke2 set both flags or
 // none.
-func (s *Setup) Next() RunningFlags {
-	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != File || s.BinDir.Type != Directory) {
+func (s *Setup) NextFlags() RunningFlags {
+	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != PlaceFile || s.BinDir.Type != PlaceDirectory) {
 		return RunningFlags{}
 	}
 	return RunningFlags{s.Config.Path, s.BinDir.Path}

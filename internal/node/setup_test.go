@@ -28,8 +28,8 @@ import (
 )
 
 // desired has two providers.
-func desired() Desired {
-	return Desired{
+func desired() DesiredConfig {
+	return DesiredConfig{
 		Config: "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: [\"*.dkr.ecr.*.amazonaws.com\"]\n" +
 			"  defaultCacheDuration: 10m0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
 		ConfigPath: "/var/lib/regcred/current/config.yaml",
@@ -49,7 +49,7 @@ func TestInstructions(t *testing.T) {
 		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
 			continue
 		}
-		s, err := Node{Root: plant(t, archive), Foreign: true}.Read().Setup(t.Context())
+		s, err := Node{Root: plant(t, archive), Foreign: true}.NewReader().Setup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestInstructions(t *testing.T) {
 		}
 		seen[s.Kind] = true
 		t.Run(name, func(t *testing.T) {
-			text, err := s.Instructions(desired())
+			text, err := s.ManualInstructions(desired())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,8 +79,8 @@ func TestInstructions(t *testing.T) {
 			}
 		})
 	}
-	for _, k := range kinds() {
-		if k.refusal != "" && !seen[k.kind] {
+	for _, k := range kindTable() {
+		if k.refusalReason != "" && !seen[k.kind] {
 			t.Errorf("no tree of %s", k.kind)
 		}
 	}
@@ -110,9 +110,9 @@ func TestCommandWith(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
 	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
 		s := &systemdUnit{name: "kubelet.service"}
-		vars := map[string]variable{"A": {value: "1 2"}, "B": {value: "3"}, "HOME": {value: "/root"}}
-		before := texts(commandWords(s, setting{value: text}, vars))
-		after := texts(commandWords(s, setting{value: Command{Text: text}.With(args...)}, vars))
+		vars := map[string]envVariable{"A": {value: "1 2"}, "B": {value: "3"}, "HOME": {value: "/root"}}
+		before := wordTexts(commandWords(s, unitSetting{value: text}, vars))
+		after := wordTexts(commandWords(s, unitSetting{value: Command{Text: text}.With(args...)}, vars))
 		if diff := cmp.Diff(slices.Concat(before, args), after); diff != "" {
 			t.Errorf("%s: -want +got\n%s", text, diff)
 		}
@@ -128,7 +128,7 @@ func FuzzCommandWith(f *testing.F) {
 			return // no argument has it
 		}
 		text := map[bool]string{true: ":/k", false: "/k"}[literal]
-		got := texts(commandWords(&systemdUnit{name: "k.service"}, setting{value: Command{Text: text}.With(arg)}, nil))
+		got := wordTexts(commandWords(&systemdUnit{name: "k.service"}, unitSetting{value: Command{Text: text}.With(arg)}, nil))
 		if diff := cmp.Diff([]string{"/k", arg}, got); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -139,8 +139,8 @@ func FuzzCommandWith(f *testing.F) {
 func FuzzEnvironmentFile(f *testing.F) {
 	f.Add("A=\"x\\\ny\" 'z\nB=\\\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for name, v := range environmentFile(text, "") {
-			if !isName(name) || v.line < 1 || v.line > strings.Count(text, "\n")+strings.Count(text, "\r")+1 {
+		for name, v := range parseEnvironmentFile(text, "") {
+			if !isVariableName(name) || v.line < 1 || v.line > strings.Count(text, "\n")+strings.Count(text, "\r")+1 {
 				t.Errorf("%q in line %d", name, v.line)
 			}
 		}
@@ -168,7 +168,7 @@ func TestEnvironmentFile(t *testing.T) {
 		"A=b\r\nB=c\r\n":   "b",
 		"B='\nA=b":         "",
 	} {
-		if got := environmentFile(text, "")["A"].value; got != want {
+		if got := parseEnvironmentFile(text, "")["A"].value; got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -189,11 +189,11 @@ func TestSetupRunning(t *testing.T) {
 	if err := os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Running{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}}
+	want := &RunningProcess{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}}
 	if s.Running == nil || s.Running.Start == 0 {
 		t.Fatalf("got %+v", s.Running)
 	}
@@ -218,11 +218,11 @@ func TestSetupRunningByUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Node{Root: root}.Read().Setup(t.Context())
+	s, err := Node{Root: root}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&Running{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}}, s.Running); diff != "" {
+	if diff := cmp.Diff(&RunningProcess{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}}, s.Running); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -277,7 +277,7 @@ func mount(t *testing.T, dir string, flags uintptr) {
 // fixedOf returns why paths cannot be changed, and the resulting Way.
 func fixedOf(t *testing.T, root string) []string {
 	t.Helper()
-	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestSetupUnread(t *testing.T) {
 		}
 		return
 	}
-	s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
+	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestVersionTime(t *testing.T) {
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	v := Node{Root: root, Foreign: true}.version(ctx, "/usr/bin/kubelet")
+	v := Node{Root: root, Foreign: true}.kubeletVersion(ctx, "/usr/bin/kubelet")
 	if want := "/usr/bin/kubelet --version: context deadline exceeded"; v.Why != want || v.Kubelet != "" {
 		t.Errorf("got %+v", v)
 	}
@@ -349,7 +349,7 @@ func TestVersionChild(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan Version, 1)
-	go func() { done <- Node{Root: root, Foreign: true}.version(ctx, "/usr/bin/kubelet") }()
+	go func() { done <- Node{Root: root, Foreign: true}.kubeletVersion(ctx, "/usr/bin/kubelet") }()
 	child, err := os.OpenFile(fifo, os.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +392,7 @@ func TestVersionLeftRunning(t *testing.T) {
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
 	} {
 		root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
-		if got := (Node{Root: root, Foreign: true}).version(t.Context(), "/usr/bin/kubelet"); got != want {
+		if got := (Node{Root: root, Foreign: true}).kubeletVersion(t.Context(), "/usr/bin/kubelet"); got != want {
 			t.Errorf("exit %s: got %+v, want %+v", code, got, want)
 		}
 	}
@@ -400,7 +400,7 @@ func TestVersionLeftRunning(t *testing.T) {
 
 // TestVersionEndless: only the start of a long output is kept.
 func TestVersionEndless(t *testing.T) {
-	out := &limited{left: 4}
+	out := &limitedBuffer{left: 4}
 	n, err := io.Copy(out, io.LimitReader(rand.Reader, 1<<20))
 	if err != nil || n != 1<<20 || len(out.kept) != 4 {
 		t.Errorf("%v; %d bytes read, %d kept", err, n, len(out.kept))
@@ -434,7 +434,7 @@ func TestForeignKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, foreign := range []bool{false, true} {
-		v := Node{Root: root, Foreign: foreign}.version(t.Context(), "/usr/bin/kubelet")
+		v := Node{Root: root, Foreign: foreign}.kubeletVersion(t.Context(), "/usr/bin/kubelet")
 		if (v.Kubelet == "1.36.3") != foreign || (v.Why == "") != foreign {
 			t.Errorf("foreign %v: %+v", foreign, v)
 		}

@@ -37,9 +37,9 @@ func TestSystemdAgrees(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			root := plant(t, archive)
-			r := Node{Root: root}.Read()
-			found := r.kubeletService(r.reader(t.Context()))
-			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.exec().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
+			r := Node{Root: root}.NewReader()
+			found := r.kubeletService(r.newReader(t.Context()))
+			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.startCommand().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
 				return // systemd does not run a single command, or hangs
 			}
 			count++
@@ -62,7 +62,7 @@ func TestSystemdReadsOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := plant(t, archive)
-	s, err := Node{Root: root}.Read().Setup(t.Context())
+	s, err := Node{Root: root}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestSystemdReadsOurs(t *testing.T) {
 		t.Fatalf("got %q", got)
 	}
 	for i, want := range args {
-		if text, _ := expand(got[len(got)-len(args)+i], nil); text != want {
+		if text, _ := expandVariables(got[len(got)-len(args)+i], nil); text != want {
 			t.Errorf("got %q, want %q", text, want)
 		}
 	}
@@ -105,16 +105,16 @@ func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 		}
 		j.Files = append(j.Files, file)
 	}
-	prefixes, command := cutPrefixes(s.exec().value)
+	prefixes, command := cutExecPrefixes(s.startCommand().value)
 	for _, w := range splitWords(command) {
-		j.Command = append(j.Command, specifiers(w, s.name))
+		j.Command = append(j.Command, expandSpecifiers(w, s.name))
 	}
 	if strings.Contains(prefixes, "@") {
 		j.Command = j.Command[1:]
 	}
 	for _, e := range s.environment {
 		for _, w := range splitWords(e.value) {
-			j.Environment = append(j.Environment, specifiers(w, s.name))
+			j.Environment = append(j.Environment, expandSpecifiers(w, s.name))
 		}
 	}
 	return j
@@ -197,7 +197,7 @@ func parseJudged(text string) (j judged) {
 			j.Environment = append(j.Environment, value)
 		case "Command Line":
 			j.Command = nil // without ExecStartPre
-			j.Command = splitPlain(value)
+			j.Command = splitVariableWords(value)
 		}
 		if strings.HasPrefix(key, "-> ExecStop") || strings.HasPrefix(key, "-> ExecReload") {
 			break

@@ -92,7 +92,7 @@ func TestTrees(t *testing.T) {
 				t.Error("it does not say where it is from")
 			}
 			root := plant(t, archive)
-			s, err := Node{Root: root, Foreign: true}.Read().Setup(t.Context())
+			s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,42 +29,42 @@ type systemdUnit struct {
 	name        string
 	fragment    string // path of the unit file; "" if it does not exist
 	masked      bool
-	files       []string  // the unit file and its drop-ins, in the order in which systemd reads them
-	execs       []setting // ExecStart
-	environment []setting // Environment
-	envFiles    []setting // EnvironmentFile
+	files       []string      // the unit file and its drop-ins, in the order in which systemd reads them
+	execs       []unitSetting // ExecStart
+	environment []unitSetting // Environment
+	envFiles    []unitSetting // EnvironmentFile
 }
 
-// exec returns the last start command.
-func (s *systemdUnit) exec() setting {
+// startCommand returns the last start command.
+func (s *systemdUnit) startCommand() unitSetting {
 	if len(s.execs) == 0 {
-		return setting{}
+		return unitSetting{}
 	}
 	return s.execs[len(s.execs)-1]
 }
 
-// unit reads a unit as systemd does: the first file with its name, and the drop-ins
+// readUnit reads a unit as systemd does: the first file with its name, and the drop-ins
 // of all directories. A drop-in hides those with the same name in later directories.
 // The drop-in except is ignored.
-func (r *reader) unit(name, except string) *systemdUnit {
+func (r *fileReader) readUnit(name, except string) *systemdUnit {
 	s := &systemdUnit{name: name}
 	for _, dir := range unitDirs() {
 		file := path.Join(dir, name)
 		if masked := r.isMask(file); masked || r.exists(file) {
 			s.fragment, s.masked = file, masked
-			s.add(r, file)
+			s.addFile(r, file)
 			break
 		}
 	}
-	for _, file := range r.dropIns(r.names(s), except) {
-		s.add(r, file)
+	for _, file := range r.unitDropIns(r.unitNames(s), except) {
+		s.addFile(r, file)
 	}
 	return s
 }
 
 // isMask reports whether a unit file masks the unit: a symlink to /dev/null, or an
 // empty file.
-func (r *reader) isMask(file string) bool {
+func (r *fileReader) isMask(file string) bool {
 	if target, err := r.fs().Readlink(file); err == nil && path.Clean(target) == "/dev/null" {
 		return true
 	}
@@ -72,23 +72,23 @@ func (r *reader) isMask(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// names returns the names whose drop-ins apply to a unit: its own name and, if
+// unitNames returns the names whose drop-ins apply to a unit: its own name and, if
 // that is an alias, the name of the unit file.
-func (r *reader) names(s *systemdUnit) []string {
+func (r *fileReader) unitNames(s *systemdUnit) []string {
 	names := []string{s.name}
-	if real, err := r.fs().Real(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
+	if real, err := r.fs().EvalSymlinks(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
 		names = append(names, path.Base(real))
 	}
 	return names
 }
 
-// dropIns returns the drop-ins of a unit in the order in which systemd reads them.
+// unitDropIns returns the drop-ins of a unit in the order in which systemd reads them.
 // Drop-ins of the name's prefixes ("k3s-.service.d") and of all services
 // ("service.d") apply too.
-func (r *reader) dropIns(names []string, except string) (files []string) {
+func (r *fileReader) unitDropIns(names []string, except string) (files []string) {
 	found := map[string]string{}
 	add := func(dir string) {
-		for _, e := range r.list(dir) {
+		for _, e := range r.readDirNames(dir) {
 			if file := path.Join(dir, e); strings.HasSuffix(e, ".conf") && file != except && found[e] == "" {
 				found[e] = file
 			}
@@ -96,7 +96,7 @@ func (r *reader) dropIns(names []string, except string) (files []string) {
 	}
 	for _, name := range names {
 		for _, dir := range unitDirs() {
-			for _, n := range withPrefixes(name) {
+			for _, n := range nameAndPrefixes(name) {
 				add(path.Join(dir, n+".d"))
 			}
 		}
@@ -112,9 +112,9 @@ func (r *reader) dropIns(names []string, except string) (files []string) {
 	return files
 }
 
-// withPrefixes returns a unit's name and its prefixes, the longest first:
+// nameAndPrefixes returns a unit's name and its prefixes, the longest first:
 // "a-b.service", "a-.service".
-func withPrefixes(name string) []string {
+func nameAndPrefixes(name string) []string {
 	names := []string{name}
 	stem, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
 	for {
@@ -127,17 +127,17 @@ func withPrefixes(name string) []string {
 	}
 }
 
-// add adds the settings of a unit file or drop-in. An empty value resets a
+// addFile adds the settings of a unit file or drop-in. An empty value resets a
 // setting (systemd.service(5), systemd.exec(5)).
-func (s *systemdUnit) add(r *reader, file string) {
+func (s *systemdUnit) addFile(r *fileReader, file string) {
 	if s.masked && file == s.fragment {
 		return
 	}
 	s.files = append(s.files, file)
-	s.read(r.file(file), file)
+	s.parseText(r.readFile(file), file)
 }
 
-func (s *systemdUnit) read(text, file string) {
+func (s *systemdUnit) parseText(text, file string) {
 	section := ""
 	for _, line := range logicalLines(text) {
 		if strings.HasPrefix(line.value, "[") {
@@ -148,11 +148,11 @@ func (s *systemdUnit) read(text, file string) {
 		if !ok || section != "[Service]" {
 			continue
 		}
-		s.set(strings.TrimSpace(key), setting{strings.TrimSpace(value), position{file, line.line}})
+		s.applySetting(strings.TrimSpace(key), unitSetting{strings.TrimSpace(value), filePosition{file, line.line}})
 	}
 }
 
-func (s *systemdUnit) set(key string, value setting) {
+func (s *systemdUnit) applySetting(key string, value unitSetting) {
 	switch key {
 	case "ExecStart":
 		s.execs = appendOrReset(s.execs, value)
@@ -163,46 +163,46 @@ func (s *systemdUnit) set(key string, value setting) {
 	}
 }
 
-func appendOrReset(list []setting, s setting) []setting {
+func appendOrReset(list []unitSetting, s unitSetting) []unitSetting {
 	if s.value == "" {
 		return nil
 	}
 	return append(list, s)
 }
 
-// environment returns the variables that a unit sets: EnvironmentFile overrides
+// unitVariables returns the variables that a unit sets: EnvironmentFile overrides
 // Environment, and later settings override earlier ones. systemd does not start the
 // unit because of the missing files.
-func (r *reader) environment(s *systemdUnit) (vars map[string]variable, missing []string) {
-	vars = map[string]variable{}
+func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable, missing []string) {
+	vars = map[string]envVariable{}
 	for _, e := range s.environment {
 		for _, word := range splitWords(e.value) {
-			if name, value, ok := strings.Cut(specifiers(word, s.name), "="); ok {
-				vars[name] = variable{value, e.position}
+			if name, value, ok := strings.Cut(expandSpecifiers(word, s.name), "="); ok {
+				vars[name] = envVariable{value, e.filePosition}
 			}
 		}
 	}
 	for _, e := range s.envFiles {
 		name, optional := strings.CutPrefix(e.value, "-")
-		for _, file := range r.glob(specifiers(name, s.name)) {
-			text := r.file(file)
-			if r.load(file).err != nil && !optional {
+		for _, file := range r.glob(expandSpecifiers(name, s.name)) {
+			text := r.readFile(file)
+			if r.loadContent(file).err != nil && !optional {
 				missing = append(missing, file)
 			}
-			maps.Copy(vars, environmentFile(text, file))
+			maps.Copy(vars, parseEnvironmentFile(text, file))
 		}
 	}
 	return vars, missing
 }
 
-// word is a word of a command and its position.
-type word struct {
+// commandWord is a word of a command and its position.
+type commandWord struct {
 	text string
-	position
-	by string // the variable that contains the word; "" if the command does
+	filePosition
+	variable string // the variable that contains the word; "" if the command does
 }
 
-func texts(words []word) (list []string) {
+func wordTexts(words []commandWord) (list []string) {
 	for _, w := range words {
 		list = append(list, w.text)
 	}
@@ -210,41 +210,41 @@ func texts(words []word) (list []string) {
 }
 
 // commandWords returns the words of a unit's command, beginning with the program.
-func commandWords(s *systemdUnit, exec setting, vars map[string]variable) (args []word) {
-	prefix, command := cutPrefixes(exec.value)
+func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable) (args []commandWord) {
+	prefix, command := cutExecPrefixes(exec.value)
 	for i, text := range splitWords(command) {
-		text = specifiers(text, s.name)
+		text = expandSpecifiers(text, s.name)
 		name, alone := strings.CutPrefix(text, "$")
 		switch {
 		case i == 1 && strings.Contains(prefix, "@"): // argv[0]
 		case i == 0 || strings.Contains(prefix, ":"): // no variables
-			args = append(args, word{text, exec.position, ""})
-		case alone && isName(name):
+			args = append(args, commandWord{text, exec.filePosition, ""})
+		case alone && isVariableName(name):
 			// A variable without braces is split into words.
-			for _, text := range splitPlain(vars[name].value) {
-				args = append(args, word{text, vars[name].position, name})
+			for _, text := range splitVariableWords(vars[name].value) {
+				args = append(args, commandWord{text, vars[name].filePosition, name})
 			}
 		default:
-			text, by := expand(text, vars)
-			args = append(args, word{text, exec.position, by})
+			text, by := expandVariables(text, vars)
+			args = append(args, commandWord{text, exec.filePosition, by})
 		}
 	}
 	return args
 }
 
-// cutPrefixes separates the special prefixes of a command, such as "-" and "@".
-func cutPrefixes(exec string) (prefixes, command string) {
+// cutExecPrefixes separates the special prefixes of a command, such as "-" and "@".
+func cutExecPrefixes(exec string) (prefixes, command string) {
 	command = strings.TrimLeft(exec, "@-:+!|")
 	return exec[:len(exec)-len(command)], command
 }
 
-func isName(s string) bool {
+func isVariableName(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// expand replaces ${NAME} by the variable's value and "$$" by "$". by is the last
+// expandVariables replaces ${NAME} by the variable's value and "$$" by "$". by is the last
 // variable that was replaced.
-func expand(text string, vars map[string]variable) (expanded, by string) {
+func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
 	var b strings.Builder
 	for text != "" {
 		i := strings.IndexByte(text, '$')
@@ -257,7 +257,7 @@ func expand(text string, vars map[string]variable) (expanded, by string) {
 		case text[i+1] == '$':
 			b.WriteByte('$')
 			text = text[i+2:]
-		case closed && strings.HasPrefix(name, "{") && isName(name[1:]):
+		case closed && strings.HasPrefix(name, "{") && isVariableName(name[1:]):
 			by = name[1:]
 			b.WriteString(vars[by].value)
 			text = rest
@@ -272,15 +272,15 @@ func expand(text string, vars map[string]variable) (expanded, by string) {
 // CheckUnits returns findings for Environment= settings that systemd ignores, in the
 // units of kubelet and runtime, and for typographic quotes and dashes in the kubelet's
 // arguments. Findings contain no values.
-func (r *Reading) CheckUnits(ctx context.Context) (list []finding.Finding) {
-	report := func(at position, message, fix string) {
-		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.Host(at.file), Line: at.line, Message: message, Fix: fix})
+func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
+	report := func(at filePosition, message, fix string) {
+		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.HostPath(at.file), Line: at.line, Message: message, Fix: fix})
 	}
-	rd := r.reader(ctx)
+	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
 	units := []*systemdUnit{s.unit}
-	for _, runtime := range runtimes() {
-		units = append(units, rd.unit(runtime.unit, ""))
+	for _, runtime := range knownRuntimes() {
+		units = append(units, rd.readUnit(runtime.unit, ""))
 	}
 	for _, u := range units {
 		if u == nil {
@@ -288,39 +288,39 @@ func (r *Reading) CheckUnits(ctx context.Context) (list []finding.Finding) {
 		}
 		for _, e := range u.environment {
 			if problem, fix := checkEnvironment(e.value, u.name); problem != "" {
-				report(e.position, "systemd ignores part of this Environment= line: "+problem, fix)
+				report(e.filePosition, "systemd ignores part of this Environment= line: "+problem, fix)
 			}
 		}
 	}
-	for _, w := range rd.command(s) {
-		if strings.TrimLeft(w.text, typographic) != w.text {
-			report(w.position, "a kubelet argument begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`)
+	for _, w := range rd.nextCommandWords(s) {
+		if strings.TrimLeft(w.text, typographicChars) != w.text {
+			report(w.filePosition, "a kubelet argument begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`)
 		}
 	}
 	return list
 }
 
-// typographic contains quotes and dashes that programs do not recognize.
-const typographic = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
+// typographicChars contains quotes and dashes that programs do not recognize.
+const typographicChars = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
 
 // checkEnvironment returns why systemd ignores a part of an Environment= value, and the
 // fix; "" if it does not.
 func checkEnvironment(value, unit string) (problem, fix string) {
 	for _, word := range splitWords(value) {
-		name, _, ok := strings.Cut(specifiers(word, unit), "=")
-		plain := strings.Trim(name, typographic)
+		name, _, ok := strings.Cut(expandSpecifiers(word, unit), "=")
+		plain := strings.Trim(name, typographicChars)
 		switch {
-		case ok && plain != name && isName(plain):
+		case ok && plain != name && isVariableName(plain):
 			return "systemd does not recognize typographic quotes", fmt.Sprintf(`use plain quotes: Environment="%s=VALUE"`, plain)
 		case !ok && plain != word:
 			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
 		case !ok:
 			return "an assignment is not in the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
-		case !isName(name) || name[0] >= '0' && name[0] <= '9':
+		case !isVariableName(name) || name[0] >= '0' && name[0] <= '9':
 			return "invalid variable name", `use the form Environment="NAME=VALUE"`
 		}
 	}
-	if !quotesEnd(value) {
+	if !hasBalancedQuotes(value) {
 		return "unterminated quote", `use the form Environment="NAME=VALUE"`
 	}
 	return "", ""

@@ -84,7 +84,7 @@ func TestUnits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, tt.files)
-			loc, unread, err := Node{Root: root}.Read().location(t.Context())
+			loc, unread, err := Node{Root: root}.NewReader().findLocation(t.Context())
 			got := ""
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
@@ -108,7 +108,7 @@ func TestMaskedUnit(t *testing.T) {
 	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
 		t.Fatal(err)
 	}
-	if loc, _, _ := (Node{Root: root}).Read().location(t.Context()); loc != nil {
+	if loc, _, _ := (Node{Root: root}).NewReader().findLocation(t.Context()); loc != nil {
 		t.Errorf("got %+v", loc)
 	}
 }
@@ -133,9 +133,9 @@ func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {
 		var s systemdUnit
-		s.read(unit, "")
+		s.parseText(unit, "")
 		for _, exec := range s.execs {
-			kubeletFlags(splitShellWords(texts(commandWords(&s, exec, environmentFile(env, "")))))
+			effectiveFlags(splitShellWords(wordTexts(commandWords(&s, exec, parseEnvironmentFile(env, "")))))
 		}
 	})
 }

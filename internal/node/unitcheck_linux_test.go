@@ -21,7 +21,7 @@ import (
 
 // TestCheckUnits: findings have the position, and no values.
 func TestCheckUnits(t *testing.T) {
-	secret := canary.Password
+	secret := canary.PasswordSecret
 	for value, want := range map[string]string{
 		`HTTPS_PROXY=http://u:` + secret + `@proxy:1`: "",
 		`"A=1 2" 'B=3'`: "",
@@ -38,11 +38,11 @@ func TestCheckUnits(t *testing.T) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "lib/systemd/system/containerd.service"), "[Service]\n\nEnvironment="+value+"\n")
 		var got []string
-		for _, f := range (Node{Root: dir}).Read().CheckUnits(t.Context()) {
+		for _, f := range (Node{Root: dir}).NewReader().CheckUnits(t.Context()) {
 			got = append(got, fmt.Sprintf("%s:%d: %s; %s", strings.TrimPrefix(f.File, dir), f.Line, f.Message, f.Fix))
 		}
 		text := strings.Join(got, "\n")
-		canary.Check(t, "a fault", text)
+		canary.AssertAbsent(t, "a fault", text)
 		if (text == "") != (want == "") || !strings.Contains(text, want) || want != "" && !strings.HasPrefix(text, "/lib/systemd/system/containerd.service:3: ") {
 			t.Errorf("%s: got %q, want %q", value, text, want)
 		}
@@ -55,7 +55,7 @@ func TestCheckUnitsTrees(t *testing.T) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
 			continue
 		}
-		if got := (Node{Root: plant(t, archive)}).Read().CheckUnits(t.Context()); len(got) > 0 {
+		if got := (Node{Root: plant(t, archive)}).NewReader().CheckUnits(t.Context()); len(got) > 0 {
 			t.Errorf("%s: %+v", file, got)
 		}
 	}
@@ -73,7 +73,7 @@ func TestCheckUnitsWord(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
 	put(t, filepath.Join(dir, "etc/default/kubelet"), "# ours\nARGS=--v=2 \u2013\u2013node-ip=1\n")
-	got := Node{Root: dir}.Read().CheckUnits(t.Context())
+	got := Node{Root: dir}.NewReader().CheckUnits(t.Context())
 	if len(got) != 1 || got[0].File != filepath.Join(dir, "etc/default/kubelet") || got[0].Line != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -86,7 +86,7 @@ func TestGateSet(t *testing.T) {
 	put(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
 	put(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
 	var got []string
-	for _, g := range (Node{Root: dir}).Read().GateSettings(t.Context(), "Gate") {
+	for _, g := range (Node{Root: dir}).NewReader().GateSettings(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/lib/systemd/system/kubelet.service:2", "/c.yaml:4", "/d/1.conf:1"}; !slices.Equal(got, want) {
@@ -103,7 +103,7 @@ func TestGateRancher(t *testing.T) {
 	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), "kubelet-arg:\n- feature-gates=Gate=true\n")
 	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/2.yaml"), "kubelet-arg+:\n- v=2\n")
 	put(t, filepath.Join(dir, "var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf"), "featureGates: {Gate: false, Other: true}\n")
-	n := Node{Root: dir}.Read()
+	n := Node{Root: dir}.NewReader()
 	s, err := n.Setup(t.Context())
 	if want := map[string]bool{"Gate": true, "Other": true}; err != nil || !maps.Equal(s.Gates, want) {
 		t.Errorf("got %v, %v, want %v", s.Gates, err, want)
@@ -138,7 +138,7 @@ func TestRancherArgs(t *testing.T) {
 		put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
 		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), tt.first+"\n")
 		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), tt.second+"\n")
-		s, err := Node{Root: dir}.Read().Setup(t.Context())
+		s, err := Node{Root: dir}.NewReader().Setup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestBothRoles(t *testing.T) {
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s-agent.service"), "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
 	put(t, filepath.Join(dir, "etc/systemd/system/multi-user.target.wants/k3s.service"), "")
-	if s, err := (Node{Root: dir}).Read().Setup(t.Context()); err != nil || s.Kind != K3sServer {
+	if s, err := (Node{Root: dir}).NewReader().Setup(t.Context()); err != nil || s.Kind != K3sServer {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }

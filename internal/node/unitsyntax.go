@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// position is a line of a file.
-type position struct {
+// filePosition is a line of a file.
+type filePosition struct {
 	file string
 	line int // from 1
 }
 
-// setting is the value of a setting in a unit, as written.
-type setting struct {
+// unitSetting is the value of a setting in a unit, as written.
+type unitSetting struct {
 	value string
-	position
+	filePosition
 }
 
-// variable is an environment variable of a service.
-type variable struct {
+// envVariable is an environment variable of a service.
+type envVariable struct {
 	value string
-	position
+	filePosition
 }
 
 // physicalLines splits a text into lines. It accepts the line ends of all systems.
@@ -38,7 +38,7 @@ func physicalLines(text string) []string {
 
 // logicalLines returns the lines of a unit without comments. Lines that end in a
 // backslash are joined and have the position of the first.
-func logicalLines(text string) (list []setting) {
+func logicalLines(text string) (list []unitSetting) {
 	continued := false
 	for i, line := range physicalLines(strings.TrimPrefix(text, "\ufeff")) {
 		line = strings.TrimLeft(line, " \t")
@@ -53,7 +53,7 @@ func logicalLines(text string) (list []setting) {
 		case continued:
 			list[len(list)-1].value += line
 		case strings.TrimSpace(line) != "":
-			list = append(list, setting{line, position{line: i + 1}})
+			list = append(list, unitSetting{line, filePosition{line: i + 1}})
 		default:
 			more = false
 		}
@@ -65,11 +65,11 @@ func logicalLines(text string) (list []setting) {
 	return list
 }
 
-// environmentFile parses an environment file (systemd.exec(5)): NAME=value, where
+// parseEnvironmentFile parses an environment file (systemd.exec(5)): NAME=value, where
 // a value that begins with a quote may continue on the next line. Quotes inside an
 // unquoted value are part of it.
-func environmentFile(text, file string) map[string]variable {
-	vars := map[string]variable{}
+func parseEnvironmentFile(text, file string) map[string]envVariable {
+	vars := map[string]envVariable{}
 	text = strings.Join(physicalLines(text), "\n")
 	for at, line, used := 0, 1, 0; at < len(text); at += used {
 		rest := text[at:]
@@ -82,19 +82,19 @@ func environmentFile(text, file string) map[string]variable {
 			continue
 		}
 		start := strings.IndexByte(rest, '=') + 1
-		value, length := environmentValue(rest[start:])
+		value, length := parseEnvironmentValue(rest[start:])
 		used = start + length
-		if name = strings.TrimSpace(name); isName(name) {
-			vars[name] = variable{value, position{file, line}}
+		if name = strings.TrimSpace(name); isVariableName(name) {
+			vars[name] = envVariable{value, filePosition{file, line}}
 		}
 		line += strings.Count(rest[:used], "\n")
 	}
 	return vars
 }
 
-// environmentValue returns the value at the start of text, and the length of the
+// parseEnvironmentValue returns the value at the start of text, and the length of the
 // value including the end of its line.
-func environmentValue(text string) (value string, used int) {
+func parseEnvironmentValue(text string) (value string, used int) {
 	var b strings.Builder
 	kept := 0 // length of the part of b whose trailing blanks are kept
 	quote, plain := byte(0), false
@@ -116,7 +116,7 @@ func environmentValue(text string) (value string, used int) {
 				plain, kept = plain || quote == 0, b.Len()
 			}
 		case c == '\n':
-			return trimTail(b.String(), kept), i + 1
+			return trimTrailingBlanks(b.String(), kept), i + 1
 		case !plain && (c == '"' || c == '\''):
 			quote = c
 		case !plain && (c == ' ' || c == '\t'):
@@ -125,17 +125,17 @@ func environmentValue(text string) (value string, used int) {
 			b.WriteByte(c)
 		}
 	}
-	return trimTail(b.String(), kept), i
+	return trimTrailingBlanks(b.String(), kept), i
 }
 
-// trimTail removes trailing blanks after the first kept bytes.
-func trimTail(s string, kept int) string {
+// trimTrailingBlanks removes trailing blanks after the first kept bytes.
+func trimTrailingBlanks(s string, kept int) string {
 	return s[:kept] + strings.TrimRight(s[kept:], " \t")
 }
 
-// specifiers replaces the specifiers, such as %n, that have the same value on every
+// expandSpecifiers replaces the specifiers, such as %n, that have the same value on every
 // node (systemd.unit(5)).
-func specifiers(text, unit string) string {
+func expandSpecifiers(text, unit string) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
@@ -149,15 +149,15 @@ func specifiers(text, unit string) string {
 
 // splitWords splits the value of a unit's setting into words as systemd does: at
 // blanks outside quotes, with escapes as in C. Unknown escapes are kept.
-func splitWords(text string) []string { return split(text, unescape) }
+func splitWords(text string) []string { return splitEscaped(text, unescapeSystemd) }
 
-// splitPlain splits the value of a variable into words. A backslash removes the
+// splitVariableWords splits the value of a variable into words. A backslash removes the
 // special meaning of the next character.
-func splitPlain(text string) []string {
-	return split(text, func(text string) (string, int) { return text[1:2], 2 })
+func splitVariableWords(text string) []string {
+	return splitEscaped(text, func(text string) (string, int) { return text[1:2], 2 })
 }
 
-func split(text string, escape func(string) (string, int)) (list []string) {
+func splitEscaped(text string, escape func(string) (string, int)) (list []string) {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n")
 		if text == "" {
@@ -193,8 +193,8 @@ func cutWord(text string, escape func(string) (string, int)) (word, rest string)
 	return b.String(), ""
 }
 
-// unescape returns the value and the length of the escape at the start of text.
-func unescape(text string) (string, int) {
+// unescapeSystemd returns the value and the length of the escape at the start of text.
+func unescapeSystemd(text string) (string, int) {
 	if text[1] == '"' || text[1] == '\'' {
 		return text[1:2], 2
 	}
@@ -207,8 +207,8 @@ func unescape(text string) (string, int) {
 	return text[:2], 2
 }
 
-// components splits a path. It keeps "..", whose meaning depends on symlinks.
-func components(path string) []string {
+// pathComponents splits a path. It keeps "..", whose meaning depends on symlinks.
+func pathComponents(path string) []string {
 	path = path[len(filepath.VolumeName(path)):]
 	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
 }
@@ -230,17 +230,17 @@ func splitFlags(text string) []string {
 
 // With returns c with additional arguments, quoted for ExecStart= of the same unit.
 func (c Command) With(args ...string) string {
-	prefixes, _ := cutPrefixes(c.Text)
+	prefixes, _ := cutExecPrefixes(c.Text)
 	line := c.Text
 	for _, arg := range args {
-		line += " " + quote(arg, strings.Contains(prefixes, ":"))
+		line += " " + quoteSystemd(arg, strings.Contains(prefixes, ":"))
 	}
 	return line
 }
 
-// quote quotes a word of a systemd command. literal is true if the command does not
+// quoteSystemd quotes a word of a systemd command. literal is true if the command does not
 // expand variables.
-func quote(arg string, literal bool) string {
+func quoteSystemd(arg string, literal bool) string {
 	arg = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "%", "%%").Replace(arg)
 	if !literal {
 		arg = strings.ReplaceAll(arg, "$", "$$")
@@ -251,8 +251,8 @@ func quote(arg string, literal bool) string {
 	return arg
 }
 
-// quotesEnd reports whether every quote of a command is terminated.
-func quotesEnd(command string) bool {
+// hasBalancedQuotes reports whether every quote of a command is terminated.
+func hasBalancedQuotes(command string) bool {
 	// An open quote would include the additional word.
 	words := splitWords(command + " x")
 	return len(words) > 0 && words[len(words)-1] == "x"
@@ -260,14 +260,14 @@ func quotesEnd(command string) bool {
 
 // commandProblem returns why flags at the end of a unit's command would not reach the
 // kubelet; "" if they would. program is the base name of the expected executable.
-func commandProblem(s *systemdUnit, args []word, program string) string {
-	exec := s.exec()
+func commandProblem(s *systemdUnit, args []commandWord, program string) string {
+	exec := s.startCommand()
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
 	// These run the kubelet with another root directory.
 	isolators := []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
 	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
-	words := texts(args)
-	_, command := cutPrefixes(exec.value)
+	words := wordTexts(args)
+	_, command := cutExecPrefixes(exec.value)
 	name := func(w string) string { return path.Base(w) }
 	switch {
 	case s.masked:
@@ -276,7 +276,7 @@ func commandProblem(s *systemdUnit, args []word, program string) string {
 		return s.name + " has no ExecStart"
 	case len(s.execs) > 1:
 		return fmt.Sprintf("%s: %d ExecStart commands", at, len(s.execs))
-	case !quotesEnd(command):
+	case !hasBalancedQuotes(command):
 		return at + ": unterminated quote"
 	case slices.Contains(splitWords(command), ";"):
 		return at + ": the line contains several commands"

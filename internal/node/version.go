@@ -15,61 +15,61 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// versionTime is the time limit for printing the version.
-const versionTime = 10 * time.Second
+// versionTimeout is the time limit for printing the version.
+const versionTimeout = 10 * time.Second
 
-// version returns the version that a kubelet, k3s or rke2 prints.
-func (n Node) version(ctx context.Context, program string) Version {
+// kubeletVersion returns the version that a kubelet, k3s or rke2 prints.
+func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	if program == "" {
 		return Version{Why: "the path to its executable is unknown"}
 	}
 	if !n.IsHost() && !n.Foreign {
 		return Version{Why: program + ": regcred does not run programs from another root directory"}
 	}
-	real, err := n.fs().Real(program)
+	real, err := n.fs().EvalSymlinks(program)
 	if err != nil {
 		return Version{Why: fmt.Sprintf("%s: %v", program, regularfile.Cause(err))}
 	}
-	return n.runVersion(ctx, program, n.fs().Host(real))
+	return n.runVersion(ctx, program, n.fs().HostPath(real))
 }
 
 // runVersion runs file --version. program is its name in messages.
 func (n Node) runVersion(parent context.Context, program, file string) Version {
-	ctx, cancel := context.WithTimeout(parent, versionTime)
+	ctx, cancel := context.WithTimeout(parent, versionTimeout)
 	defer cancel()
-	out := &limited{left: 4096}
+	out := &limitedBuffer{left: 4096}
 	cmd := exec.CommandContext(ctx, file, "--version")
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, n.Host("/"), out, time.Second
-	killGroup(cmd)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, n.HostPath("/"), out, time.Second
+	killGroupOnTimeout(cmd)
 	// A process that the program has started may keep the output open.
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		switch {
 		case parent.Err() != nil:
 			err = context.Cause(parent)
 		case ctx.Err() != nil:
-			err = fmt.Errorf("timed out after %v", versionTime)
+			err = fmt.Errorf("timed out after %v", versionTimeout)
 		}
-		return Version{Why: fmt.Sprintf("%s --version: %v", program, cause(err))}
+		return Version{Why: fmt.Sprintf("%s --version: %v", program, withoutPath(err))}
 	}
 	return parseVersion(program, string(out.kept))
 }
 
-// cause returns an error without the path, which the caller adds.
-func cause(err error) error {
+// withoutPath returns an error without the path, which the caller adds.
+func withoutPath(err error) error {
 	if failed, ok := errors.AsType[*exec.Error](err); ok {
 		return failed.Err
 	}
 	return regularfile.Cause(err)
 }
 
-// limited keeps the start of a program's output. It has no ReadFrom, unlike
+// limitedBuffer keeps the start of a program's output. It has no ReadFrom, unlike
 // bytes.Buffer.
-type limited struct {
+type limitedBuffer struct {
 	kept []byte
 	left int
 }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedBuffer) Write(p []byte) (int, error) {
 	n := min(len(p), l.left)
 	l.left -= n
 	l.kept = append(l.kept, p[:n]...)

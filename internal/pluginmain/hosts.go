@@ -9,14 +9,14 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// OtherHosts adds the flag --other-hosts.
-func OtherHosts(flags *pflag.FlagSet, value *string) {
+// AddOtherHostsFlag adds the flag --other-hosts.
+func AddOtherHostsFlag(flags *pflag.FlagSet, value *string) {
 	flags.TextVar((*registry.OtherHosts)(value), "other-hosts", registry.FailOthers,
 		"`fail|empty`: how to respond for hosts that this plugin does not serve; empty returns no credential")
 }
 
-// Mirrors adds the flags --mirror and --mirror-origin.
-func Mirrors(flags *pflag.FlagSet, entries *[]string, origin *string) {
+// AddMirrorFlags adds the flags --mirror and --mirror-origin.
+func AddMirrorFlags(flags *pflag.FlagSet, entries *[]string, origin *string) {
 	flags.StringArrayVar(entries, "mirror", nil,
 		"`SOURCE=TARGET[/PATH]`: return TARGET's credential for images that begin with SOURCE, because the runtime pulls them from TARGET; repeatable")
 	flags.TextVar((*registry.MirrorOrigin)(origin), "mirror-origin", registry.MirrorOrigin(""),

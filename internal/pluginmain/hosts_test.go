@@ -16,9 +16,9 @@ func TestHostFlags(t *testing.T) {
 		var others string
 		var entries []string
 		var origin string
-		flags := pluginmain.Flags()
-		pluginmain.OtherHosts(flags, &others)
-		pluginmain.Mirrors(flags, &entries, &origin)
+		flags := pluginmain.NewFlagSet()
+		pluginmain.AddOtherHostsFlag(flags, &others)
+		pluginmain.AddMirrorFlags(flags, &entries, &origin)
 		return others, entries, origin, flags.Parse(args)
 	}
 	others, entries, origin, err := parse()

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// logger returns a logger that writes warnings as plain lines. From verbosity 2 it
+// newLogger returns a logger that writes warnings as plain lines. From verbosity 2 it
 // also logs steps (Info), and from 4 details (Debug).
-func logger(w io.Writer, name string, verbosity int) *slog.Logger {
+func newLogger(w io.Writer, name string, verbosity int) *slog.Logger {
 	rest := slog.DiscardHandler
 	if verbosity >= 2 {
 		level := slog.LevelInfo
@@ -23,23 +23,23 @@ func logger(w io.Writer, name string, verbosity int) *slog.Logger {
 		}
 		rest = slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
 	}
-	return slog.New(&warnings{Handler: rest, w: w, name: name})
+	return slog.New(&warningHandler{Handler: rest, w: w, name: name})
 }
 
-// warnings writes warnings and errors as NAME: message: key="value", and passes
+// warningHandler writes warnings and errors as NAME: message: key="value", and passes
 // other records to Handler.
-type warnings struct {
+type warningHandler struct {
 	slog.Handler
 	w     io.Writer
 	name  string
 	attrs []slog.Attr
 }
 
-func (h *warnings) Enabled(ctx context.Context, level slog.Level) bool {
+func (h *warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
 }
 
-func (h *warnings) Handle(ctx context.Context, r slog.Record) error {
+func (h *warningHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
@@ -61,14 +61,14 @@ func (h *warnings) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-func (h *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *warningHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
 	c.Handler, c.attrs = h.Handler.WithAttrs(attrs), append(slices.Clip(h.attrs), attrs...)
 	return &c
 }
 
 // WithGroup does not change the keys of warnings.
-func (h *warnings) WithGroup(name string) slog.Handler {
+func (h *warningHandler) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)
 	return &c

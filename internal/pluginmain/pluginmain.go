@@ -63,17 +63,17 @@ type Input struct {
 	Logger *slog.Logger        // writes to standard error: warnings, and more at higher verbosity; never nil
 }
 
-// Flags returns an empty flag set whose help keeps the order of the flags.
-func Flags() *pflag.FlagSet {
+// NewFlagSet returns an empty flag set whose help keeps the order of the flags.
+func NewFlagSet() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() {}
 	return flags
 }
 
-// IgnoreKlog accepts and ignores the flags of klog, which existing configurations
+// AddIgnoredKlogFlags accepts and ignores the flags of klog, which existing configurations
 // contain. Every [Program] has --v.
-func IgnoreKlog(flags *pflag.FlagSet) {
+func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{
 		"logtostderr", "alsologtostderr", "legacy_stderr_threshold_behavior",
 		"add_dir_header", "skip_headers", "skip_log_headers", "one_output",
@@ -108,10 +108,10 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
 	switch err := p.Flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprint(stdout, p.help())
+		fmt.Fprint(stdout, p.helpText())
 		return 0
 	case err != nil:
-		return p.fail(stderr, fmt.Errorf("%w; --help lists the flags", err), argumentValues(args)...)
+		return p.printError(stderr, fmt.Errorf("%w; --help lists the flags", err), secretArgValues(args)...)
 	}
 	serve := plugin.ServeOptions{Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: []string{}, Name: p.Name, Version: p.Version, Timeout: p.Timeout}
 	if *version {
@@ -119,27 +119,27 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 		return plugin.Serve(ctx, nil, serve)
 	}
 	if err := p.checkArgs(); err != nil {
-		return p.fail(stderr, err, argumentValues(args)...)
+		return p.printError(stderr, err, secretArgValues(args)...)
 	}
-	if rest := p.Flags.Args(); len(rest) > 0 && rest[0] == getCredentials {
+	if rest := p.Flags.Args(); len(rest) > 0 && rest[0] == getCredentialsArg {
 		serve.Args = rest[:1]
 	}
-	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Logger: logger(stderr, p.Name, *verbosity)})
+	provider, err := p.New(Input{Args: p.Flags.Args(), Getenv: getenv, Logger: newLogger(stderr, p.Name, *verbosity)})
 	if err != nil {
-		return p.fail(stderr, err)
+		return p.printError(stderr, err)
 	}
 	return plugin.Serve(ctx, provider, serve)
 }
 
-// getCredentials is the argument that allows [plugin.OutOfTree] requests. Existing
+// getCredentialsArg is the argument that allows [plugin.OutOfTree] requests. Existing
 // configurations of the current protocol also contain it.
-const getCredentials = "get-credentials"
+const getCredentialsArg = "get-credentials"
 
 // checkArgs rejects unused arguments: "--optional false" sets a flag to true and
 // has one.
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
-		if p.Args == "" && arg != getCredentials {
+		if p.Args == "" && arg != getCredentialsArg {
 			return fmt.Errorf("unexpected argument %q; to turn off a boolean flag, use --name=false; --help lists the flags", arg)
 		}
 	}
@@ -154,17 +154,17 @@ func (p Program) verbosityShorthand() string {
 	return "v"
 }
 
-// fail prints an error on one line, which the kubelet logs. It redacts arguments,
+// printError prints an error on one line, which the kubelet logs. It redacts arguments,
 // because one may be a misplaced password.
-func (p Program) fail(stderr io.Writer, err error, secrets ...string) int {
+func (p Program) printError(stderr io.Writer, err error, secrets ...string) int {
 	line := strings.Join(strings.Fields(scrub.Text(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
 }
 
-// argumentValues returns the arguments without the names of flags and without
+// secretArgValues returns the arguments without the names of flags and without
 // booleans, which users write after boolean flags.
-func argumentValues(args []string) (values []string) {
+func secretArgValues(args []string) (values []string) {
 	for _, arg := range args {
 		switch name, value, found := strings.Cut(arg, "="); {
 		case found && strings.HasPrefix(arg, "-"):
@@ -179,15 +179,15 @@ func argumentValues(args []string) (values []string) {
 	return values
 }
 
-// helpColumns is the width of --help.
-const helpColumns = 80
+// helpWidth is the width of --help.
+const helpWidth = 80
 
-func (p Program) help() string {
+func (p Program) helpText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", p.Summary, strings.TrimSpace(p.Name+" [flags] "+p.Args))
 	if p.Example != "" {
 		fmt.Fprintf(&b, "\nExample:\n%s\n", p.Example)
 	}
-	fmt.Fprintf(&b, "\nFlags:\n%s", p.Flags.FlagUsagesWrapped(helpColumns))
+	fmt.Fprintf(&b, "\nFlags:\n%s", p.Flags.FlagUsagesWrapped(helpWidth))
 	return b.String()
 }

@@ -31,9 +31,9 @@ func TestArguments(t *testing.T) {
 		"verbosity":               {"", "--v=high", "prog: invalid argument \"[redacted]\" for \"-v, --v\" flag: strconv.ParseInt: parsing \"[redacted]\": invalid syntax; --help lists the flags\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags := Flags()
+			flags := NewFlagSet()
 			flags.Bool("switch", false, "a switch")
-			IgnoreKlog(flags)
+			AddIgnoredKlogFlags(flags)
 			p := Program{Name: "prog", Args: tt.takes, Flags: flags, New: func(Input) (plugin.Provider, error) { return nil, errors.New("reached") }}
 			var stdout, stderr strings.Builder
 			code := p.Run(context.Background(), strings.Fields(tt.args), strings.NewReader(""), &stdout, &stderr, func(string) string { return "" })
@@ -48,23 +48,23 @@ func TestArguments(t *testing.T) {
 // and holds no argument that may be a secret.
 func TestErrorsAreHarmless(t *testing.T) {
 	for name, args := range map[string][]string{
-		"argument":         {canary.Arg},
-		"value":            {"--v=" + canary.Arg},
-		"value behind":     {"--v", canary.Arg},
-		"shorthand":        {"-v" + canary.Arg},
-		"unknown":          {"--none=" + canary.Arg},
-		"unknown, short":   {"-x" + canary.Arg},
-		"syntax":           {"---" + "=" + canary.Arg},
+		"argument":         {canary.ArgSecret},
+		"value":            {"--v=" + canary.ArgSecret},
+		"value behind":     {"--v", canary.ArgSecret},
+		"shorthand":        {"-v" + canary.ArgSecret},
+		"unknown":          {"--none=" + canary.ArgSecret},
+		"unknown, short":   {"-x" + canary.ArgSecret},
+		"syntax":           {"---" + "=" + canary.ArgSecret},
 		"control sequence": {"a\x1b[2J\n\u202eb\u009b"},
 		"from New":         nil,
 	} {
-		p := Program{Name: "prog", Flags: Flags(), New: func(Input) (plugin.Provider, error) { return nil, errors.New("a\x1b[2J\nb\u009b\u202e\xff") }}
+		p := Program{Name: "prog", Flags: NewFlagSet(), New: func(Input) (plugin.Provider, error) { return nil, errors.New("a\x1b[2J\nb\u009b\u202e\xff") }}
 		var out strings.Builder
 		if code := p.Run(context.Background(), args, strings.NewReader(""), &out, &out, func(string) string { return "" }); code != 1 {
 			t.Errorf("%s: exit %d", name, code)
 		}
 		got := out.String()
-		canary.Check(t, name, got)
+		canary.AssertAbsent(t, name, got)
 		if line, rest, _ := strings.Cut(got, "\n"); rest != "" || len(line) < 10 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%s: got %q, want one printable line", name, got)
 		}
@@ -96,9 +96,9 @@ func TestOutOfTree(t *testing.T) {
 		"a version behind --, today's": {"FILE", "-- --version", todays, today},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags := Flags()
+			flags := NewFlagSet()
 			flags.Bool("switch", false, "a switch")
-			IgnoreKlog(flags)
+			AddIgnoredKlogFlags(flags)
 			p := Program{Name: "prog", Args: tt.takes, Flags: flags, New: func(Input) (plugin.Provider, error) { return provider{}, nil }}
 			var out strings.Builder
 			p.Run(context.Background(), strings.Fields(tt.args), strings.NewReader(tt.stdin), &out, &out, func(string) string { return "" })
@@ -141,7 +141,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			tt.log(logger(&out, "plug", tt.verbosity))
+			tt.log(newLogger(&out, "plug", tt.verbosity))
 			if got := out.String(); tt.want == "" && got != "" || !strings.HasSuffix(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

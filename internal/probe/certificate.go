@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// problem is a reason why a certificate is not accepted.
-type problem struct {
-	what, fix string
-	unknown   bool // the authority
+// certProblem is a reason why a certificate is not accepted.
+type certProblem struct {
+	what, fix        string
+	unknownAuthority bool // the authority
 }
 
-func describeProblems(problems []problem) string {
+func describeProblems(problems []certProblem) string {
 	var parts []string
 	for _, p := range problems {
 		parts = append(parts, p.what)
@@ -29,10 +29,10 @@ func describeProblems(problems []problem) string {
 	return strings.Join(parts, "; and ")
 }
 
-// maxNames is the number of names to show.
-const maxNames = 10
+// maxShownNames is the number of names to show.
+const maxShownNames = 10
 
-func names(cert *x509.Certificate) (list []string) {
+func certNames(cert *x509.Certificate) (list []string) {
 	list = append(list, cert.DNSNames...)
 	for _, ip := range cert.IPAddresses {
 		list = append(list, ip.String())
@@ -42,8 +42,8 @@ func names(cert *x509.Certificate) (list []string) {
 
 // firstFew returns the first words of a list, and the number of the others.
 func firstFew(list []string) []string {
-	if n := len(list); n > maxNames {
-		return append(list[:maxNames:maxNames], fmt.Sprintf("%d more", n-maxNames))
+	if n := len(list); n > maxShownNames {
+		return append(list[:maxShownNames:maxShownNames], fmt.Sprintf("%d more", n-maxShownNames))
 	}
 	return list
 }
@@ -51,54 +51,54 @@ func firstFew(list []string) []string {
 // maxCertificates bounds the described certificates of a chain.
 const maxCertificates = 10
 
-func describe(chain []*x509.Certificate) (list []Certificate) {
+func describeChain(chain []*x509.Certificate) (list []Certificate) {
 	for _, c := range chain[:min(len(chain), maxCertificates)] {
-		list = append(list, Certificate{line(c.Subject.String()), line(c.Issuer.String()), names(c), c.NotBefore.UTC(), c.NotAfter.UTC()})
+		list = append(list, Certificate{singleLine(c.Subject.String()), singleLine(c.Issuer.String()), certNames(c), c.NotBefore.UTC(), c.NotAfter.UTC()})
 	}
 	return list
 }
 
-// whoseCertificate describes the server's certificate.
-func (a *session) whoseCertificate(state tls.ConnectionState) string {
+// certificateText describes the server's certificate.
+func (a *session) certificateText(state tls.ConnectionState) string {
 	cert := state.PeerCertificates[0]
 	return fmt.Sprintf("%s, certificate %q issued by %q for %s, valid from %s to %s", tls.VersionName(state.Version), cert.Subject, cert.Issuer,
-		strings.Join(names(cert), ", "), day(cert.NotBefore), day(cert.NotAfter))
+		strings.Join(certNames(cert), ", "), dateText(cert.NotBefore), dateText(cert.NotAfter))
 }
 
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+func dateText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
-// problems returns why a runtime rejects a chain for a host, the worst first.
-func (a *session) problems(chain []*x509.Certificate, host string) (list []problem) {
+// chainProblems returns why a runtime rejects a chain for a host, the worst first.
+func (a *session) chainProblems(chain []*x509.Certificate, host string) (list []certProblem) {
 	leaf, now := chain[0], time.Now()
 	what := fmt.Sprintf("its certificate (%q of %q)", leaf.Subject, leaf.Issuer)
-	clock := fmt.Sprintf("; this machine's clock shows %s", day(now))
+	clock := fmt.Sprintf("; this machine's clock shows %s", dateText(now))
 	at := now
 	switch {
 	case now.After(leaf.NotAfter):
-		list = append(list, problem{what: fmt.Sprintf("%s expired %s ago, at %s%s", what, since(now.Sub(leaf.NotAfter)), day(leaf.NotAfter), clock),
+		list = append(list, certProblem{what: fmt.Sprintf("%s expired %s ago, at %s%s", what, durationText(now.Sub(leaf.NotAfter)), dateText(leaf.NotAfter), clock),
 			fix: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
-		list = append(list, problem{what: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, day(leaf.NotBefore), since(leaf.NotBefore.Sub(now)), clock),
+		list = append(list, certProblem{what: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, dateText(leaf.NotBefore), durationText(leaf.NotBefore.Sub(now)), clock),
 			fix: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
 	if err := leaf.VerifyHostname(host); err != nil {
 		has := "none (the common name is ignored)"
-		if list := names(leaf); list != nil {
+		if list := certNames(leaf); list != nil {
 			has = strings.Join(list, ", ")
 		}
-		list = append(list, problem{what: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
+		list = append(list, certProblem{what: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
 			fix: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
 	}
-	if p := a.authority(chain, at, what); p != nil {
+	if p := a.unknownAuthorityProblem(chain, at, what); p != nil {
 		list = append(list, *p)
 	}
 	return list
 }
 
-// authority returns why no trusted CA signed a chain, or nil.
-func (a *session) authority(chain []*x509.Certificate, at time.Time, what string) *problem {
+// unknownAuthorityProblem returns why no trusted CA signed a chain, or nil.
+func (a *session) unknownAuthorityProblem(chain []*x509.Certificate, at time.Time, what string) *certProblem {
 	opts := x509.VerifyOptions{Roots: a.pool, Intermediates: x509.NewCertPool(), CurrentTime: at}
 	for _, c := range chain[1:] {
 		opts.Intermediates.AddCert(c)
@@ -112,50 +112,50 @@ func (a *session) authority(chain []*x509.Certificate, at time.Time, what string
 		if past := time.Since(at) > time.Minute; past {
 			return nil // the validity at that time does not matter
 		}
-		return &problem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter)),
+		return &certProblem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, dateText(invalid.Cert.NotBefore), dateText(invalid.Cert.NotAfter)),
 			fix: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-		return &problem{what: fmt.Sprintf("%s is not accepted: %v", what, err), fix: "replace the registry's certificate"}
+		return &certProblem{what: fmt.Sprintf("%s is not accepted: %v", what, err), fix: "replace the registry's certificate"}
 	}
 	last := chain[len(chain)-1]
 	selfSigned := leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature) == nil && leaf.Subject.String() == leaf.Issuer.String()
 	switch {
 	case selfSigned:
-		return &problem{what: what + " is self-signed and not trusted by " + a.store(), fix: a.trustFix("the certificate"), unknown: true}
+		return &certProblem{what: what + " is self-signed and not trusted by " + a.caFilesText(), fix: a.trustCAFix("the certificate"), unknownAuthority: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
-		return &problem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.store()),
+		return &certProblem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.caFilesText()),
 			fix: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
 	}
-	return &problem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.store()), fix: a.trustFix("its certificate"), unknown: true}
+	return &certProblem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.caFilesText()), fix: a.trustCAFix("its certificate"), unknownAuthority: true}
 }
 
-// store names the files of the trusted CAs.
-func (a *session) store() string {
-	if len(a.places) == 0 {
+// caFilesText names the files of the trusted CAs.
+func (a *session) caFilesText() string {
+	if len(a.caFiles) == 0 {
 		return "this machine's CA store"
 	}
-	text := strings.Join(a.places, " and ")
+	text := strings.Join(a.caFiles, " and ")
 	if a.Runtime.getenv("SSL_CERT_FILE") != "" || a.Runtime.getenv("SSL_CERT_DIR") != "" {
-		text += fmt.Sprintf(" (from SSL_CERT_FILE and SSL_CERT_DIR in the environment of %s)", a.whose())
+		text += fmt.Sprintf(" (from SSL_CERT_FILE and SSL_CERT_DIR in the environment of %s)", a.environmentOwner())
 	}
 	return text
 }
 
-// staleStore reports CAs that changed after the runtime started.
-func (a *session) staleStore() string {
-	if len(a.places) == 0 || a.Runtime.Started.IsZero() {
+// staleCAsText reports CAs that changed after the runtime started.
+func (a *session) staleCAsText() string {
+	if len(a.caFiles) == 0 || a.Runtime.Started.IsZero() {
 		return ""
 	}
-	info, err := os.Stat(a.places[0])
+	info, err := os.Stat(a.caFiles[0])
 	if err != nil || !info.ModTime().After(a.Runtime.Started) {
 		return ""
 	}
-	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect only after a restart", a.runtimeName(), day(a.Runtime.Started))
+	return fmt.Sprintf(", which changed after %s started (%s); new CAs take effect only after a restart", a.runtimeName(), dateText(a.Runtime.Started))
 }
 
-// trustFix returns how to make the runtime trust a CA.
-func (a *session) trustFix(what string) string {
+// trustCAFix returns how to make the runtime trust a CA.
+func (a *session) trustCAFix(what string) string {
 	host := a.base.Host
 	own := ""
 	switch a.Runtime.Name {
@@ -167,7 +167,7 @@ func (a *session) trustFix(what string) string {
 	return own + fmt.Sprintf("add it to the node's CA store (update-ca-certificates, update-ca-trust) and restart %s", a.runtimeName())
 }
 
-func (a *session) clientFix() string {
+func (a *session) clientCertFix() string {
 	if a.Runtime.Name == "containerd" {
 		return fmt.Sprintf("set client in /etc/containerd/certs.d/%s/hosts.toml to a certificate that the registry accepts", a.base.Host)
 	}
@@ -194,7 +194,7 @@ func systemPool() *x509.CertPool {
 	return pool
 }
 
-func since(d time.Duration) string {
+func durationText(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return terminal.Count(int(d.Hours()/24), "day")
 	}

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	resolvConf = "/etc/resolv.conf"
-	hostsFile  = "/etc/hosts"
+	resolvConfPath = "/etc/resolv.conf"
+	hostsFilePath  = "/etc/hosts"
 
-	maxResolver  = 1 << 20 // bytes of such a file
-	maxAddresses = 16      // of a name
+	maxResolverFileSize = 1 << 20 // bytes of such a file
+	maxAddresses        = 16      // of a name
 )
 
-// resolver is the node's DNS configuration.
-type resolver struct {
+// resolverConfig is the node's DNS configuration.
+type resolverConfig struct {
 	servers []string
 	search  []string
 	ndots   int
 }
 
-// readResolver reads the parts of resolv.conf(5) that messages need.
-func readResolver(ctx context.Context) resolver {
-	r := resolver{ndots: 1}
-	data, _ := regularfile.Read(ctx, resolvConf, maxResolver)
+// readResolverConfig reads the parts of resolv.conf(5) that messages need.
+func readResolverConfig(ctx context.Context) resolverConfig {
+	r := resolverConfig{ndots: 1}
+	data, _ := regularfile.Read(ctx, resolvConfPath, maxResolverFileSize)
 	for text := range strings.Lines(string(data)) {
 		words := strings.Fields(text)
 		if len(words) < 2 {
@@ -58,21 +58,21 @@ func readResolver(ctx context.Context) resolver {
 	return r
 }
 
-func (r resolver) String() string {
+func (r resolverConfig) String() string {
 	if len(r.servers) == 0 {
-		return resolvConf + " lists no nameserver"
+		return resolvConfPath + " lists no nameserver"
 	}
-	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConf
+	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConfPath
 }
 
-// searched reports whether search domains are tried before the name itself.
-func (r resolver) searched(host string) bool {
+// usesSearchFirst reports whether search domains are tried before the name itself.
+func (r resolverConfig) usesSearchFirst(host string) bool {
 	return len(r.search) > 0 && !strings.HasSuffix(host, ".") && strings.Count(host, ".") < r.ndots
 }
 
-// inHosts returns the line of /etc/hosts that has a name, or 0.
-func inHosts(ctx context.Context, host string) int {
-	data, _ := regularfile.Read(ctx, hostsFile, maxResolver)
+// hostsFileLine returns the line of /etc/hosts that has a name, or 0.
+func hostsFileLine(ctx context.Context, host string) int {
+	data, _ := regularfile.Read(ctx, hostsFilePath, maxResolverFileSize)
 	n := 0
 	for text := range strings.Lines(string(data)) {
 		n++
@@ -84,35 +84,35 @@ func inHosts(ctx context.Context, host string) int {
 	return 0
 }
 
-// resolve looks up the addresses of a host; false if it has none that may be
+// resolveHost looks up the addresses of a host; false if it has none that may be
 // contacted.
-func (a *session) resolve(ctx context.Context, host string) ([]netip.Addr, bool) {
+func (a *session) resolveHost(ctx context.Context, host string) ([]netip.Addr, bool) {
 	if remote.IsMetadata(host) {
-		return nil, a.fail(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
+		return nil, a.addFailedStep(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return a.allowed(host, "it is an address", []netip.Addr{addr})
+		return a.allowedAddrs(host, "it is an address", []netip.Addr{addr})
 	}
-	r := readResolver(ctx)
-	addrs, err := a.lookUp(ctx, host)
+	r := readResolverConfig(ctx)
+	addrs, err := a.lookupAddrs(ctx, host)
 	if err != nil {
-		return nil, a.failDNS(ctx, host, r, err)
+		return nil, a.addDNSError(ctx, host, r, err)
 	}
 	where := r.String()
-	if n := inHosts(ctx, host); n > 0 {
-		where = fmt.Sprintf("%s:%d", hostsFile, n)
-	} else if r.searched(host) {
-		if own, err := a.lookUp(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
-			a.add(StepDNS, finding.SeverityWarning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConf),
+	if n := hostsFileLine(ctx, host); n > 0 {
+		where = fmt.Sprintf("%s:%d", hostsFilePath, n)
+	} else if r.usesSearchFirst(host) {
+		if own, err := a.lookupAddrs(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
+			a.addStep(StepDNS, finding.SeverityWarning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConfPath),
 				"%s was found in a search domain (%s); with ndots:%d, search domains are tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
 		}
 	}
-	return a.allowed(host, where, addrs)
+	return a.allowedAddrs(host, where, addrs)
 }
 
-// lookUp resolves a name as runtimes do: with Go's resolver, for IPv4 and IPv6.
-func (a *session) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
-	ctx, cancel := a.inTime(ctx)
+// lookupAddrs resolves a name as runtimes do: with Go's resolver, for IPv4 and IPv6.
+func (a *session) lookupAddrs(ctx context.Context, host string) ([]netip.Addr, error) {
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
 	addrs, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", host)
 	for i := range addrs {
@@ -125,37 +125,37 @@ func sameAddrs(a, b []netip.Addr) bool {
 	return slices.ContainsFunc(a, func(addr netip.Addr) bool { return slices.Contains(b, addr) })
 }
 
-// allowed removes addresses that must not be contacted.
-func (a *session) allowed(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
+// allowedAddrs removes addresses that must not be contacted.
+func (a *session) allowedAddrs(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
 	var fit []netip.Addr
 	var names []string
 	for _, addr := range addrs {
 		names = append(names, addr.String())
-		if !forbidden(addr) {
+		if !isForbiddenAddr(addr) {
 			fit = append(fit, addr)
 		}
 	}
-	if a.as == "" {
+	if a.messagePrefix == "" {
 		a.result.Addresses = names
 	}
 	if len(fit) == 0 {
-		return nil, a.fail(StepDNS, "check why the name resolves to this address: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbidden)
+		return nil, a.addFailedStep(StepDNS, "check why the name resolves to this address: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbiddenAddr)
 	}
-	if isIP(host) {
+	if isAllowedIP(host) {
 		return fit, true
 	}
-	a.add(StepDNS, finding.SeverityOK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
+	a.addStep(StepDNS, finding.SeverityOK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
 	return fit, true
 }
 
-// failDNS distinguishes a name that does not exist from a nameserver that fails.
-func (a *session) failDNS(ctx context.Context, host string, r resolver, err error) bool {
+// addDNSError distinguishes a name that does not exist from a nameserver that fails.
+func (a *session) addDNSError(ctx context.Context, host string, r resolverConfig, err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if ctx.Err() != nil {
-		return a.fail(StepDNS, "", "%s: %v", host, Ended(ctx))
+		return a.addFailedStep(StepDNS, "", "%s: %v", host, ContextCause(ctx))
 	}
 	if !ok {
-		return a.fail(StepDNS, "", "%s: %v", host, remote.Cause(ctx, err))
+		return a.addFailedStep(StepDNS, "", "%s: %v", host, remote.Cause(ctx, err))
 	}
 	search := ""
 	if len(r.search) > 0 {
@@ -163,24 +163,24 @@ func (a *session) failDNS(ctx context.Context, host string, r resolver, err erro
 	}
 	switch {
 	case dns.IsNotFound:
-		return a.fail(StepDNS, a.spelling(host), "%s does not exist or has no address, according to %s%s", host, r, search)
+		return a.addFailedStep(StepDNS, a.unknownHostFix(host), "%s does not exist or has no address, according to %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):
-		return a.fail(StepDNS, "run systemctl status systemd-resolved, or check the DNS server that should listen at this address", "%s: nothing is listening at the %s", host, r)
+		return a.addFailedStep(StepDNS, "run systemctl status systemd-resolved, or check the DNS server that should listen at this address", "%s: nothing is listening at the %s", host, r)
 	case strings.Contains(dns.Err, "unreachable"):
-		return a.fail(StepDNS, "check this machine's routes (ip route), or set another nameserver in "+resolvConf, "%s: there is no route to the %s", host, r)
+		return a.addFailedStep(StepDNS, "check this machine's routes (ip route), or set another nameserver in "+resolvConfPath, "%s: there is no route to the %s", host, r)
 	case dns.IsTimeout:
-		return a.fail(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another one in "+resolvConf, "%s: no response within %s from %s", host, a.stepTimeout(), r)
+		return a.addFailedStep(StepDNS, "allow the node to reach its nameserver (UDP and TCP port 53), or set another one in "+resolvConfPath, "%s: no response within %s from %s", host, a.stepTimeout(), r)
 	}
-	return a.fail(StepDNS, "check the nameserver's log: its upstream server is unreachable, or the nameserver refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
+	return a.addFailedStep(StepDNS, "check the nameserver's log: its upstream server is unreachable, or the nameserver refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
-// spelling returns the fix for a name that does not exist.
-func (a *session) spelling(host string) string {
+// unknownHostFix returns the fix for a name that does not exist.
+func (a *session) unknownHostFix(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):
 		return "nodes do not use cluster DNS; use a host name that nodes can resolve, such as that of the service's load balancer"
 	case !strings.Contains(host, "."):
-		return "use the fully qualified name, or add the name to " + hostsFile
+		return "use the fully qualified name, or add the name to " + hostsFilePath
 	}
 	return "check the spelling; to resolve a private name, this node must use the private network's DNS (getent hosts " + host + ")"
 }

@@ -33,12 +33,12 @@ func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Crede
 	if hop.HTTPToo {
 		a.base.Scheme = "https"
 	}
-	if err := a.trust(ctx); err != nil {
-		a.fail(StepTLS, "", "%v", err)
+	if err := a.loadCertificates(ctx); err != nil {
+		a.addFailedStep(StepTLS, "", "%v", err)
 		return a.result
 	}
-	if a.reach(ctx, &a.base) && a.challenge(ctx) {
-		a.try(ctx, creds)
+	if a.openConnection(ctx, &a.base) && a.requestChallenge(ctx) {
+		a.tryCredentials(ctx, creds)
 	}
 	a.close()
 	if n := len(a.result.Steps); n > 0 && ctx.Err() != nil {
@@ -92,8 +92,8 @@ type Challenge struct {
 	Scope   string `json:"scope,omitempty"`
 }
 
-// Failed returns the step that failed; nil if the manifest exists.
-func (r *Result) Failed() *finding.Finding {
+// FailedStep returns the step that failed; nil if the manifest exists.
+func (r *Result) FailedStep() *finding.Finding {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		if r.Steps[i].Severity == finding.SeverityError {
 			return &r.Steps[i]
@@ -120,7 +120,7 @@ type Image struct {
 	Digest string // takes the tag's place
 }
 
-func (i Image) id() string { return cmp.Or(i.Digest, i.Tag, "latest") }
+func (i Image) tagOrDigest() string { return cmp.Or(i.Digest, i.Tag, "latest") }
 
 // Runtime has the settings of the container runtime that would send the requests.
 type Runtime struct {
@@ -143,17 +143,17 @@ func getenv(environ []string, name string) string {
 
 func (r *Runtime) getenv(name string) string { return getenv(r.Environ, name) }
 
-// proxyVariables returns the variables for a scheme, in the order in which Go reads
+// proxyVariableNames returns the variables for a scheme, in the order in which Go reads
 // them.
-func proxyVariables(scheme string) []string {
+func proxyVariableNames(scheme string) []string {
 	if scheme == "http" {
 		return []string{"HTTP_PROXY", "http_proxy"}
 	}
 	return []string{"HTTPS_PROXY", "https_proxy"}
 }
 
-// firstOf returns the first variable that is set, and its value.
-func firstOf(environ []string, names ...string) (name, value string) {
+// firstSetVariable returns the first variable that is set, and its value.
+func firstSetVariable(environ []string, names ...string) (name, value string) {
 	for _, name := range names {
 		if value := getenv(environ, name); value != "" {
 			return name, value
@@ -162,19 +162,19 @@ func firstOf(environ []string, names ...string) (name, value string) {
 	return "", ""
 }
 
-// proxyOf returns the proxy for a URL and the variable that sets it, or nil. Like Go,
+// proxyForURL returns the proxy for a URL and the variable that sets it, or nil. Like Go,
 // it ignores invalid addresses.
-func proxyOf(environ []string, u *url.URL) (proxy *url.URL, variable string) {
-	variable, value := firstOf(environ, proxyVariables(u.Scheme)...)
-	_, no := firstOf(environ, "NO_PROXY", "no_proxy")
+func proxyForURL(environ []string, u *url.URL) (proxy *url.URL, variable string) {
+	variable, value := firstSetVariable(environ, proxyVariableNames(u.Scheme)...)
+	_, no := firstSetVariable(environ, "NO_PROXY", "no_proxy")
 	cfg := httpproxy.Config{HTTPProxy: value, HTTPSProxy: value, NoProxy: no}
 	proxy, _ = cfg.ProxyFunc()(u) // fails for CGI alone
 	return proxy, variable
 }
 
-// brokenProxy returns the variable with an invalid proxy address, or "".
-func brokenProxy(environ []string, u *url.URL) string {
-	variable, value := firstOf(environ, proxyVariables(u.Scheme)...)
+// invalidProxyVariable returns the variable with an invalid proxy address, or "".
+func invalidProxyVariable(environ []string, u *url.URL) string {
+	variable, value := firstSetVariable(environ, proxyVariableNames(u.Scheme)...)
 	if value == "" {
 		return ""
 	}

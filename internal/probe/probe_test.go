@@ -128,7 +128,7 @@ func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 // newRegistry has team/app:v1, which user ci may pull.
 func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.Password}})
+	reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,9 @@ func credential(user, password string) regcred.Credential {
 	return regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "good"}
 }
 
-func good() []regcred.Credential { return []regcred.Credential{credential("ci", canary.Password)} }
+func good() []regcred.Credential {
+	return []regcred.Credential{credential("ci", canary.PasswordSecret)}
+}
 
 // hop is one to an address.
 func hop(scheme, addr string) route.Hop {
@@ -175,10 +177,10 @@ func check(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
 	all := show(r)
 	t.Log("\n" + all)
-	if canary.Find(all) != "" {
+	if canary.FindMarker(all) != "" {
 		t.Error("a password is shown")
 	}
-	failed := r.Failed()
+	failed := r.FailedStep()
 	if step == "" {
 		if failed != nil || !r.Pulls {
 			t.Fatalf("it ends at %v, pulls: %v", failed, r.Pulls)
@@ -520,7 +522,7 @@ func TestBounded(t *testing.T) {
 	cancel()
 	p := prober("")
 	p.StepTimeout = time.Hour
-	if r := p.Query(ctx, hop("https", silent.Addr().String()), good()); r.Failed() == nil {
+	if r := p.Query(ctx, hop("https", silent.Addr().String()), good()); r.FailedStep() == nil {
 		t.Error("it does not fail")
 	}
 }

@@ -17,23 +17,23 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// reach opens a connection for the first request to a URL, through the runtime's
+// openConnection opens a connection for the first request to a URL, through the runtime's
 // proxy if there is one.
-func (a *session) reach(ctx context.Context, u *url.URL) bool {
-	proxy, variable := proxyOf(a.Runtime.Environ, u)
-	if name := brokenProxy(a.Runtime.Environ, u); name != "" {
-		a.add(StepProxy, finding.SeverityWarning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.whose())
+func (a *session) openConnection(ctx context.Context, u *url.URL) bool {
+	proxy, variable := proxyForURL(a.Runtime.Environ, u)
+	if name := invalidProxyVariable(a.Runtime.Environ, u); name != "" {
+		a.addStep(StepProxy, finding.SeverityWarning, "set it to http://HOST:PORT", "%s in the environment of %s is not a proxy address and is ignored", name, a.environmentOwner())
 	}
 	to := u
 	if proxy != nil {
 		to = proxy
-		if a.as == "" {
-			a.result.Proxy = address(proxy)
+		if a.messagePrefix == "" {
+			a.result.Proxy = hostPort(proxy)
 		}
-		a.add(StepProxy, finding.SeverityOK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), address(proxy), variable, a.whose())
+		a.addStep(StepProxy, finding.SeverityOK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), hostPort(proxy), variable, a.environmentOwner())
 	}
 	if proxy != nil {
-		a.proxy = fmt.Sprintf("check the proxy %s, set by %s in the environment of %s", address(proxy), variable, a.whose())
+		a.proxy = fmt.Sprintf("check the proxy %s, set by %s in the environment of %s", hostPort(proxy), variable, a.environmentOwner())
 	}
 	conn, ok := a.connect(ctx, to)
 	a.proxy = ""
@@ -53,24 +53,24 @@ func (a *session) reach(ctx context.Context, u *url.URL) bool {
 			return true
 		}
 	}
-	return u.Scheme != "https" || a.handshake(ctx, conn, u, proxy != nil)
+	return u.Scheme != "https" || a.verifyHandshake(ctx, conn, u, proxy != nil)
 }
 
 // connectThrough connects through a proxy. It returns nil if the proxy gets each request
 // instead.
 func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
-	ctx, cancel := a.inTime(ctx)
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if proxy.Scheme == "https" {
 		secured, err := a.handshakeUnverified(ctx, conn, proxy, nil)
 		if err != nil {
-			return conn, a.fail(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", address(proxy), a.late(ctx, err))
+			return conn, a.addFailedStep(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", hostPort(proxy), a.timeoutCause(ctx, err))
 		}
 		// It is shown a password, as the registry is. Go's skip_verify is for it too.
-		if problems := a.problems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
-			return conn, a.fail(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", address(proxy), describeProblems(problems))
+		if problems := a.chainProblems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
+			return conn, a.addFailedStep(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", hostPort(proxy), describeProblems(problems))
 		}
 		conn = secured
 	}
@@ -79,21 +79,21 @@ func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *u
 		conn.Close()
 		return nil, true
 	}
-	status, err := askProxy(conn, proxy, address(u))
+	status, err := sendConnect(conn, proxy, hostPort(u))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return conn, a.fail(StepProxy, "check the proxy", "the proxy %s: %v", address(proxy), Ended(ctx))
+		return conn, a.addFailedStep(StepProxy, "check the proxy", "the proxy %s: %v", hostPort(proxy), ContextCause(ctx))
 	case err != nil:
-		return conn, a.fail(StepProxy, "check that an HTTP proxy listens at this address", "the proxy %s does not send a valid HTTP proxy response", address(proxy))
+		return conn, a.addFailedStep(StepProxy, "check that an HTTP proxy listens at this address", "the proxy %s does not send a valid HTTP proxy response", hostPort(proxy))
 	case status != http.StatusOK:
-		return conn, a.fail(StepProxy, a.proxyFix(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", address(proxy), address(u), status, http.StatusText(status))
+		return conn, a.addFailedStep(StepProxy, a.proxyFix(status, u), "the proxy %s refuses to connect to %s: HTTP %d %s", hostPort(proxy), hostPort(u), status, http.StatusText(status))
 	}
 	return conn, true
 }
 
-// askProxy sends CONNECT (RFC 9110, section 9.3.6) with the user and password of the
+// sendConnect sends CONNECT (RFC 9110, section 9.3.6) with the user and password of the
 // proxy's address.
-func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err error) {
+func sendConnect(conn net.Conn, proxy *url.URL, target string) (status int, err error) {
 	auth := ""
 	if proxy.User != nil {
 		password, _ := proxy.User.Password()
@@ -103,7 +103,7 @@ func askProxy(conn net.Conn, proxy *url.URL, target string) (status int, err err
 		return 0, err
 	}
 	// The server sends nothing before the handshake, so no buffered data is lost.
-	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHeader)), &http.Request{Method: http.MethodConnect})
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHeaderSize)), &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(world.Close)
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password}, BaseURL: "https://auth.example"})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestProxy(t *testing.T) {
 			proxy = value
 		}
 	}
-	r := proxied(t, world.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.Password+"@", 1))
+	r := proxied(t, world.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
 	check(t, r, "", "accepted")
 	for _, want := range []string{"registry.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "the credential is sent to that host"} {
 		if !strings.Contains(show(r), want) {
@@ -82,7 +82,7 @@ func TestProxyRefuses(t *testing.T) {
 
 	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
 	p := prober("")
-	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.Password+"@%zz")
+	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
 	r := p.Query(t.Context(), hop("https", closed), nil)
 	check(t, r, probe.StepTCP)
 	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
@@ -109,7 +109,7 @@ func TestProxyRefuses(t *testing.T) {
 // TestProxySchemes: what Go takes for a proxy is asked as Go asks it, and a password
 // for one with TLS is shown to that alone.
 func TestProxySchemes(t *testing.T) {
-	user := "://user:" + canary.Password + "@"
+	user := "://user:" + canary.PasswordSecret + "@"
 	ca := newAuthority(t, "Our CA", nil)
 	var shown []string
 	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

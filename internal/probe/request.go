@@ -31,8 +31,8 @@ var acceptManifests = strings.Join([]string{
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
 
-// open creates the HTTP clients, after the scheme is known.
-func (a *session) open() error {
+// newHTTPClients creates the HTTP clients, after the scheme is known.
+func (a *session) newHTTPClients() error {
 	reg, err := name.NewRegistry(a.base.Host, name.WeakValidation)
 	if err != nil {
 		return err
@@ -41,47 +41,47 @@ func (a *session) open() error {
 	if err != nil {
 		return err
 	}
-	a.tokens = &tokenWatch{inner: a.transport(), postsFirst: a.postsFirst()}
+	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: a.postsFirst()}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
 		Idle:  2 * a.stepTimeout(), // longer than the timeout of a step
-		Retry: login.Retry{Attempts: 1},
+		Retry: login.RetryOptions{Attempts: 1},
 	}
 	return nil
 }
 
-func (a *session) transport() *http.Transport {
+func (a *session) newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: func(req *http.Request) (*url.URL, error) {
-			proxy, _ := proxyOf(a.Runtime.Environ, req.URL)
+			proxy, _ := proxyForURL(a.Runtime.Environ, req.URL)
 			return proxy, nil
 		},
-		DialContext:            a.dial,
+		DialContext:            a.dialKnownAddr,
 		TLSClientConfig:        &tls.Config{RootCAs: a.pool, Certificates: a.certs, InsecureSkipVerify: a.hop.SkipVerify},
-		MaxResponseHeaderBytes: maxHeader,
+		MaxResponseHeaderBytes: maxHeaderSize,
 	}
 }
 
-// dial connects to the address that was reached before, so that the name cannot
+// dialKnownAddr connects to the address that was reached before, so that the name cannot
 // resolve to another one meanwhile.
-func (a *session) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (a *session) dialKnownAddr(ctx context.Context, network, addr string) (net.Conn, error) {
 	if at, ok := a.dialed[addr]; ok {
 		addr = at.String()
 	}
 	dialer := net.Dialer{Timeout: a.stepTimeout(), Control: func(_, addr string, _ syscall.RawConn) error {
-		if at, err := netip.ParseAddrPort(addr); err != nil || forbidden(at.Addr()) {
-			return errForbidden
+		if at, err := netip.ParseAddrPort(addr); err != nil || isForbiddenAddr(at.Addr()) {
+			return errForbiddenAddr
 		}
 		return nil
 	}}
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// send sends one request and reads at most most bytes of the body.
-func (a *session) send(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (response, error) {
-	ctx, cancel := a.inTime(ctx)
+// sendRequest sends one request and reads at most most bytes of the body.
+func (a *session) sendRequest(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (serverResponse, error) {
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
-	got := response{}
+	got := serverResponse{}
 	client := &http.Client{Transport: rt, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		got.redirects = append(got.redirects, req.URL.Host)
 		if len(via) > maxRedirects {
@@ -95,30 +95,30 @@ func (a *session) send(ctx context.Context, rt http.RoundTripper, method string,
 	}
 	req.Header.Set("Accept", acceptManifests)
 	if got.Response, err = client.Do(req); err != nil {
-		return got, a.late(ctx, err)
+		return got, a.timeoutCause(ctx, err)
 	}
 	defer got.Body.Close()
 	if got.body, err = io.ReadAll(io.LimitReader(got.Body, most)); err != nil {
-		err = a.late(ctx, err)
+		err = a.timeoutCause(ctx, err)
 	}
 	return got, err
 }
 
 func (a *session) manifestURL() *url.URL {
-	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.id())
+	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.tagOrDigest())
 	if a.Image.Host != "" && !a.hop.Origin && a.Runtime.Name == "containerd" {
-		u.RawQuery = url.Values{login.NamespaceParameter: {a.Image.Host}}.Encode()
+		u.RawQuery = url.Values{login.NamespaceParam: {a.Image.Host}}.Encode()
 	}
 	return u
 }
 
-// wanted returns the requested image as a reference.
-func (a *session) wanted() string {
+// imageReference returns the requested image as a reference.
+func (a *session) imageReference() string {
 	sign := ":"
 	if a.Image.Digest != "" {
 		sign = "@"
 	}
-	return a.hop.Repository + sign + a.Image.id()
+	return a.hop.Repository + sign + a.Image.tagOrDigest()
 }
 
 func (a *session) pingURL() *url.URL {
@@ -129,47 +129,47 @@ func (a *session) pingURL() *url.URL {
 
 // Limits for the data of a server, in bytes or items.
 const (
-	maxHeader    = 64 << 10
-	maxToken     = 256 << 10 // of the response with one
-	maxPage      = 8 << 10   // of a response that is only identified
-	maxManifest  = 4 << 20   // as in package pull
-	maxRedirects = 5
+	maxHeaderSize    = 64 << 10
+	maxTokenResponse = 256 << 10 // of the response with one
+	maxOtherResponse = 8 << 10   // of a response that is only identified
+	maxManifestSize  = 4 << 20   // as in package pull
+	maxRedirects     = 5
 )
 
-// response is a server's response with the part of the body that was read.
-type response struct {
+// serverResponse is a server's response with the part of the body that was read.
+type serverResponse struct {
 	*http.Response
 	body      []byte
 	redirects []string // hosts, where they led
 }
 
-// refusal returns the registry's error.
-func (g response) refusal() error {
+// registryError returns the registry's error.
+func (g serverResponse) registryError() error {
 	resp := *g.Response
 	resp.Body = io.NopCloser(bytes.NewReader(g.body))
 	return transport.CheckError(&resp, http.StatusOK)
 }
 
-// isPage reports whether a response is a web page.
-func isPage(got response) bool {
+// isWebPage reports whether a response is a web page.
+func isWebPage(got serverResponse) bool {
 	kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type"))
 	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
-// isTLSPort recognizes the response of common TLS servers to plain HTTP.
-func isTLSPort(got response) bool {
+// isTLSPortResponse recognizes the response of common TLS servers to plain HTTP.
+func isTLSPortResponse(got serverResponse) bool {
 	body := strings.ToLower(string(got.body))
 	return got.StatusCode == http.StatusBadRequest && (strings.Contains(body, "http request to an https server") ||
 		strings.Contains(body, "plain http request was sent to https port") || strings.Contains(body, "speaking plain http to an ssl-enabled server port"))
 }
 
-// isRegistry recognizes a registry by its response to /v2/ (distribution
+// isRegistryPing recognizes a registry by its response to /v2/ (distribution
 // specification, "Determining Support").
-func isRegistry(got response) bool {
+func isRegistryPing(got serverResponse) bool {
 	if got.Header.Get("Docker-Distribution-Api-Version") != "" {
 		return true
 	}
-	if isPage(got) || len(got.redirects) > 0 && got.StatusCode != http.StatusOK && got.StatusCode != http.StatusUnauthorized {
+	if isWebPage(got) || len(got.redirects) > 0 && got.StatusCode != http.StatusOK && got.StatusCode != http.StatusUnauthorized {
 		return false
 	}
 	var said struct {

@@ -18,12 +18,12 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// afterFirst bounds the connections to the other addresses after the first one is
+// remainingDialTimeout bounds the connections to the other addresses after the first one is
 // open.
-const afterFirst = 300 * time.Millisecond
+const remainingDialTimeout = 300 * time.Millisecond
 
-// dial is the result of connecting to an address.
-type dial struct {
+// dialResult is the result of connecting to an address.
+type dialResult struct {
 	at   netip.AddrPort
 	conn net.Conn
 	err  error
@@ -32,41 +32,41 @@ type dial struct {
 // connect resolves the host of a URL, connects to all its addresses, and returns the
 // first connection. It closes the others.
 func (a *session) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
-	addrs, ok := a.resolve(ctx, u.Hostname())
+	addrs, ok := a.resolveHost(ctx, u.Hostname())
 	if !ok {
 		return nil, false
 	}
-	port, err := strconv.ParseUint(portOf(u), 10, 16)
+	port, err := strconv.ParseUint(portOrDefault(u), 10, 16)
 	if err != nil || port == 0 {
-		return nil, a.fail(StepTCP, "", "%q is not a port", u.Port())
+		return nil, a.addFailedStep(StepTCP, "", "%q is not a port", u.Port())
 	}
 	conn, said, slow := a.dialAll(ctx, addrs, uint16(port))
 	text := strings.Join(said, "; ")
 	switch {
 	case conn == nil:
-		return nil, a.fail(StepTCP, a.unreachable(u, text), "%s: %s", address(u), text)
+		return nil, a.addFailedStep(StepTCP, a.unreachableFix(u, text), "%s: %s", hostPort(u), text)
 	case slow:
-		a.add(StepTCP, finding.SeverityWarning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for this address to respond", "%s: %s", address(u), text)
+		a.addStep(StepTCP, finding.SeverityWarning, "remove the unresponsive address from DNS, or allow the node to reach it; otherwise, each pull might wait for this address to respond", "%s: %s", hostPort(u), text)
 	default:
-		a.add(StepTCP, finding.SeverityOK, "", "%s: %s", address(u), text)
+		a.addStep(StepTCP, finding.SeverityOK, "", "%s: %s", hostPort(u), text)
 	}
 	if a.dialed == nil {
 		a.dialed = map[string]netip.AddrPort{}
 	}
-	a.dialed[address(u)] = netip.MustParseAddrPort(conn.RemoteAddr().String())
+	a.dialed[hostPort(u)] = netip.MustParseAddrPort(conn.RemoteAddr().String())
 	return conn, true
 }
 
 // dialAll connects to the addresses in parallel and describes each result.
 func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) (first net.Conn, said []string, slow bool) {
-	ctx, cancel := a.inTime(ctx)
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
-	done := make(chan dial, len(addrs))
+	done := make(chan dialResult, len(addrs))
 	for _, addr := range addrs {
 		go func() {
 			at := netip.AddrPortFrom(addr, port)
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
-			done <- dial{at, conn, err}
+			done <- dialResult{at, conn, err}
 		}()
 	}
 	came := map[netip.Addr]string{}
@@ -74,12 +74,12 @@ func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) 
 		d := <-done
 		switch {
 		case d.err != nil:
-			came[d.at.Addr()] = a.noConnection(ctx, d.err)
+			came[d.at.Addr()] = a.connectErrorText(ctx, d.err)
 			slow = slow || ctx.Err() != nil || isTimeout(d.err)
 		case first == nil:
 			first = d.conn
 			came[d.at.Addr()] = "connected"
-			timer := time.AfterFunc(afterFirst, cancel)
+			timer := time.AfterFunc(remainingDialTimeout, cancel)
 			defer timer.Stop()
 		default:
 			d.conn.Close()
@@ -92,8 +92,8 @@ func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) 
 	return first, said, slow
 }
 
-// noConnection describes why a connection failed.
-func (a *session) noConnection(ctx context.Context, err error) string {
+// connectErrorText describes why a connection failed.
+func (a *session) connectErrorText(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refused the connection"
@@ -112,15 +112,15 @@ func (a *session) noConnection(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// unreachable returns the fix for a host that does not respond.
-func (a *session) unreachable(u *url.URL, said string) string {
-	if proxy, variable := proxyOf(a.Runtime.Own, u); proxy != nil {
-		if theirs, _ := proxyOf(a.Runtime.Environ, u); theirs == nil {
+// unreachableFix returns the fix for a host that does not respond.
+func (a *session) unreachableFix(u *url.URL, said string) string {
+	if proxy, variable := proxyForURL(a.Runtime.Own, u); proxy != nil {
+		if theirs, _ := proxyForURL(a.Runtime.Environ, u); theirs == nil {
 			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the unit's environment and restart the unit", variable, a.runtimeName())
 		}
 	}
 	if strings.Contains(said, "refused") {
-		return fmt.Sprintf("check that the registry is running and listening on port %s; to use another port, specify HOST:PORT", portOf(u))
+		return fmt.Sprintf("check that the registry is running and listening on port %s; to use another port, specify HOST:PORT", portOrDefault(u))
 	}
 	return "allow this node to reach it (routes, firewalls, security groups), or set a proxy in the environment of " + a.runtimeName()
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxPEM bounds a PEM file in bytes.
-const maxPEM = 1 << 20
+// maxPEMSize bounds a PEM file in bytes.
+const maxPEMSize = 1 << 20
 
-// trust reads the CAs that the runtime trusts, and its client certificates.
-func (a *session) trust(ctx context.Context) error {
+// loadCertificates reads the CAs that the runtime trusts, and its client certificates.
+func (a *session) loadCertificates(ctx context.Context) error {
 	if a.base.Scheme != "https" {
 		return nil
 	}
-	a.pool, a.places = remote.Authorities(a.Runtime.getenv)
+	a.pool, a.caFiles = remote.Authorities(a.Runtime.getenv)
 	for _, file := range a.hop.CA {
-		data, err := regularfile.Read(ctx, file, maxPEM)
+		data, err := regularfile.Read(ctx, file, maxPEMSize)
 		if err != nil {
 			return fmt.Errorf("read the CAs set in %s: %w", a.hop.File, err)
 		}
@@ -39,10 +39,10 @@ func (a *session) trust(ctx context.Context) error {
 		if !a.pool.AppendCertsFromPEM(data) {
 			return fmt.Errorf("%s, set in %s, contains no PEM certificate", file, a.hop.File)
 		}
-		a.places = append(a.places, file)
+		a.caFiles = append(a.caFiles, file)
 	}
 	for _, pair := range a.hop.Client {
-		cert, err := readPair(ctx, pair)
+		cert, err := readKeyPair(ctx, pair)
 		if err != nil {
 			return fmt.Errorf("read the client certificate set in %s: %w", a.hop.File, err)
 		}
@@ -51,14 +51,14 @@ func (a *session) trust(ctx context.Context) error {
 	return nil
 }
 
-func readPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
-	cert, err := regularfile.Read(ctx, pair[0], maxPEM)
+func readKeyPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
+	cert, err := regularfile.Read(ctx, pair[0], maxPEMSize)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	key := cert
 	if pair[1] != "" {
-		if key, err = regularfile.Read(ctx, pair[1], maxPEM); err != nil {
+		if key, err = regularfile.Read(ctx, pair[1], maxPEMSize); err != nil {
 			return tls.Certificate{}, err
 		}
 	}
@@ -89,76 +89,76 @@ func (a *session) handshakeUnverified(ctx context.Context, conn net.Conn, u *url
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// handshake performs and verifies the TLS handshake.
-func (a *session) handshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
-	ctx, cancel := a.inTime(ctx)
+// verifyHandshake performs and verifies the TLS handshake.
+func (a *session) verifyHandshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
 	wanted := false
 	secured, err := a.handshakeUnverified(ctx, conn, u, &wanted)
 	switch {
 	case err == nil:
-	case isPlain(err) && a.hop.HTTPToo && a.as == "":
-		a.add(StepTLS, finding.SeverityOK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", address(u), a.runtimeName())
+	case isPlainHTTPError(err) && a.hop.HTTPToo && a.messagePrefix == "":
+		a.addStep(StepTLS, finding.SeverityOK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", hostPort(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true
 	default:
-		return a.failHandshake(ctx, u, err, wanted)
+		return a.addHandshakeError(ctx, u, err, wanted)
 	}
 	state := secured.ConnectionState()
-	if a.as == "" {
-		a.result.Certificates = describe(state.PeerCertificates)
+	if a.messagePrefix == "" {
+		a.result.Certificates = describeChain(state.PeerCertificates)
 	}
-	who := a.whoseCertificate(state)
-	problems := a.problems(state.PeerCertificates, u.Hostname())
+	who := a.certificateText(state)
+	problems := a.chainProblems(state.PeerCertificates, u.Hostname())
 	switch {
 	case len(problems) == 0:
-		a.add(StepTLS, finding.SeverityOK, "", "%s; verified by %s%s", who, a.store(), a.staleStore())
+		a.addStep(StepTLS, finding.SeverityOK, "", "%s; verified by %s%s", who, a.caFilesText(), a.staleCAsText())
 	case a.hop.SkipVerify && a.hop.File == "":
-		a.add(StepTLS, finding.SeverityOK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
+		a.addStep(StepTLS, finding.SeverityOK, "", "%s; certificate not verified, because %s does not verify certificates for loopback addresses", who, a.runtimeName())
 	case a.hop.SkipVerify:
-		a.add(StepTLS, finding.SeverityWarning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
+		a.addStep(StepTLS, finding.SeverityWarning, "set the CA (ca) instead of skip_verify, because anyone impersonating the registry could get the password",
 			"%s; certificate verification is turned off in %s: %s", who, a.hop.File, describeProblems(problems))
 	default:
 		fix := problems[0].fix
-		if proxied && problems[0].unknown {
+		if proxied && problems[0].unknownAuthority {
 			fix = "the proxy intercepts TLS with a certificate from its own CA instead of the registry's certificate: " + fix
 		}
-		return a.fail(StepTLS, fix, "%s: %s", address(u), describeProblems(problems))
+		return a.addFailedStep(StepTLS, fix, "%s: %s", hostPort(u), describeProblems(problems))
 	}
 	return true
 }
 
-// isPlain reports whether a server responds in plain HTTP.
-func isPlain(err error) bool {
+// isPlainHTTPError reports whether a server responds in plain HTTP.
+func isPlainHTTPError(err error) bool {
 	record, ok := errors.AsType[tls.RecordHeaderError](err)
 	return ok && string(record.RecordHeader[:]) == "HTTP/"
 }
 
-// failHandshake reports a failed handshake.
-func (a *session) failHandshake(ctx context.Context, u *url.URL, err error, wanted bool) bool {
-	at := address(u)
+// addHandshakeError reports a failed handshake.
+func (a *session) addHandshakeError(ctx context.Context, u *url.URL, err error, wanted bool) bool {
+	at := hostPort(u)
 	alert, isAlert := strings.CutPrefix(err.Error(), "remote error: tls: ") // it has no type
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(StepTLS, "check for a firewall that blocks TLS, or for a service that uses another protocol on this port", "%s accepts connections but does not respond to a TLS handshake: %v", at, Ended(ctx))
-	case isPlain(err):
-		return a.fail(StepTLS, a.plainHTTPFix(), "%s uses plain HTTP, not TLS", at)
+		return a.addFailedStep(StepTLS, "check for a firewall that blocks TLS, or for a service that uses another protocol on this port", "%s accepts connections but does not respond to a TLS handshake: %v", at, ContextCause(ctx))
+	case isPlainHTTPError(err):
+		return a.addFailedStep(StepTLS, a.plainHTTPFix(), "%s uses plain HTTP, not TLS", at)
 	case isRecord:
-		return a.fail(StepTLS, a.plainHTTPFix(), "%s responds to a TLS handshake with something other than TLS", at)
+		return a.addFailedStep(StepTLS, a.plainHTTPFix(), "%s responds to a TLS handshake with something other than TLS", at)
 	case strings.Contains(err.Error(), "protocol version"):
-		return a.fail(StepTLS, "enable TLS 1.2 or newer on the registry", "%s supports only TLS versions before 1.2", at)
+		return a.addFailedStep(StepTLS, "enable TLS 1.2 or newer on the registry", "%s supports only TLS versions before 1.2", at)
 	case isAlert && wanted:
-		return a.fail(StepTLS, a.clientFix(), "%s requires a client certificate and rejects %s", at, a.shownCertificate())
+		return a.addFailedStep(StepTLS, a.clientCertFix(), "%s requires a client certificate and rejects %s", at, a.clientCertText())
 	case alert == "unrecognized name":
-		return a.fail(StepTLS, "check the name, and the ingress or load balancer that serves it", "%s does not recognize the name %s", at, u.Hostname())
+		return a.addFailedStep(StepTLS, "check the name, and the ingress or load balancer that serves it", "%s does not recognize the name %s", at, u.Hostname())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return a.fail(StepTLS, "check for a firewall that filters by name, or a load balancer without a backend", "%s closes the connection during the TLS handshake", at)
+		return a.addFailedStep(StepTLS, "check for a firewall that filters by name, or a load balancer without a backend", "%s closes the connection during the TLS handshake", at)
 	}
-	return a.fail(StepTLS, "", "%s: TLS: %v", at, err)
+	return a.addFailedStep(StepTLS, "", "%s: TLS: %v", at, err)
 }
 
-func (a *session) shownCertificate() string {
+func (a *session) clientCertText() string {
 	if len(a.certs) == 0 {
 		return "connections without one"
 	}

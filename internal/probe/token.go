@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// tokenWatch is a transport that keeps the response of the token server. Like the
+// tokenRecorder is a transport that keeps the response of the token server. Like the
 // runtime, it sends POST first.
-type tokenWatch struct {
+type tokenRecorder struct {
 	inner      *http.Transport
 	realm      *url.URL // nil before the challenge
 	postsFirst bool     // the runtime posts a password, and gets only where that is refused
 
-	method   string // of the request that was answered last; "" if none was
-	status   int    // likewise, of the response
-	kind     string // likewise, its media type
-	response bytes.Buffer
-	whole    bool // the response has ended
+	method    string // of the request that was answered last; "" if none was
+	status    int    // likewise, of the response
+	mediaType string // likewise, its media type
+	response  bytes.Buffer
+	complete  bool // the response has ended
 }
 
 // postsFirst reports whether the runtime requests a token with POST first, as containerd
@@ -34,30 +34,30 @@ type tokenWatch struct {
 // containerd.
 func (a *session) postsFirst() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
 
-// postRefused are the statuses after which containerd tries GET.
-var postRefused = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
+// postFallbackStatuses are the statuses after which containerd tries GET.
+var postFallbackStatuses = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
 
-func (t *tokenWatch) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.realm == nil || req.URL.Host != t.realm.Host || req.URL.Path != t.realm.Path {
 		return t.inner.RoundTrip(req)
 	}
-	t.method, t.status, t.kind = "", 0, ""
+	t.method, t.status, t.mediaType = "", 0, ""
 	t.response.Reset()
-	t.whole = false
+	t.complete = false
 	if user, password, ok := req.BasicAuth(); ok && t.postsFirst && req.Method == http.MethodGet {
-		resp, err := t.post(req, user, password)
+		resp, err := t.sendAsPost(req, user, password)
 		// A redirect of a password is not followed.
-		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postRefused, resp.StatusCode) {
-			return t.watched(http.MethodPost, resp), err
+		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postFallbackStatuses, resp.StatusCode) {
+			return t.recordResponse(http.MethodPost, resp), err
 		}
 		resp.Body.Close()
 	}
 	resp, err := t.inner.RoundTrip(req)
-	return t.watched(req.Method, resp), err
+	return t.recordResponse(req.Method, resp), err
 }
 
-// post sends a GET request for a token as POST.
-func (t *tokenWatch) post(get *http.Request, user, password string) (*http.Response, error) {
+// sendAsPost sends a GET request for a token as POST.
+func (t *tokenRecorder) sendAsPost(get *http.Request, user, password string) (*http.Response, error) {
 	u := *get.URL
 	query := u.Query()
 	form := url.Values{
@@ -74,32 +74,32 @@ func (t *tokenWatch) post(get *http.Request, user, password string) (*http.Respo
 	return t.inner.RoundTrip(req)
 }
 
-// watched records a response, and its body while it is read.
-func (t *tokenWatch) watched(method string, resp *http.Response) *http.Response {
+// recordResponse records a response, and its body while it is read.
+func (t *tokenRecorder) recordResponse(method string, resp *http.Response) *http.Response {
 	if resp == nil {
 		return nil
 	}
 	t.method, t.status = method, resp.StatusCode
-	t.kind, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	resp.Body = &watchedBody{io.TeeReader(io.LimitReader(resp.Body, maxToken), &t.response), resp.Body, t}
+	t.mediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	resp.Body = &recordedBody{io.TeeReader(io.LimitReader(resp.Body, maxTokenResponse), &t.response), resp.Body, t}
 	return resp
 }
 
-// watchedBody records the end of a body.
-type watchedBody struct {
+// recordedBody records the end of a body.
+type recordedBody struct {
 	io.Reader
 	io.Closer
-	t *tokenWatch
+	t *tokenRecorder
 }
 
-func (b *watchedBody) Read(p []byte) (int, error) {
+func (b *recordedBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	b.t.whole = b.t.whole || err == io.EOF
+	b.t.complete = b.t.complete || err == io.EOF
 	return n, err
 }
 
-// given returns the fields of a response that may have a token.
-func (t *tokenWatch) given() (token, access string) {
+// tokenFields returns the fields of a response that may have a token.
+func (t *tokenRecorder) tokenFields() (token, access string) {
 	var fields struct {
 		Token  string `json:"token"`
 		Access string `json:"access_token"`
@@ -110,13 +110,13 @@ func (t *tokenWatch) given() (token, access string) {
 	return fields.Token, fields.Access
 }
 
-// noToken describes a successful response without a token, and the fix; otherwise "".
-func (t *tokenWatch) noToken() (what, fix string) {
-	if t.status != http.StatusOK || !t.whole {
+// missingTokenProblem describes a successful response without a token, and the fix; otherwise "".
+func (t *tokenRecorder) missingTokenProblem() (what, fix string) {
+	if t.status != http.StatusOK || !t.complete {
 		return "", ""
 	}
 	at := (&url.URL{Scheme: t.realm.Scheme, Host: t.realm.Host, Path: t.realm.Path}).String()
-	token, access := t.given()
+	token, access := t.tokenFields()
 	fix = "check that the realm in the registry's settings is the address of its token server"
 	switch {
 	case token == "" && access == "":
@@ -129,7 +129,7 @@ func (t *tokenWatch) noToken() (what, fix string) {
 	what = "something other than JSON"
 	body := bytes.TrimSpace(t.response.Bytes())
 	switch {
-	case t.kind == "text/html", t.kind == "application/xhtml+xml", bytes.HasPrefix(body, []byte("<")):
+	case t.mediaType == "text/html", t.mediaType == "application/xhtml+xml", bytes.HasPrefix(body, []byte("<")):
 		what = "a web page (HTML)"
 	case len(body) == 0:
 		what = "nothing"

@@ -39,7 +39,7 @@ func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, s
 			user, password = r.PostFormValue("username"), r.PostFormValue("password")
 			service, scope = r.PostForm.Get("service"), r.PostForm.Get("scope")
 		}
-		if user == "ci" && password == canary.Password && service == "s" && scope == "repository:team/app:pull" && r.URL.Query().Get("account") == "x" {
+		if user == "ci" && password == canary.PasswordSecret && service == "s" && scope == "repository:team/app:pull" && r.URL.Query().Get("account") == "x" {
 			*shown = append(*shown, r.Method)
 		}
 		ways[r.Method](w, r)
@@ -114,7 +114,7 @@ func TestNoToken(t *testing.T) {
 		"text":      {says("text/plain", "ok"), "with something other than JSON"},
 		"no token":  {says("application/json", `{"expires_in":300}`), "with JSON without a token"},
 		"number":    {says("application/json", `{"token":1}`), "with JSON without a token"},
-		"echo":      {says("application/json", canary.Password), "with something other than JSON"},
+		"echo":      {says("application/json", canary.PasswordSecret), "with something other than JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, runtime := range []string{"containerd", "CRI-O"} {

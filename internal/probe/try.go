@@ -26,31 +26,31 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// try requests the manifest with each credential until one is accepted.
-func (a *session) try(ctx context.Context, creds []regcred.Credential) {
+// tryCredentials requests the manifest with each credential until one is accepted.
+func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential) {
 	from := len(a.result.Steps)
-	shown := a.shown(creds)
+	shown := a.usableCredentials(creds)
 	for i := range max(len(shown), 1) {
 		var cred *regcred.Credential
 		if len(shown) > 0 {
 			cred = &shown[i]
 		}
 		if ctx.Err() != nil {
-			a.fail(StepManifest, "", "%s: %v", login.Try{Credential: cred}.Who(), Ended(ctx))
+			a.addFailedStep(StepManifest, "", "%s: %v", login.FailedAttempt{Credential: cred}.CredentialText(), ContextCause(ctx))
 			return
 		}
-		if !a.token(ctx, cred) {
+		if !a.requestToken(ctx, cred) {
 			continue
 		}
-		if a.manifest(ctx, cred) {
-			a.accepted(from, i, shown)
+		if a.requestManifest(ctx, cred) {
+			a.recordAccepted(from, i, shown)
 			return
 		}
 	}
 }
 
-// shown returns the credentials that the runtime sends to the host.
-func (a *session) shown(creds []regcred.Credential) []regcred.Credential {
+// usableCredentials returns the credentials that the runtime sends to the host.
+func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Credential {
 	switch {
 	case a.result.Challenge == nil:
 		return nil
@@ -60,8 +60,8 @@ func (a *session) shown(creds []regcred.Credential) []regcred.Credential {
 	return nil
 }
 
-// accepted records the accepted credential. Earlier failures become warnings.
-func (a *session) accepted(from, i int, shown []regcred.Credential) {
+// recordAccepted records the accepted credential. Earlier failures become warnings.
+func (a *session) recordAccepted(from, i int, shown []regcred.Credential) {
 	a.result.Pulls = true
 	for j := range a.result.Steps[from:] {
 		if s := &a.result.Steps[from+j]; s.Severity == finding.SeverityError {
@@ -73,67 +73,67 @@ func (a *session) accepted(from, i int, shown []regcred.Credential) {
 	}
 	a.result.Accepted = i
 	for j := i + 1; j < len(shown); j++ {
-		a.add(StepManifest, finding.SeveritySkipped, "", "%s: not tried, because the previous credential was accepted", login.Try{Credential: &shown[j]}.Who())
+		a.addStep(StepManifest, finding.SeveritySkipped, "", "%s: not tried, because the previous credential was accepted", login.FailedAttempt{Credential: &shown[j]}.CredentialText())
 	}
 }
 
-// token requests a token if the registry requires one.
-func (a *session) token(ctx context.Context, cred *regcred.Credential) bool {
+// requestToken requests a token if the registry requires one.
+func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bool {
 	session, err := a.logIn(ctx, cred)
 	if err != nil {
-		return a.failToken(ctx, cred, err)
+		return a.addTokenError(ctx, cred, err)
 	}
 	a.session = session
-	if what, fix := a.tokens.noToken(); what != "" {
-		return a.fail(StepToken, fix, "%s: %s", login.Try{Credential: cred}.Who(), what)
+	if what, fix := a.tokens.missingTokenProblem(); what != "" {
+		return a.addFailedStep(StepToken, fix, "%s: %s", login.FailedAttempt{Credential: cred}.CredentialText(), what)
 	}
 	c := a.result.Challenge
 	if c == nil || c.Scheme != "Bearer" {
 		return true
 	}
-	who := login.Try{Credential: cred}.Who()
-	if missingAccess := a.missingAccess(); missingAccess != "" {
-		a.add(StepToken, finding.SeverityWarning, a.statusFix(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
+	who := login.FailedAttempt{Credential: cred}.CredentialText()
+	if missingAccess := a.missingAccessText(); missingAccess != "" {
+		a.addStep(StepToken, finding.SeverityWarning, a.statusFix(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
 		return true
 	}
-	a.add(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
+	a.addStep(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	return true
 }
 
 func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.Session, error) {
-	ctx, cancel := a.inTime(ctx)
+	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
 	if a.first.StatusCode != http.StatusOK && a.result.Challenge == nil {
 		return nil, nil // no credential is required
 	}
 	session, err := a.registry.Login(ctx, cred)
 	if err != nil {
-		err = a.late(ctx, err)
+		err = a.timeoutCause(ctx, err)
 	}
 	return session, err
 }
 
-// failToken reports a refusal, or the step that failed on the way to the token
+// addTokenError reports a refusal, or the step that failed on the way to the token
 // server.
-func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err error) bool {
-	try := login.NewTry(cred, err, a.registry.Secrets)
+func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, err error) bool {
+	try := login.NewFailedAttempt(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
-	ownRealm := realm != nil && address(realm) == address(&a.base)
-	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUser) && !ownRealm {
-		a.as = "token server " + line(realm.Host) + ": "
-		reached := a.reach(ctx, realm)
-		a.as = ""
+	ownRealm := realm != nil && hostPort(realm) == hostPort(&a.base)
+	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUsername) && !ownRealm {
+		a.messagePrefix = "token server " + singleLine(realm.Host) + ": "
+		reached := a.openConnection(ctx, realm)
+		a.messagePrefix = ""
 		if !reached {
 			return false
 		}
 	}
 	fix := ""
-	what, look := a.tokens.noToken()
+	what, look := a.tokens.missingTokenProblem()
 	switch {
-	case errors.Is(err, login.ErrNoUser):
+	case errors.Is(err, login.ErrNoUsername):
 		fix = "add a user name"
 	case try.Status == 0 && what != "":
-		return a.fail(StepToken, look, "%s: %s", try.Who(), what)
+		return a.addFailedStep(StepToken, look, "%s: %s", try.CredentialText(), what)
 	case try.Status != 0:
 		fix = a.statusFix(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
@@ -141,15 +141,15 @@ func (a *session) failToken(ctx context.Context, cred *regcred.Credential, err e
 		}
 	}
 	if isTimeout(err) && realm != nil {
-		return a.fail(StepToken, "check the token server's log: it accepts connections but does not respond", "%s: the token server %s: %v", try.Who(), line(realm.Host), err)
+		return a.addFailedStep(StepToken, "check the token server's log: it accepts connections but does not respond", "%s: the token server %s: %v", try.CredentialText(), singleLine(realm.Host), err)
 	}
-	return a.fail(StepToken, fix, "%s: %s", try.Who(), strings.TrimPrefix(try.Err.Error(), "login: "))
+	return a.addFailedStep(StepToken, fix, "%s: %s", try.CredentialText(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
 
-// missingAccess describes why a token does not grant access to the image; "" if it
+// missingAccessText describes why a token does not grant access to the image; "" if it
 // does or cannot be parsed.
-func (a *session) missingAccess() string {
-	given, access := a.tokens.given()
+func (a *session) missingAccessText() string {
+	given, access := a.tokens.tokenFields()
 	for _, token := range []string{access, given} {
 		claims, err := jwt.Parse(token)
 		if err != nil || claims.Access == nil {
@@ -165,47 +165,47 @@ func (a *session) missingAccess() string {
 		if granted == nil {
 			return "it grants nothing"
 		}
-		return "it grants " + line(login.Bound(strings.Join(granted, " "), 300))
+		return "it grants " + singleLine(login.Truncate(strings.Join(granted, " "), 300))
 	}
 	return ""
 }
 
-// manifest requests the manifest in the current session.
-func (a *session) manifest(ctx context.Context, cred *regcred.Credential) bool {
+// requestManifest requests the manifest in the current session.
+func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential) bool {
 	var rt http.RoundTripper = a.registry
 	if a.session != nil {
 		rt = a.session
 	}
-	try := login.Try{Credential: cred}
-	got, err := a.send(ctx, rt, http.MethodHead, a.manifestURL(), 0)
+	try := login.FailedAttempt{Credential: cred}
+	got, err := a.sendRequest(ctx, rt, http.MethodHead, a.manifestURL(), 0)
 	if err == nil && got.StatusCode >= 400 && got.StatusCode != http.StatusUnauthorized {
 		// HEAD has no body to say why. A wrong password is not shown twice.
 		head := got.StatusCode
-		if got, err = a.send(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
+		if got, err = a.sendRequest(ctx, rt, http.MethodGet, a.manifestURL(), maxManifestSize); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
-			return a.fail(StepManifest, "check the proxy in front of the registry: it allows GET but not HEAD, which runtimes send first",
-				"%s: HEAD returned HTTP %d, but GET returned 200", try.Who(), head)
+			return a.addFailedStep(StepManifest, "check the proxy in front of the registry: it allows GET but not HEAD, which runtimes send first",
+				"%s: HEAD returned HTTP %d, but GET returned 200", try.CredentialText(), head)
 		}
 	}
 	if err != nil {
-		return a.fail(StepManifest, registryLog, "%s: %s", try.Who(), a.scrub(ctx, err))
+		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s", try.CredentialText(), a.redactedText(ctx, err))
 	}
 	a.result.Status = got.StatusCode
 	if got.StatusCode != http.StatusOK {
-		return a.refused(cred, got)
+		return a.addRefusal(cred, got)
 	}
-	return a.found(ctx, rt, try.Who(), got)
+	return a.checkManifest(ctx, rt, try.CredentialText(), got)
 }
 
-// refused reports a status that is not 200.
-func (a *session) refused(cred *regcred.Credential, got response) bool {
-	try := login.NewTry(cred, got.refusal(), a.registry.Secrets)
+// addRefusal reports a status that is not 200.
+func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool {
+	try := login.NewFailedAttempt(cred, got.registryError(), a.registry.Secrets)
 	text := try.Err.Error()
 	if i := strings.Index(text, "HTTP "); i > 0 {
 		text = text[i:]
 	}
 	if got.StatusCode == http.StatusNotFound {
-		text = a.wanted() + ": " + text
+		text = a.imageReference() + ": " + text
 	}
 	fix := a.statusFix(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
@@ -224,45 +224,45 @@ func (a *session) refused(cred *regcred.Credential, got response) bool {
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
 		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
 	}
-	return a.fail(StepManifest, fix, "%s: %s", try.Who(), text)
+	return a.addFailedStep(StepManifest, fix, "%s: %s", try.CredentialText(), text)
 }
 
-// found checks the manifest, and the platforms of an index.
-func (a *session) found(ctx context.Context, rt http.RoundTripper, who string, got response) bool {
-	a.result.Digest, a.result.MediaType = line(login.Bound(got.Header.Get("Docker-Content-Digest"), 200)), line(login.Bound(got.Header.Get("Content-Type"), 200))
-	if isPage(got) {
-		return a.fail(StepManifest, "check the host, port and path", "%s: the response is a web page, not a manifest", who)
+// checkManifest checks the manifest, and the platforms of an index.
+func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who string, got serverResponse) bool {
+	a.result.Digest, a.result.MediaType = singleLine(login.Truncate(got.Header.Get("Docker-Content-Digest"), 200)), singleLine(login.Truncate(got.Header.Get("Content-Type"), 200))
+	if isWebPage(got) {
+		return a.addFailedStep(StepManifest, "check the host, port and path", "%s: the response is a web page, not a manifest", who)
 	}
-	what := a.Image.id() + " exists"
+	what := a.Image.tagOrDigest() + " exists"
 	if a.result.Digest != "" && a.result.Digest != a.Image.Digest {
 		what += ", " + a.result.Digest
 	}
 	kind := types.MediaType(a.result.MediaType)
 	if kind.IsImage() && a.result.Digest != "" {
-		a.add(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
+		a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 		return true // to get it too would count as a pull at some registries
 	}
-	body, err := a.send(ctx, rt, http.MethodGet, a.manifestURL(), maxManifest)
+	body, err := a.sendRequest(ctx, rt, http.MethodGet, a.manifestURL(), maxManifestSize)
 	switch {
 	case err != nil:
-		return a.fail(StepManifest, registryLog, "%s: %s, but the manifest cannot be read: %s", who, what, a.scrub(ctx, err))
+		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s, but the manifest cannot be read: %s", who, what, a.redactedText(ctx, err))
 	case body.StatusCode != http.StatusOK:
-		return a.fail(StepManifest, registryLog, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
-	case isPage(body), !isManifest(body.body):
-		return a.fail(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
+		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
+	case isWebPage(body), !isManifest(body.body):
+		return a.addFailedStep(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
 	if kind.IsIndex() && a.Platform != "" {
-		if a.result.Platforms = platforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
-			return a.fail(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(firstFew(a.result.Platforms), ", "))
+		if a.result.Platforms = indexPlatforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
+			return a.addFailedStep(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(firstFew(a.result.Platforms), ", "))
 		}
 		what += ", for " + a.Platform
 	}
-	a.add(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
+	a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 	return true
 }
 
-// registryLog is the fix for a registry that responds incorrectly.
-const registryLog = "check the registry's log: it accepts connections but does not respond correctly"
+// checkRegistryLogFix is the fix for a registry that responds incorrectly.
+const checkRegistryLogFix = "check the registry's log: it accepts connections but does not respond correctly"
 
 // isManifest reports whether a body may be a manifest: JSON with a schema version.
 func isManifest(body []byte) bool {
@@ -275,8 +275,8 @@ func isManifest(body []byte) bool {
 // maxPlatforms bounds the platforms of an index.
 const maxPlatforms = 100
 
-// platforms returns the platforms of an index.
-func platforms(index []byte) (list []string) {
+// indexPlatforms returns the platforms of an index.
+func indexPlatforms(index []byte) (list []string) {
 	var doc struct {
 		Manifests []struct {
 			Platform struct {
@@ -287,7 +287,7 @@ func platforms(index []byte) (list []string) {
 	}
 	json.Unmarshal(index, &doc)
 	for _, m := range doc.Manifests[:min(len(doc.Manifests), maxPlatforms)] {
-		p := line(login.Bound(m.Platform.OS+"/"+m.Platform.Arch, 40))
+		p := singleLine(login.Truncate(m.Platform.OS+"/"+m.Platform.Arch, 40))
 		if p != "/" && p != "unknown/unknown" && !slices.Contains(list, p) {
 			list = append(list, p)
 		}

@@ -56,7 +56,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	held := openDescriptors(t) - before // by the run, and to watch the two processes
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, TimedOut)
+	checkRun(t, x, err, ReasonTimedOut)
 	if after := openDescriptors(t) - before; after > held-2 {
 		t.Errorf("%d descriptors more than before, and %d during the run; want two less, since standard output and error are closed", after, held)
 	}

@@ -16,24 +16,24 @@ import (
 func TestDrainEnds(t *testing.T) {
 	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
 		f := newFIFOs(t)
-		p, err := testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(limits{ctx: t.Context()})
+		p, err := testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(runLimits{ctx: t.Context()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failed := p.run(limits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
+		if failed := p.writeAndWait(runLimits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
 			t.Fatal(failed)
 		}
-		p.release()
-		p.drain(limit)
+		p.takeOutput()
+		p.drainOutput(limit)
 		f.pids(t, 1)
 		if limit < time.Hour {
-			<-p.settled // the pipes are closed while the child lives
+			<-p.groupExited // the pipes are closed while the child lives
 		}
 		f.goOn(t)
 		if line, _ := f.next(t); line != want {
 			t.Errorf("limit %v: the child reports %q, want %q", limit, line, want)
 		}
 		f.allGone(t)
-		<-p.settled
+		<-p.groupExited
 	}
 }

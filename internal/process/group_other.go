@@ -12,13 +12,13 @@ import (
 
 // Other systems, such as js/wasm, run no programs; the package only compiles.
 
-func ownGroup() *syscall.SysProcAttr { return nil }
+func newProcessGroup() *syscall.SysProcAttr { return nil }
 
 func killGroup(p *os.Process) { p.Kill() }
 
 func terminateGroup(*os.Process) bool { return false }
 
 const (
-	errBusy      = syscall.EBUSY
-	errNotFormat = syscall.ENOEXEC
+	errTextBusy   = syscall.EBUSY
+	errExecFormat = syscall.ENOEXEC
 )

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// ownGroup starts the program in its own process group, so that it can be
+// newProcessGroup starts the program in its own process group, so that it can be
 // killed together with the processes that it starts.
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func newProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the program and its process group. The program may have
 // exited already: while a process remains in the group, the kernel does not
@@ -32,6 +32,6 @@ func terminateGroup(p *os.Process) bool {
 }
 
 const (
-	errBusy      = syscall.ETXTBSY
-	errNotFormat = syscall.ENOEXEC
+	errTextBusy   = syscall.ETXTBSY
+	errExecFormat = syscall.ENOEXEC
 )

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-func ownGroup() *syscall.SysProcAttr { return nil }
+func newProcessGroup() *syscall.SysProcAttr { return nil }
 
 // killGroup kills only the program: Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }
@@ -17,6 +17,6 @@ func killGroup(p *os.Process) { p.Kill() }
 func terminateGroup(*os.Process) bool { return false }
 
 const (
-	errBusy      = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
-	errNotFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT
+	errTextBusy   = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
+	errExecFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT
 )

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// stream copies a pipe to a sink until the pipe ends.
-type stream struct {
+// pipeReader copies a pipe to a sink until the pipe ends.
+type pipeReader struct {
 	r   *os.File
 	eof chan struct{} // closed when the pipe has ended
 
@@ -18,13 +18,13 @@ type stream struct {
 	sink io.Writer // nil after discard
 }
 
-func newStream(r *os.File, sink io.Writer) *stream {
-	s := &stream{r: r, eof: make(chan struct{}), sink: sink}
-	go s.read()
+func newStream(r *os.File, sink io.Writer) *pipeReader {
+	s := &pipeReader{r: r, eof: make(chan struct{}), sink: sink}
+	go s.copyLoop()
 	return s
 }
 
-func (s *stream) read() {
+func (s *pipeReader) copyLoop() {
 	defer close(s.eof)
 	defer s.r.Close()
 	buf := make([]byte, 8<<10) // a response has a few hundred bytes
@@ -41,46 +41,46 @@ func (s *stream) read() {
 	}
 }
 
-// discard drops the sink. The pipe is still read.
-func (s *stream) discard() {
+// dropSink drops the sink. The pipe is still read.
+func (s *pipeReader) dropSink() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sink = nil
 }
 
 // close stops reading.
-func (s *stream) close() { s.r.Close() }
+func (s *pipeReader) close() { s.r.Close() }
 
-// bounded keeps the first max bytes.
-type bounded struct {
-	max  int
-	over chan struct{} // closed after more than max bytes
+// boundedBuffer keeps the first max bytes.
+type boundedBuffer struct {
+	max      int
+	exceeded chan struct{} // closed after more than max bytes
 
 	mu     sync.Mutex
 	buf    []byte
 	isOver bool
 }
 
-func (b *bounded) Write(data []byte) (int, error) {
+func (b *boundedBuffer) Write(data []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	room := b.max - len(b.buf)
 	b.buf = append(b.buf, data[:min(room, len(data))]...)
 	if len(data) > room && !b.isOver {
 		b.isOver = true
-		close(b.over)
+		close(b.exceeded)
 	}
 	return len(data), nil
 }
 
-func (b *bounded) len() int {
+func (b *boundedBuffer) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.buf)
 }
 
-// Keep is how many bytes of each end of standard error are kept.
-const Keep = 4 << 10
+// HeadTailSize is how many bytes of each end of standard error are kept.
+const HeadTailSize = 4 << 10
 
 // HeadTail is an [io.Writer] that keeps the first and the last [Keep] bytes.
 type HeadTail struct {
@@ -91,15 +91,15 @@ type HeadTail struct {
 
 func (h *HeadTail) Write(data []byte) (int, error) {
 	n := len(data)
-	room := min(Keep-len(h.Head), n)
+	room := min(HeadTailSize-len(h.Head), n)
 	h.Head = append(h.Head, data[:room]...)
 	data = data[room:]
-	if len(data) > Keep {
-		h.Omitted += int64(len(data) - Keep)
-		data = data[len(data)-Keep:]
+	if len(data) > HeadTailSize {
+		h.Omitted += int64(len(data) - HeadTailSize)
+		data = data[len(data)-HeadTailSize:]
 	}
 	h.Tail = append(h.Tail, data...)
-	if extra := len(h.Tail) - Keep; extra > 0 {
+	if extra := len(h.Tail) - HeadTailSize; extra > 0 {
 		h.Omitted += int64(extra)
 		h.Tail = append(h.Tail[:0], h.Tail[extra:]...)
 	}

@@ -52,21 +52,21 @@ func (r *Result) ExitCode() int {
 	return r.State.ExitCode()
 }
 
-// Reason is why a run failed.
-type Reason int
+// FailureReason is why a run failed.
+type FailureReason int
 
 // The reasons for which a run fails.
 const (
-	NotStarted    Reason = iota + 1
-	Exited               // with a status other than 0, or killed by another process
-	TimedOut             // killed at the deadline
-	Canceled             // killed because ctx ended
-	OutputTooLong        // killed because it wrote more than MaxOutput bytes
+	ReasonNotStarted    FailureReason = iota + 1
+	ReasonExited                      // with a status other than 0, or killed by another process
+	ReasonTimedOut                    // killed at the deadline
+	ReasonCanceled                    // killed because ctx ended
+	ReasonOutputTooLong               // killed because it wrote more than MaxOutput bytes
 )
 
 // Error is the error of a failed run.
 type Error struct {
-	Reason Reason
+	Reason FailureReason
 	Err    error // the cause
 }
 
@@ -87,40 +87,40 @@ func (e *Error) Unwrap() error { return e.Err }
 func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {
 	deadline := time.NewTimer(c.Timeout)
 	defer deadline.Stop()
-	return c.run(limits{ctx, deadline.C}, stdin)
+	return c.run(runLimits{ctx, deadline.C}, stdin)
 }
 
-// limits end a run from outside.
-type limits struct {
+// runLimits end a run from outside.
+type runLimits struct {
 	ctx      context.Context
 	deadline <-chan time.Time
 }
 
-func (c Command) run(l limits, stdin io.Reader) (*Result, error) {
+func (c Command) run(l runLimits, stdin io.Reader) (*Result, error) {
 	begun := time.Now()
 	p, err := c.start(l)
 	if err != nil {
 		return &Result{Duration: time.Since(begun)}, err
 	}
-	failed := p.run(l, stdin)
+	failed := p.writeAndWait(l, stdin)
 	res := &Result{Started: p.started, Duration: time.Since(p.started)}
-	if res.Lingering = (failed == nil || failed.Reason == Exited) && !closed(p.settled); res.Lingering {
-		p.drain(drainTime)
+	if res.Lingering = (failed == nil || failed.Reason == ReasonExited) && !isClosed(p.groupExited); res.Lingering {
+		p.drainOutput(drainTimeout)
 	}
-	if closed(p.exited) {
+	if isClosed(p.exited) {
 		res.State = p.cmd.ProcessState
 	}
-	res.Stdout, res.Stderr = p.release()
+	res.Stdout, res.Stderr = p.takeOutput()
 	if failed != nil {
 		return res, failed
 	}
 	return res, nil
 }
 
-func (c Command) timedOut() *Error {
-	return &Error{TimedOut, fmt.Errorf("no response within %v: %w", c.Timeout, context.DeadlineExceeded)}
+func (c Command) timeoutError() *Error {
+	return &Error{ReasonTimedOut, fmt.Errorf("no response within %v: %w", c.Timeout, context.DeadlineExceeded)}
 }
 
-func canceled(ctx context.Context) *Error {
-	return &Error{Canceled, fmt.Errorf("canceled: %w", ctx.Err())}
+func canceledError(ctx context.Context) *Error {
+	return &Error{ReasonCanceled, fmt.Errorf("canceled: %w", ctx.Err())}
 }

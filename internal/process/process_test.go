@@ -121,12 +121,12 @@ type ran struct {
 }
 
 // checkRun fails the test if err is not an Error with the reason.
-func checkRun(t *testing.T, x *Result, err error, want Reason) {
+func checkRun(t *testing.T, x *Result, err error, want FailureReason) {
 	t.Helper()
 	if x == nil {
 		t.Fatal("no Result")
 	}
-	var got Reason
+	var got FailureReason
 	if failed, ok := errors.AsType[*Error](err); ok {
 		got = failed.Reason
 	} else if err != nil {
@@ -144,7 +144,7 @@ func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) 
 func goRun(ctx context.Context, c Command, deadline <-chan time.Time) <-chan ran {
 	done := make(chan ran, 1)
 	go func() {
-		x, err := c.run(limits{ctx, deadline}, strings.NewReader("request"))
+		x, err := c.run(runLimits{ctx, deadline}, strings.NewReader("request"))
 		done <- ran{x, err}
 	}()
 	return done
@@ -181,7 +181,7 @@ func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testExit+"=3")...)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
-	checkRun(t, x, err, Exited)
+	checkRun(t, x, err, ReasonExited)
 	f.pids(t, 1)
 	f.goOn(t)
 	if line, _ := f.next(t); line != "wrote everything" {
@@ -198,7 +198,7 @@ func TestForkedChildFinishesAnswer(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("Run returns with half an answer")
-	case <-time.After(3 * closeTime): // longer than a whole answer is waited for
+	case <-time.After(3 * closeTimeout): // longer than a whole answer is waited for
 	}
 	f.goOn(t)
 	x, err := f.wait(t, done)
@@ -220,7 +220,7 @@ func TestDeadlineKillsGroup(t *testing.T) {
 		{"fork-hang", 2, -1}, // and so does its child
 		{"fork-half", 1, 0},  // is gone; its child holds half an answer
 	} {
-		for _, stage := range []Reason{TimedOut, Canceled} {
+		for _, stage := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
 				f := newFIFOs(t)
 				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+output)...)
@@ -229,14 +229,14 @@ func TestDeadlineKillsGroup(t *testing.T) {
 				deadline := make(chan time.Time, 1)
 				done := goRun(ctx, c, deadline)
 				pids := f.pids(t, tt.processes)
-				if stage == TimedOut {
+				if stage == ReasonTimedOut {
 					deadline <- time.Time{}
 				} else {
 					cancel()
 				}
 				x, err := f.wait(t, done)
 				checkRun(t, x, err, stage)
-				if stage == Canceled != errors.Is(err, context.Canceled) {
+				if stage == ReasonCanceled != errors.Is(err, context.Canceled) {
 					t.Errorf("errors.Is(%v, context.Canceled) is wrong", err)
 				}
 				if x.ExitCode() != tt.exitCode {
@@ -259,7 +259,7 @@ func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 	pids := f.pids(t, 2)
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, TimedOut)
+	checkRun(t, x, err, ReasonTimedOut)
 	if gone(pids["child"]) {
 		t.Error("a child in a session of its own was killed; this test shows nothing")
 	}
@@ -299,7 +299,7 @@ func TestReplacedWhileRunning(t *testing.T) {
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
-	if checkRun(t, x, err, Exited); x.ExitCode() != 7 {
+	if checkRun(t, x, err, ReasonExited); x.ExitCode() != 7 {
 		t.Errorf("the second run: got %v, want that of the new plugin", err)
 	}
 }
@@ -307,9 +307,9 @@ func TestReplacedWhileRunning(t *testing.T) {
 func TestFloods(t *testing.T) {
 	for _, tt := range []struct {
 		mode string
-		want Reason
+		want FailureReason
 	}{
-		{"flood-stdout", OutputTooLong},
+		{"flood-stdout", ReasonOutputTooLong},
 		{"flood-stderr", 0},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -322,10 +322,10 @@ func TestFloods(t *testing.T) {
 			if got := after.TotalAlloc - before.TotalAlloc; got > 32<<20 {
 				t.Errorf("%d bytes were allocated for 1 GiB of output", got)
 			}
-			if len(x.Stdout) > c.MaxOutput || len(x.Stderr.Head)+len(x.Stderr.Tail) > 2*Keep {
+			if len(x.Stdout) > c.MaxOutput || len(x.Stderr.Head)+len(x.Stderr.Tail) > 2*HeadTailSize {
 				t.Errorf("kept %d bytes of stdout and %d of stderr", len(x.Stdout), len(x.Stderr.Head)+len(x.Stderr.Tail))
 			}
-			if want := int64(1<<30 - 2*Keep); tt.mode == "flood-stderr" && x.Stderr.Omitted != want {
+			if want := int64(1<<30 - 2*HeadTailSize); tt.mode == "flood-stderr" && x.Stderr.Omitted != want {
 				t.Errorf("%d bytes of stderr are omitted, want %d", x.Stderr.Omitted, want)
 			}
 		})
@@ -339,7 +339,7 @@ func TestMaxOutput(t *testing.T) {
 	checkRun(t, x, err, 0)
 	c.MaxOutput--
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
-	checkRun(t, x, err, OutputTooLong)
+	checkRun(t, x, err, ReasonOutputTooLong)
 	if want := fmt.Sprintf("longer than %d bytes", c.MaxOutput); !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want …%s…", err, want)
 	}
@@ -354,7 +354,7 @@ func TestTooMuchOutputKills(t *testing.T) {
 	c.MaxOutput = 10
 	done := goRun(t.Context(), c, nil)
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, OutputTooLong)
+	checkRun(t, x, err, ReasonOutputTooLong)
 	f.pids(t, 1)
 	f.allGone(t)
 }
@@ -363,18 +363,18 @@ func TestStdinIsClosed(t *testing.T) {
 	// The child holds standard input and does not read it.
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
-	l := limits{ctx: t.Context()}
+	l := runLimits{ctx: t.Context()}
 	p, err := c.start(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if failed := p.run(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
+	if failed := p.writeAndWait(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
 		t.Fatal(failed)
 	}
 	if err := p.stdin.Close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("standard input is still open (%v)", err)
 	}
-	p.release()
+	p.takeOutput()
 	f.pids(t, 1)
 	f.goOn(t)
 	f.next(t) // it has written everything
@@ -384,7 +384,7 @@ func TestStdinIsClosed(t *testing.T) {
 // TestHeadTailEveryLength: what is kept, dropped and said of standard error
 // around its bounds, in one write or byte by byte.
 func TestHeadTailEveryLength(t *testing.T) {
-	for _, n := range []int{0, 1, Keep - 1, Keep, Keep + 1, 2*Keep - 1, 2 * Keep, 2*Keep + 1, 3*Keep + 7} {
+	for _, n := range []int{0, 1, HeadTailSize - 1, HeadTailSize, HeadTailSize + 1, 2*HeadTailSize - 1, 2 * HeadTailSize, 2*HeadTailSize + 1, 3*HeadTailSize + 7} {
 		data := make([]byte, n)
 		for i := range data {
 			data[i] = byte('a' + i%26)
@@ -398,8 +398,8 @@ func TestHeadTailEveryLength(t *testing.T) {
 			}
 			rest = rest[size:]
 		}
-		dropped := max(0, n-2*Keep)
-		want := HeadTail{Head: data[:min(n, Keep)], Tail: data[min(n, Keep)+dropped:], Omitted: int64(dropped)}
+		dropped := max(0, n-2*HeadTailSize)
+		want := HeadTail{Head: data[:min(n, HeadTailSize)], Tail: data[min(n, HeadTailSize)+dropped:], Omitted: int64(dropped)}
 		for name, got := range map[string]HeadTail{"one write": whole, "many": parts} {
 			if !bytes.Equal(got.Head, want.Head) || !bytes.Equal(got.Tail, want.Tail) || got.Omitted != want.Omitted {
 				t.Errorf("%d bytes in %s: %d + %d, %d dropped", n, name, len(got.Head), len(got.Tail), got.Omitted)
@@ -411,7 +411,7 @@ func TestHeadTailEveryLength(t *testing.T) {
 // TestGraceSendsOneSignal checks that a program gets one SIGTERM, at the deadline and
 // when ctx ends. A second one would kill a program that handles the first.
 func TestGraceSendsOneSignal(t *testing.T) {
-	for _, reason := range []Reason{TimedOut, Canceled} {
+	for _, reason := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 		f := newFIFOs(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -420,7 +420,7 @@ func TestGraceSendsOneSignal(t *testing.T) {
 		deadline := make(chan time.Time, 1)
 		done := goRun(ctx, c, deadline)
 		f.pids(t, 1)
-		if reason == TimedOut {
+		if reason == ReasonTimedOut {
 			deadline <- time.Now()
 		} else {
 			cancel()
@@ -444,7 +444,7 @@ func TestGraceEnds(t *testing.T) {
 	f.pids(t, 1)
 	cancel()
 	x, err := f.wait(t, done)
-	checkRun(t, x, err, Canceled)
+	checkRun(t, x, err, ReasonCanceled)
 	if x.ExitCode() != -1 {
 		t.Errorf("got exit code %d, want it killed", x.ExitCode())
 	}

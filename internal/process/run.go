@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// closeTime is how long a program that has exited may leave its pipes open.
+// closeTimeout is how long a program that has exited may leave its pipes open.
 // After up to twice that time, a process that it started must hold them.
-const closeTime = 250 * time.Millisecond
+const closeTimeout = 250 * time.Millisecond
 
-// drainTime is how long the output of processes that outlive the program is
+// drainTimeout is how long the output of processes that outlive the program is
 // read. Each such program costs two descriptors and three goroutines until
 // then. A process that writes later gets SIGPIPE or EPIPE.
-const drainTime = 10 * time.Minute
+const drainTimeout = 10 * time.Minute
 
-// running is a started program. It has its own pipes: with the pipes of os/exec,
+// runningProgram is a started program. It has its own pipes: with the pipes of os/exec,
 // Wait returns only when every process that holds them has closed them.
-type running struct {
-	command Command
-	cmd     *exec.Cmd
-	started time.Time
-	exited  chan struct{} // closed when the program has exited and cmd.ProcessState is set
-	settled chan struct{} // closed when the program has exited and no process holds its pipes
-	stdin   *os.File
-	stdout  *stream
-	stderr  *stream
-	out     *bounded
-	err     *HeadTail
+type runningProgram struct {
+	command     Command
+	cmd         *exec.Cmd
+	started     time.Time
+	exited      chan struct{} // closed when the program has exited and cmd.ProcessState is set
+	groupExited chan struct{} // closed when the program has exited and no process holds its pipes
+	stdin       *os.File
+	stdout      *pipeReader
+	stderr      *pipeReader
+	out         *boundedBuffer
+	err         *HeadTail
 }
 
-// spawn starts cmd with three new pipes.
-func (c Command) spawn() (*running, error) {
+// startWithPipes starts cmd with three new pipes.
+func (c Command) startWithPipes() (*runningProgram, error) {
 	var ends []*os.File
 	closeAll := func() {
 		for _, f := range ends {
@@ -52,7 +52,7 @@ func (c Command) spawn() (*running, error) {
 		}
 		ends = append(ends, r, w)
 	}
-	cmd := c.cmd()
+	cmd := c.execCmd()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = ends[0], ends[3], ends[5]
 	if err := cmd.Start(); err != nil {
 		closeAll()
@@ -61,24 +61,24 @@ func (c Command) spawn() (*running, error) {
 	for _, child := range []int{0, 3, 5} {
 		ends[child].Close()
 	}
-	p := &running{
-		command: c,
-		cmd:     cmd,
-		started: time.Now(),
-		exited:  make(chan struct{}),
-		settled: make(chan struct{}),
-		stdin:   ends[1],
-		out:     &bounded{max: c.MaxOutput, over: make(chan struct{})},
-		err:     &HeadTail{},
+	p := &runningProgram{
+		command:     c,
+		cmd:         cmd,
+		started:     time.Now(),
+		exited:      make(chan struct{}),
+		groupExited: make(chan struct{}),
+		stdin:       ends[1],
+		out:         &boundedBuffer{max: c.MaxOutput, exceeded: make(chan struct{})},
+		err:         &HeadTail{},
 	}
 	p.stdout, p.stderr = newStream(ends[2], p.out), newStream(ends[4], p.err)
-	go settle(cmd, p.exited, p.settled, p.stdout.eof, p.stderr.eof)
+	go watchExit(cmd, p.exited, p.groupExited, p.stdout.eof, p.stderr.eof)
 	return p, nil
 }
 
-// settle closes exited when cmd has exited, and settled when the streams have
+// watchExit closes exited when cmd has exited, and settled when the streams have
 // ended too. It does not refer to the output, so that it can be freed earlier.
-func settle(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan struct{}) {
+func watchExit(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan struct{}) {
 	cmd.Wait() // the status is in cmd.ProcessState
 	close(exited)
 	for _, eof := range streams {
@@ -87,18 +87,18 @@ func settle(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan st
 	close(settled)
 }
 
-// run writes stdin to the program and returns when its output is complete or
+// writeAndWait writes stdin to the program and returns when its output is complete or
 // the run has failed.
-func (p *running) run(l limits, stdin io.Reader) *Error {
+func (p *runningProgram) writeAndWait(l runLimits, stdin io.Reader) *Error {
 	defer p.stdin.Close() // ends a write that the program does not read
 	go func() {
 		// A program need not read its input, so a failed write is not an error.
 		io.Copy(p.stdin, stdin)
 		p.stdin.Close()
 	}()
-	failed := p.wait(l)
-	if failed != nil && failed.Reason != Exited {
-		if failed.Reason != OutputTooLong {
+	failed := p.waitForExit(l)
+	if failed != nil && failed.Reason != ReasonExited {
+		if failed.Reason != ReasonOutputTooLong {
 			p.terminate()
 		}
 		p.kill()
@@ -106,33 +106,33 @@ func (p *running) run(l limits, stdin io.Reader) *Error {
 	return failed
 }
 
-// wait returns when the program has exited and its output is complete.
-func (p *running) wait(l limits) *Error {
-	ticker := time.NewTicker(closeTime)
+// waitForExit returns when the program has exited and its output is complete.
+func (p *runningProgram) waitForExit(l runLimits) *Error {
+	ticker := time.NewTicker(closeTimeout)
 	defer ticker.Stop()
 	exited, checked := false, 0
 	for {
 		select {
-		case <-p.out.over:
-			return p.tooLong()
+		case <-p.out.exceeded:
+			return p.outputTooLongError()
 		case <-l.ctx.Done():
-			return canceled(l.ctx)
+			return canceledError(l.ctx)
 		case <-l.deadline:
-			return p.command.timedOut()
-		case <-p.settled:
+			return p.command.timeoutError()
+		case <-p.groupExited:
 			return p.exitError()
 		case <-ticker.C:
-			if !closed(p.exited) {
+			if !isClosed(p.exited) {
 				continue
 			}
 			if !exited {
-				exited = true // closeTime begins
+				exited = true // closeTimeout begins
 				continue
 			}
 			// Another process holds the pipes. The output is complete if the
 			// program failed, closed standard output or wrote a whole JSON
 			// value; otherwise that process may still write the rest.
-			if closed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
+			if isClosed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
 				return p.exitError()
 			}
 			if n := p.out.len(); n != checked {
@@ -146,22 +146,22 @@ func (p *running) wait(l limits) *Error {
 }
 
 // exitError returns the failure of a program that has exited, or nil.
-func (p *running) exitError() *Error {
-	if closed(p.out.over) {
-		return p.tooLong()
+func (p *runningProgram) exitError() *Error {
+	if isClosed(p.out.exceeded) {
+		return p.outputTooLongError()
 	}
 	if state := p.cmd.ProcessState; !state.Success() {
-		return &Error{Exited, fmt.Errorf("%v", state)}
+		return &Error{ReasonExited, fmt.Errorf("%v", state)}
 	}
 	return nil
 }
 
-func (p *running) tooLong() *Error {
-	return &Error{OutputTooLong, fmt.Errorf("standard output is longer than %d bytes", p.out.max)}
+func (p *runningProgram) outputTooLongError() *Error {
+	return &Error{ReasonOutputTooLong, fmt.Errorf("standard output is longer than %d bytes", p.out.max)}
 }
 
 // terminate sends SIGTERM and waits at most Grace for the program to exit.
-func (p *running) terminate() {
+func (p *runningProgram) terminate() {
 	if p.command.Grace <= 0 || !terminateGroup(p.cmd.Process) {
 		return
 	}
@@ -175,9 +175,9 @@ func (p *running) terminate() {
 
 // kill kills the process group and stops reading. It does not wait for
 // processes that have left the group.
-func (p *running) kill() {
+func (p *runningProgram) kill() {
 	killGroup(p.cmd.Process)
-	timer := time.NewTimer(closeTime)
+	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	// The exit status and the end of standard error are worth a short wait.
 	for _, done := range []<-chan struct{}{p.exited, p.stderr.eof} {
@@ -191,10 +191,10 @@ func (p *running) kill() {
 	p.stderr.close()
 }
 
-// drain keeps reading for a while, so that a process that the program left
+// drainOutput keeps reading for a while, so that a process that the program left
 // running is not killed by a closed pipe while it finishes its work.
-func (p *running) drain(limit time.Duration) {
-	stdout, stderr, settled := p.stdout, p.stderr, p.settled
+func (p *runningProgram) drainOutput(limit time.Duration) {
+	stdout, stderr, settled := p.stdout, p.stderr, p.groupExited
 	timer := time.AfterFunc(limit, func() {
 		stdout.close()
 		stderr.close()
@@ -205,14 +205,14 @@ func (p *running) drain(limit time.Duration) {
 	}()
 }
 
-// release returns the output so far. Later output is discarded.
-func (p *running) release() (stdout []byte, stderr HeadTail) {
-	p.stdout.discard()
-	p.stderr.discard()
+// takeOutput returns the output so far. Later output is discarded.
+func (p *runningProgram) takeOutput() (stdout []byte, stderr HeadTail) {
+	p.stdout.dropSink()
+	p.stderr.dropSink()
 	return p.out.buf, *p.err
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -222,7 +222,7 @@ func closed(c <-chan struct{}) bool {
 }
 
 // isJSON reports whether the output is one complete JSON value.
-func (b *bounded) isJSON() bool {
+func (b *boundedBuffer) isJSON() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return json.Valid(b.buf)

@@ -14,35 +14,35 @@ import (
 // it is being replaced, and for a moment after a process with several threads
 // has written it. So the start is retried for 630 ms in all.
 const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = 320 * time.Millisecond
+	minRetryPause = 10 * time.Millisecond
+	maxRetryPause = 320 * time.Millisecond
 )
 
 // start starts the program.
-func (c Command) start(l limits) (*running, error) {
-	for pause := firstPause; ; pause *= 2 {
+func (c Command) start(l runLimits) (*runningProgram, error) {
+	for pause := minRetryPause; ; pause *= 2 {
 		if l.ctx.Err() != nil {
-			return nil, canceled(l.ctx)
+			return nil, canceledError(l.ctx)
 		}
-		p, err := c.spawn()
+		p, err := c.startWithPipes()
 		if err == nil {
 			return p, nil
 		}
-		if !errors.Is(err, errBusy) || pause > lastPause {
-			return nil, &Error{NotStarted, c.startError(err)}
+		if !errors.Is(err, errTextBusy) || pause > maxRetryPause {
+			return nil, &Error{ReasonNotStarted, c.startError(err)}
 		}
 		select {
 		case <-time.After(pause):
 		case <-l.ctx.Done():
 		case <-l.deadline:
-			return nil, c.timedOut()
+			return nil, c.timeoutError()
 		}
 	}
 }
 
-// cmd returns the command for os/exec. exec.Command would search PATH. On
+// execCmd returns the command for os/exec. exec.Command would search PATH. On
 // Windows, Start adds an extension of PATHEXT.
-func (c Command) cmd() *exec.Cmd {
+func (c Command) execCmd() *exec.Cmd {
 	path := c.Path
 	if path != "" && filepath.Base(path) == path {
 		path = "." + string(filepath.Separator) + path
@@ -52,6 +52,6 @@ func (c Command) cmd() *exec.Cmd {
 		Args:        append([]string{path}, c.Args...),
 		Env:         append([]string{}, c.Environ...), // os/exec treats nil as "inherit"
 		Dir:         c.Dir,
-		SysProcAttr: ownGroup(),
+		SysProcAttr: newProcessGroup(),
 	}
 }

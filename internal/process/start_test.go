@@ -83,7 +83,7 @@ func TestStartErrorsOfPlaces(t *testing.T) {
 func checkStart(t *testing.T, c Command, message string, is error) {
 	t.Helper()
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
-	checkRun(t, x, err, NotStarted)
+	checkRun(t, x, err, ReasonNotStarted)
 	if !strings.Contains(err.Error(), message) {
 		t.Errorf("got  %v\nwant …%s…", err, message)
 	}
@@ -163,16 +163,16 @@ func TestTextFileBusy(t *testing.T) {
 			cancel()
 		}
 	}}, strings.NewReader("request"))
-	checkRun(t, x, err, Canceled)
+	checkRun(t, x, err, ReasonCanceled)
 	deadline := make(chan time.Time, 1)
 	deadline <- time.Time{}
-	x, err = c.run(limits{t.Context(), deadline}, strings.NewReader("request"))
-	checkRun(t, x, err, TimedOut)
+	x, err = c.run(runLimits{t.Context(), deadline}, strings.NewReader("request"))
+	checkRun(t, x, err, ReasonTimedOut)
 }
 
 func TestNotPermitted(t *testing.T) {
 	for mode, chmod := range map[fs.FileMode]bool{0o644: true, 0o100: false, 0o010: false, 0o001: false, 0: true} {
-		if got := notPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
+		if got := explainNotPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
 			t.Errorf("mode %v: %s", mode, got)
 		}
 	}

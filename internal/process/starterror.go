@@ -46,14 +46,14 @@ func (c Command) startError(err error) error {
 	case info.IsDir():
 		return fmt.Errorf("start %q: is a directory: %w", c.Path, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("start %q: %s: %w", c.Path, notPermitted(file, info.Mode()), err)
+		return fmt.Errorf("start %q: %s: %w", c.Path, explainNotPermitted(file, info.Mode()), err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("start %q: %s: %w", c.Path, missingLoader(file), err)
-	case errors.Is(err, errNotFormat):
-		return fmt.Errorf("start %q: %s: %w", c.Path, wrongFormat(file), err)
+		return fmt.Errorf("start %q: %s: %w", c.Path, explainMissingLoader(file), err)
+	case errors.Is(err, errExecFormat):
+		return fmt.Errorf("start %q: %s: %w", c.Path, explainWrongFormat(file), err)
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("start %q: the arguments and environment are too long; shorten args and env: %w", c.Path, err)
-	case errors.Is(err, errBusy):
+	case errors.Is(err, errTextBusy):
 		return fmt.Errorf("start %q: another process has the file open for writing: %w", c.Path, err)
 	}
 	return fmt.Errorf("start %q: %w", c.Path, err)
@@ -61,24 +61,24 @@ func (c Command) startError(err error) error {
 
 // explainMissing returns why a file may be missing, or "" if that is unknown.
 func explainMissing(file string) string {
-	if target, missing := executable.Dangling(file); missing != "" {
+	if target, missing := executable.FollowDanglingLink(file); missing != "" {
 		return fmt.Sprintf("dangling symlink to %q; %q does not exist", target, missing)
 	}
-	if near, fix := executable.Near(filepath.Dir(file), filepath.Base(file), nil); near != "" {
+	if near, fix := executable.FindSimilar(filepath.Dir(file), filepath.Base(file), nil); near != "" {
 		return fmt.Sprintf("found %q instead; %s", near, fix)
 	}
 	return ""
 }
 
-// notPermitted explains why executing a file is not permitted.
-func notPermitted(file string, mode fs.FileMode) string {
+// explainNotPermitted explains why executing a file is not permitted.
+func explainNotPermitted(file string, mode fs.FileMode) string {
 	if mode.Perm()&0o111 == 0 {
 		return fmt.Sprintf("not executable (mode %v); run chmod +x", mode)
 	}
-	if executable.Noexec(file) {
+	if executable.IsOnNoexecMount(file) {
 		return "the file system is mounted with noexec; move the plugin or remount the file system with exec"
 	}
-	if info, err := executable.Read(file); err == nil && info.Format == executable.Script {
+	if info, err := executable.Read(file); err == nil && info.Format == executable.FormatScript {
 		if at, err := os.Stat(info.Interpreter); err == nil && (at.IsDir() || at.Mode().Perm()&0o111 == 0) {
 			return fmt.Sprintf("the interpreter %q in the #! line is not executable (mode %v)", info.Interpreter, at.Mode())
 		}
@@ -87,13 +87,13 @@ func notPermitted(file string, mode fs.FileMode) string {
 		"its parent directories, the noexec mount option and the security policy", mode)
 }
 
-// missingLoader explains which interpreter or loader of a file does not exist.
-func missingLoader(file string) string {
+// explainMissingLoader explains which interpreter or loader of a file does not exist.
+func explainMissingLoader(file string) string {
 	info, _ := executable.Read(file)
 	switch {
-	case info.Format == executable.Script && strings.HasSuffix(info.Interpreter, "\r"):
+	case info.Format == executable.FormatScript && strings.HasSuffix(info.Interpreter, "\r"):
 		return fmt.Sprintf("the interpreter in the #! line is %q; convert the line endings from CR LF to LF", info.Interpreter)
-	case info.Format == executable.Script:
+	case info.Format == executable.FormatScript:
 		return fmt.Sprintf("the interpreter %q in the #! line does not exist", info.Interpreter)
 	case info.Interpreter != "":
 		return fmt.Sprintf("the dynamic loader %q does not exist; link the plugin statically", info.Interpreter)
@@ -101,20 +101,20 @@ func missingLoader(file string) string {
 	return "the interpreter or dynamic loader does not exist"
 }
 
-// wrongFormat explains why the system does not recognize a file as a program.
-func wrongFormat(file string) string {
+// explainWrongFormat explains why the system does not recognize a file as a program.
+func explainWrongFormat(file string) string {
 	info, err := executable.Read(file)
 	switch {
 	case err != nil:
 		return "unknown file format"
 	case info.Arch != "" && info.Arch != runtime.GOARCH:
 		return fmt.Sprintf("built for another architecture (%s; this machine is %s)", info.Machine, runtime.GOARCH)
-	case info.Format == executable.Script:
+	case info.Format == executable.FormatScript:
 		return "the interpreter in the #! line cannot be executed"
 	case info.Damage != nil:
 		return info.Damage.Error() + "; install it again"
 	}
-	if what, fix := info.Format.Instead(); what != "" {
+	if what, fix := info.Format.ExplainMismatch(); what != "" {
 		return "the file is " + what + "; " + fix
 	}
 	return fmt.Sprintf("built for another operating system (%s; this is %s)", info.Format, runtime.GOOS)

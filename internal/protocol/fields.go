@@ -9,11 +9,11 @@ import "time"
 
 // The API group and the versions, as in package plugin.
 const (
-	Group     = "credentialprovider.kubelet.k8s.io"
-	V1        = Group + "/v1"
-	V1Beta1   = Group + "/v1beta1"
-	V1Alpha1  = Group + "/v1alpha1"
-	OutOfTree = "v1alpha1"
+	Group            = "credentialprovider.kubelet.k8s.io"
+	VersionV1        = Group + "/v1"
+	VersionV1Beta1   = Group + "/v1beta1"
+	VersionV1Alpha1  = Group + "/v1alpha1"
+	VersionOutOfTree = "v1alpha1"
 )
 
 // The kinds of messages. Requests of the out-of-tree proposal contain no kind.
@@ -62,14 +62,14 @@ type Field struct {
 // for another kind or version. Names and types are from
 // k8s.io/kubelet/pkg/apis/credentialprovider and the out-of-tree proposal.
 func Fields(kind, apiVersion string) []Field {
-	if !Supported(apiVersion) {
+	if !IsSupported(apiVersion) {
 		return nil
 	}
 	typeMeta := []Field{
 		{"kind", TypeString, true, ""},
 		{"apiVersion", TypeString, true, "APIVersion"},
 	}
-	if apiVersion == OutOfTree {
+	if apiVersion == VersionOutOfTree {
 		return outOfTreeFields(kind, typeMeta)
 	}
 	switch kind {
@@ -110,10 +110,10 @@ func outOfTreeFields(kind string, typeMeta []Field) []Field {
 	return nil
 }
 
-// KindIn returns the name of [KindRequest] or [KindResponse] in a version.
-func KindIn(apiVersion, kind string) string {
+// KindForVersion returns the name of [KindRequest] or [KindResponse] in a version.
+func KindForVersion(apiVersion, kind string) string {
 	switch {
-	case apiVersion != OutOfTree:
+	case apiVersion != VersionOutOfTree:
 		return kind
 	case kind == KindRequest:
 		return KindOutOfTreeRequest
@@ -121,15 +121,17 @@ func KindIn(apiVersion, kind string) string {
 	return KindOutOfTreeResponse
 }
 
-// Supported reports whether apiVersion is a version of the protocol or the
+// IsSupported reports whether apiVersion is a version of the protocol or the
 // out-of-tree proposal.
-func Supported(apiVersion string) bool { return InKubelet(apiVersion) || apiVersion == OutOfTree }
+func IsSupported(apiVersion string) bool {
+	return IsInKubelet(apiVersion) || apiVersion == VersionOutOfTree
+}
 
-// InKubelet reports whether the kubelet supports a version.
-func InKubelet(apiVersion string) bool {
-	return apiVersion == V1 || apiVersion == V1Beta1 || apiVersion == V1Alpha1
+// IsInKubelet reports whether the kubelet supports a version.
+func IsInKubelet(apiVersion string) bool {
+	return apiVersion == VersionV1 || apiVersion == VersionV1Beta1 || apiVersion == VersionV1Alpha1
 }
 
 // HasServiceAccount reports whether requests of a version have the fields of
 // KEP-4412.
-func HasServiceAccount(apiVersion string) bool { return apiVersion == V1 }
+func HasServiceAccount(apiVersion string) bool { return apiVersion == VersionV1 }

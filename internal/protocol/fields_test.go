@@ -14,7 +14,7 @@ func TestFieldsOutOfTree(t *testing.T) {
 		},
 	}
 	for kind, fields := range want {
-		got := Fields(kind, OutOfTree)
+		got := Fields(kind, VersionOutOfTree)
 		if len(got) < len(fields) {
 			t.Fatalf("%s: %v", kind, got)
 		}
@@ -24,10 +24,10 @@ func TestFieldsOutOfTree(t *testing.T) {
 			}
 		}
 	}
-	if got := KindIn(OutOfTree, KindRequest); got != KindOutOfTreeRequest {
+	if got := KindForVersion(VersionOutOfTree, KindRequest); got != KindOutOfTreeRequest {
 		t.Errorf("the kind of a request is %s", got)
 	}
-	if got := KindIn(OutOfTree, KindResponse); got != KindOutOfTreeResponse {
+	if got := KindForVersion(VersionOutOfTree, KindResponse); got != KindOutOfTreeResponse {
 		t.Errorf("the kind of a response is %s", got)
 	}
 }

@@ -19,10 +19,10 @@ import (
 
 // What a token server hands out, and a signature.
 const (
-	bearerToken  = canary.Token + ".bearer/+"
-	refreshToken = canary.Token + ".refresh"
-	idToken      = canary.Token + ".id"
-	signature    = canary.Arg + "%2Fsigned"
+	bearerToken  = canary.TokenSecret + ".bearer/+"
+	refreshToken = canary.TokenSecret + ".refresh"
+	idToken      = canary.TokenSecret + ".id"
+	signature    = canary.ArgSecret + "%2Fsigned"
 )
 
 // echoes are the ways in which a registry sends back what it was sent, or
@@ -69,7 +69,7 @@ func echoes() map[string]func(w http.ResponseWriter, r *http.Request, secret str
 // of it.
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
-		"password":  canary.Password,
+		"password":  canary.PasswordSecret,
 		"pair":      basicAuth(&good),
 		"token":     bearerToken,
 		"refresh":   refreshToken,
@@ -120,7 +120,7 @@ func TestEchoes(t *testing.T) {
 				said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
 				raw, _ := json.Marshal(err.Tries)
 				said += string(raw)
-				canary.Check(t, "a failed pull", said)
+				canary.AssertAbsent(t, "a failed pull", said)
 				for _, secret := range sent {
 					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.TrimRight(secret, "=")} {
 						if strings.Contains(said, form) {
@@ -143,7 +143,7 @@ func TestFloodOfSecrets(t *testing.T) {
 		case r.URL.RawQuery == "":
 			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", 1<<20), http.StatusTemporaryRedirect)
 		default:
-			echoes()["403 with a message"](w, r, canary.Password+" "+basicAuth(&good))
+			echoes()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
 		}
 	})
 	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())

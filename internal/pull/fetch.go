@@ -54,7 +54,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 		return err
 	}
 	for _, m := range pl.manifests {
-		if err := f.layout.Put(ctx, m.desc, m.raw); err != nil {
+		if err := f.layout.PutBlob(ctx, m.desc, m.raw); err != nil {
 			return err
 		}
 		f.bytes.Add(int64(len(m.raw)))
@@ -72,7 +72,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	if config.Size > maxManifest {
 		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifest)
 	}
-	raw, err := f.layout.Read(ctx, config)
+	raw, err := f.layout.ReadBlob(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
 // blob stores one blob, and downloads it if necessary, with retries.
 func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	f.report(EventStart, b, 0, false)
-	have, err := f.layout.Verify(ctx, b.Descriptor)
+	have, err := f.layout.VerifyBlob(ctx, b.Descriptor)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 			return nil
 		}
 		// A broken proxy or disk corrupts bytes repeatedly; once may be chance.
-		again := login.IsCut(err) || errors.Is(err, layout.ErrMismatch) && n == 1
-		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Pause(ctx, n, 0) {
+		again := login.IsBrokenConnection(err) || errors.Is(err, layout.ErrMismatch) && n == 1
+		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
 		}
 		f.report(EventRestart, b, 0, false)
@@ -127,7 +127,7 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 // explain adds a note about layers that may not be distributed for licence
 // reasons. Their URLs are not followed, since they may lead anywhere.
 func (f *fetcher) explain(b blob, err error) error {
-	if login.StatusOf(err) == http.StatusNotFound && len(b.URLs) > 0 {
+	if login.StatusCode(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)
 	}
 	return err
@@ -144,7 +144,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	if resp.ContentLength >= 0 && resp.ContentLength != b.Size {
 		return fmt.Errorf("%w: expected %d bytes, but the registry has %d", layout.ErrMismatch, b.Size, resp.ContentLength)
 	}
-	w, err := f.layout.Create(b.Descriptor)
+	w, err := f.layout.CreateBlob(b.Descriptor)
 	if err != nil {
 		return err
 	}

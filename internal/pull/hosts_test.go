@@ -74,7 +74,7 @@ func (n *network) checkAuth(t *testing.T, hosts ...string) {
 	}
 }
 
-const secretQuery = "X-Signature=" + canary.Arg
+const secretQuery = "X-Signature=" + canary.ArgSecret
 
 func TestHosts(t *testing.T) {
 	challenge := func(realm string) http.HandlerFunc {
@@ -129,7 +129,7 @@ func TestHosts(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
-			if got := errors.Is(err, login.ErrPlainHTTP); got != tt.plain {
+			if got := errors.Is(err, login.ErrPlainHTTPNotAllowed); got != tt.plain {
 				t.Errorf("errors.Is(login.ErrPlainHTTP) = %t, want %t: %v", got, tt.plain, err)
 			}
 			n.checkAuth(t, tt.logins...)
@@ -268,7 +268,7 @@ func TestEchoingServer(t *testing.T) {
 				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // survives no encoding unchanged
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "auth.example.com" { // a token server that answers without token
-						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, cred.Password.Reveal(), canary.Token)
+						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, cred.Password.Reveal(), canary.TokenSecret)
 						return
 					}
 					if r.URL.Path == "/v2/" && path == "manifest" {
@@ -280,7 +280,7 @@ func TestEchoingServer(t *testing.T) {
 					tt.answer(w, auth, cred.Password.Reveal())
 				})
 				err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{cred}, t.TempDir())
-				canary.Check(t, "the try", fmt.Sprintf("%+v", err.Tries[0]))
+				canary.AssertAbsent(t, "the try", fmt.Sprintf("%+v", err.Tries[0]))
 				if s := err.Error(); strings.ContainsAny(s, "\x1b\n") || len(s) > 3000 {
 					t.Errorf("%d bytes of error with control characters, or too long: %.300q", len(s), s)
 				}

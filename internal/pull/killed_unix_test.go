@@ -106,7 +106,7 @@ func TestKilled(t *testing.T) {
 		if _, died := run(dir, p.event, p.delay); died {
 			killed++
 		}
-		if err := layout.Check(t.Context(), dir); err != nil {
+		if err := layout.CheckDir(t.Context(), dir); err != nil {
 			t.Fatalf("killed at %v: %v", p, err)
 		}
 		if got := names(t, dir)[image]; got != digest {

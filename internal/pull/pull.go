@@ -57,7 +57,7 @@ type Puller struct {
 	IdleTimeout time.Duration
 
 	// Retry configures retries; its Budget is for one Pull.
-	Retry login.Retry
+	Retry login.RetryOptions
 
 	// Progress, if not nil, is called with the events of each blob, from
 	// several goroutines. It must not block.
@@ -111,12 +111,12 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	if err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
-	if err := layout.Check(ctx, dir); err != nil {
+	if err := layout.CheckDir(ctx, dir); err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
 	j := &job{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
 		Target: t.Target, Secrets: &login.Secrets{},
-		Transport: p.Transport, Idle: p.IdleTimeout, Budget: login.NewBudget(p.Retry),
+		Transport: p.Transport, Idle: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
 	}}
 	var res *Result
 	used, failed, err := tryEach(ctx, j.registry.Secrets, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
@@ -164,7 +164,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 		}
 	}
 	defer j.p.mu.Unlock()
-	if err := lay.Name(ctx, pl.root, j.target.name); err != nil {
+	if err := lay.Tag(ctx, pl.root, j.target.name); err != nil {
 		return nil, err
 	}
 	return j.result(pl, f), nil
@@ -180,7 +180,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = j.registry.Secrets.Scrub(pl.root.Platform.String()) // the text is the registry's
+		res.Platform = j.registry.Secrets.Redact(pl.root.Platform.String()) // the text is the registry's
 	}
 	for i, b := range pl.blobs {
 		if !b.config {

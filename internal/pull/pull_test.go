@@ -34,13 +34,13 @@ import (
 )
 
 var (
-	good = regcred.Credential{Provider: "good", Username: "ci", Password: plugin.NewSecret(canary.Password)}
-	bad  = regcred.Credential{Provider: "bad", Username: "ci", Password: plugin.NewSecret(canary.Password + "-old")}
-	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.Token)}
+	good = regcred.Credential{Provider: "good", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
+	bad  = regcred.Credential{Provider: "bad", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret + "-old")}
+	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
 // fast makes retries quick; the waiting itself is tested in package login.
-var fast = login.Retry{Wait: time.Microsecond}
+var fast = login.RetryOptions{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
 func startRegistry(t *testing.T, auth testregistry.Auth) (reg *testregistry.Server, image, digest string) {
@@ -50,7 +50,7 @@ func startRegistry(t *testing.T, auth testregistry.Auth) (reg *testregistry.Serv
 
 func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) (reg *testregistry.Server, image, digest string) {
 	t.Helper()
-	opts.Users = map[string]string{"ci": canary.Password, "dev": canary.Token, "empty": ""}
+	opts.Users = map[string]string{"ci": canary.PasswordSecret, "dev": canary.TokenSecret, "empty": ""}
 	reg, err := testregistry.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func mustFail(t *testing.T, p *Puller, image string, creds []regcred.Credential,
 	if err == nil {
 		t.Fatalf("Pull succeeded: %+v", res)
 	}
-	canary.Check(t, "the error", fmt.Sprintf("%v %+v %#v", err, err, err))
+	canary.AssertAbsent(t, "the error", fmt.Sprintf("%v %+v %#v", err, err, err))
 	var all *Error
 	if !errors.As(err, &all) {
 		t.Fatalf("error %v of type %T, want *Error", err, err)
@@ -150,7 +150,7 @@ func checkNeverAnonymous(t *testing.T, reg *testregistry.Server) {
 			t.Errorf("anonymous request: %s %s, status %d", r.Method, r.Path, r.Status)
 		}
 	}
-	canary.Check(t, "the access log", fmt.Sprint(reg.Requests()))
+	canary.AssertAbsent(t, "the access log", fmt.Sprint(reg.Requests()))
 }
 
 func TestPull(t *testing.T) {
@@ -239,10 +239,10 @@ func TestAllRefused(t *testing.T) {
 		var refused []string
 		p := &Puller{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
 		dir := filepath.Join(t.TempDir(), "out")
-		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.Token)}}, dir)
+		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.TokenSecret)}}, dir)
 		var got []string
 		for _, try := range err.Tries {
-			got = append(got, fmt.Sprintf("%s: %d %s", try.Who(), try.Status, try.Code))
+			got = append(got, fmt.Sprintf("%s: %d %s", try.CredentialText(), try.Status, try.Code))
 		}
 		want := []string{`provider "bad", user "ci": 401 UNAUTHORIZED`, `provider "dev", user "dev": 403 DENIED`, `provider "nameless", user "": 0 `}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -92,7 +92,7 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	res := &RuntimeResult{Image: image}
 	if policy != PullAlways {
 		if res.Present, err = p.isPresent(ctx, res); err != nil {
-			return nil, fmt.Errorf("pull %q: check whether the image is present: %w", image, login.Said(err))
+			return nil, fmt.Errorf("pull %q: check whether the image is present: %w", image, login.SafeError(err))
 		}
 		if !res.Present && policy == PullNever {
 			return nil, fmt.Errorf("pulling %q: %w", image, errNotPresent)
@@ -180,7 +180,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	req := &runtimeapi.PullImageRequest{Image: p.spec}
 	if cred != nil {
 		if cred.Username == "" {
-			return login.ErrNoUser
+			return login.ErrNoUsername
 		}
 		// Both runtimes support these fields, but not auth and tokens.
 		// containerd compares the host in the address, also for plain HTTP.
@@ -209,7 +209,7 @@ func (r *Runtime) callAgain(ctx context.Context, call func(context.Context) erro
 		if ctx.Err() != nil {
 			return err
 		}
-		return &layout.Error{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.returnTimeout())}
+		return &layout.LocalError{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.returnTimeout())}
 	}
 	return call(ctx)
 }

@@ -189,7 +189,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 func TestRuntimeNoUserName(t *testing.T) {
 	s := &testcri.Server{}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: plugin.NewSecret(canary.Password)}))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)}))
 	if err == nil || !strings.Contains(err.Error(), "no user name") || len(s.Pulls()) != 0 {
 		t.Errorf("got %v and %d pulls, want no pull", err, len(s.Pulls()))
 	}

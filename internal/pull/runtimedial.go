@@ -63,7 +63,7 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	r := &Runtime{opts: opts, socket: socket, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
 	if err := r.identify(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("query the version of the container runtime at %s: %w", socket, login.Said(err))
+		return nil, fmt.Errorf("query the version of the container runtime at %s: %w", socket, login.SafeError(err))
 	}
 	return r, nil
 }
@@ -71,21 +71,21 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 // SocketPath returns the path in a CRI endpoint: unix:///path, or an absolute path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
-		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.Address(endpoint))
+		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.RedactAddress(endpoint))
 	}
 	socket := endpoint
 	if strings.Contains(endpoint, ":") && !path.IsAbs(endpoint) {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "unix" || u.Opaque != "" {
-			return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.Address(endpoint))
+			return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.RedactAddress(endpoint))
 		}
 		if u.Host != "" {
-			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; use unix:///%s%s, with three slashes", excerpt.Address(endpoint), u.Host, u.Path)
+			return "", fmt.Errorf("runtime endpoint %q: the path is not absolute; use unix:///%s%s, with three slashes", excerpt.RedactAddress(endpoint), u.Host, u.Path)
 		}
 		socket = u.Path
 	}
 	if !path.IsAbs(socket) {
-		return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.Address(endpoint))
+		return "", fmt.Errorf("runtime endpoint %q: must be a socket path in the form unix:///PATH", excerpt.RedactAddress(endpoint))
 	}
 	return socket, nil
 }
@@ -153,7 +153,7 @@ func (r *Runtime) identify(ctx context.Context) error {
 }
 
 // short turns a runtime's name into one line of bounded length.
-func short(s string) string { return login.Bound(strings.Join(strings.Fields(s), " "), 100) }
+func short(s string) string { return login.Truncate(strings.Join(strings.Fields(s), " "), 100) }
 
 // version calls Version until the runtime is ready: containerd serves its
 // socket slightly earlier.

@@ -40,8 +40,8 @@ type runtimeError struct {
 func (e *runtimeError) Error() string { return e.text }
 func (e *runtimeError) Unwrap() error { return e.cause }
 
-// Answer implements [login.Answered].
-func (e *runtimeError) Answer() (status int, code string) { return e.status, e.kind }
+// Response implements [login.ResponseError].
+func (e *runtimeError) Response() (status int, code string) { return e.status, e.kind }
 
 func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	s := status.Convert(err)
@@ -56,7 +56,7 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
 		e.text = fmt.Sprintf("the runtime's response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
-		e.cause = &layout.Error{Err: syscall.ENOSPC}
+		e.cause = &layout.LocalError{Err: syscall.ENOSPC}
 		e.text += " (free up space on the runtime's file system)"
 	default:
 		e.status = statusIn(e.code, e.text)

@@ -80,13 +80,13 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	long := strings.Repeat("x", 1985)
 	s := &testcri.Server{OnPull: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 		// Half of the password would remain if the text was cut first.
-		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.Token+" \x1b[2J"+long+req.Auth.Password)
+		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.TokenSecret+" \x1b[2J"+long+req.Auth.Password)
 	}}
 	r := dial(t, s, RuntimeOptions{})
 	for i, n := range []int{1900, 1905, 1910, 1985} {
 		long = strings.Repeat("x", n)
 		_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
-		canary.Check(t, "error", err.Error())
+		canary.AssertAbsent(t, "error", err.Error())
 		if i == 0 && (!strings.Contains(err.Error(), "login as [redacted] at https://blobs.example/x?[redacted]") || strings.ContainsAny(err.Error(), "\n\x1b")) {
 			t.Errorf("error %q", err)
 		}
@@ -98,26 +98,26 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 func TestRuntimeEchoes(t *testing.T) {
 	const message = "failed to fetch: 403 Forbidden: Server message: denied: "
 	for _, secret := range []string{
-		canary.Password,
+		canary.PasswordSecret,
 		basicAuth(&good),
-		"Bearer " + canary.Token + "0123456789",
-		`Get "https://cdn.example/x?X-Amz-Signature=` + canary.Token + `"`,
-		"https://user:" + canary.Token + "@cdn.example/",
-		"eyJ" + canary.Token + "." + canary.Token + "." + canary.Token,
+		"Bearer " + canary.TokenSecret + "0123456789",
+		`Get "https://cdn.example/x?X-Amz-Signature=` + canary.TokenSecret + `"`,
+		"https://user:" + canary.TokenSecret + "@cdn.example/",
+		"eyJ" + canary.TokenSecret + "." + canary.TokenSecret + "." + canary.TokenSecret,
 	} {
 		x := &login.Secrets{}
-		x.Credential(&good)
+		x.AddCredential(&good)
 		err := newRuntimeError(t.Context(), status.Error(codes.Unknown, message+secret+strings.Repeat(" x", 4000)+secret))
-		try := login.NewTry(&good, err, x)
-		canary.Check(t, "a try", fmt.Sprintf("%+v", try))
+		try := login.NewFailedAttempt(&good, err, x)
+		canary.AssertAbsent(t, "a try", fmt.Sprintf("%+v", try))
 		if try.Status != 403 || len(try.Err.Error()) > 2*2000 {
 			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
 		}
-		if strings.HasPrefix(secret, canary.Password) || secret == basicAuth(&good) {
+		if strings.HasPrefix(secret, canary.PasswordSecret) || secret == basicAuth(&good) {
 			continue // before a pull, the runtime has not got them
 		}
-		text := fmt.Errorf("asking: %w", login.Said(err)).Error()
-		canary.Check(t, "an answer", text)
+		text := fmt.Errorf("asking: %w", login.SafeError(err)).Error()
+		canary.AssertAbsent(t, "an answer", text)
 		if len(text) > 2*2000 {
 			t.Errorf("%d bytes", len(text))
 		}

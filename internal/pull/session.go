@@ -81,7 +81,7 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
 	for n := 1; ; n++ {
 		m, err := s.getManifest(ctx, id)
-		if err == nil || !login.IsCut(err) || !s.Budget.Pause(ctx, n, 0) {
+		if err == nil || !login.IsBrokenConnection(err) || !s.Budget.Wait(ctx, n, 0) {
 			if err != nil {
 				err = fmt.Errorf("manifest %s: %w", id, err)
 			}

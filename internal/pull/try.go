@@ -16,7 +16,7 @@ import (
 )
 
 // Try is a failed attempt to pull.
-type Try = login.Try
+type Try = login.FailedAttempt
 
 // Error is a pull of which every try failed.
 type Error struct {
@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "%s: %v", t.Who(), t.Err)
+		fmt.Fprintf(&b, "%s: %v", t.CredentialText(), t.Err)
 	}
 	if e.Untried > 0 {
 		fmt.Fprintf(&b, "; %d more not tried", e.Untried)
@@ -65,7 +65,7 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 		}
 	}
 	for _, cred := range tries {
-		s.Credential(cred)
+		s.AddCredential(cred)
 		err := try(cred)
 		if err == nil {
 			return cred, failed, nil
@@ -73,7 +73,7 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 		if done := ctx.Err(); done != nil && !errors.Is(err, done) {
 			err = fmt.Errorf("%w: %w", done, err)
 		}
-		t := login.NewTry(cred, err, s)
+		t := login.NewFailedAttempt(cred, err, s)
 		failed = append(failed, t)
 		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
 			refused(*cred)
@@ -89,6 +89,6 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 // isLocal reports whether an error is one of this machine, for which other credentials do
 // not help.
 func isLocal(err error) bool {
-	_, ok := errors.AsType[*layout.Error](err)
+	_, ok := errors.AsType[*layout.LocalError](err)
 	return ok
 }

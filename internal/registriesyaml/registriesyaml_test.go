@@ -35,7 +35,7 @@ func write(t testing.TB, text string) inroot.FS {
 
 // TestCheck: each fault is one finding, at its line, and what works is none.
 func TestCheck(t *testing.T) {
-	const login = "    auth: {username: ci, password: " + canary.Password + "}\n"
+	const login = "    auth: {username: ci, password: " + canary.PasswordSecret + "}\n"
 	const mirrored = "mirrors:\n  icr.io:\n    endpoint: [\"https://m.example:5000\"]\n"
 	for name, tt := range map[string]struct {
 		text string
@@ -51,19 +51,19 @@ func TestCheck(t *testing.T) {
 		"a path":            {"mirrors:\n  icr.io:\n    endpoint: [\"https://m.example/v2/icr\", m.example, \"m.example/v2/\"]\n    rewrite: {\"^a/(.*)\": \"b/$1\"}\n", nil},
 		"Windows line ends": {strings.ReplaceAll(mirrored, "\n", "\r\n"), nil},
 		"a BOM":             {"\ufeff" + mirrored, nil},
-		"an alias":          {"x-login: &l\n  auth: {username: ci, password: " + canary.Password + "}\n" + mirrored + "configs:\n  \"m.example:5000\": *l\n", nil},
+		"an alias":          {"x-login: &l\n  auth: {username: ci, password: " + canary.PasswordSecret + "}\n" + mirrored + "configs:\n  \"m.example:5000\": *l\n", nil},
 		"mirrros":           {"mirrros: {}\n", []string{"warning mirror-unknown-key 1 write mirrors"}},
 		"endpoints":         {"mirrors:\n  icr.io:\n    endpoints: [\"https://m.example\"]\n", []string{"warning mirror-unknown-key 3 write endpoint"}},
-		"a password alone":  {"configs:\n  a.example:\n    password: " + canary.Password + "\n", []string{"warning mirror-unknown-key 3 valid keys: auth, tls"}},
+		"a password alone":  {"configs:\n  a.example:\n    password: " + canary.PasswordSecret + "\n", []string{"warning mirror-unknown-key 3 valid keys: auth, tls"}},
 		"user":              {"configs:\n  a.example:\n    auth:\n      user: ci\n", []string{"warning mirror-unknown-key 4 valid keys: username, password, auth, identity_token"}},
 		"another's login":   {mirrored + "configs:\n  icr.io:\n" + login, []string{`info mirror-own-login 5 if the endpoint requires a credential, add one under configs: "m.example:5000":`}},
-		"no /v2":            {"mirrors:\n  icr.io:\n    endpoint:\n    - \"https://ci:" + canary.Password + "@m.example/icr\"\n", []string{"warning mirror-path 4 add /v2 to the path (https://m.example/v2/icr), or use rewrite"}},
+		"no /v2":            {"mirrors:\n  icr.io:\n    endpoint:\n    - \"https://ci:" + canary.PasswordSecret + "@m.example/icr\"\n", []string{"warning mirror-path 4 add /v2 to the path (https://m.example/v2/icr), or use rewrite"}},
 		"no host":           {"mirrors:\n  icr.io:\n    endpoint: [\"https:///x\"]\n", []string{"warning mirror-path 3 use https://HOST[:PORT]"}},
 		"a scheme":          {"mirrors:\n  https://icr.io/: {}\n", []string{"warning mirror-directory 2 write icr.io"}},
 		"Docker Hub's name": {"mirrors:\n  registry-1.docker.io: {}\n", []string{"warning mirror-directory 2 use docker.io"}},
 		"upper case":        {"mirrors:\n  ICR.io: {}\n", []string{"warning mirror-directory 2 write icr.io"}},
-		"no YAML":           {"mirrors:\n\ticr.io: *" + canary.Password + "\n", []string{"error registries-yaml 2 "}},
-		"an unknown alias":  {"configs: *" + canary.Password + "\n", []string{"error registries-yaml 1 "}},
+		"no YAML":           {"mirrors:\n\ticr.io: *" + canary.PasswordSecret + "\n", []string{"error registries-yaml 2 "}},
+		"an unknown alias":  {"configs: *" + canary.PasswordSecret + "\n", []string{"error registries-yaml 1 "}},
 		"a list":            {"- mirrors\n", []string{"error registries-yaml 1 use mirrors: and configs: as top-level keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 			var got []string
 			for _, f := range found {
 				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Fix))
-				canary.Check(t, "a finding", fmt.Sprint(f))
+				canary.AssertAbsent(t, "a finding", fmt.Sprint(f))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%v", diff, found)

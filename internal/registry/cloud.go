@@ -87,7 +87,7 @@ const (
 // patterns of hosts to count as the cloud's.
 func (c *Cloud) Reach(pattern string, more ...string) Reach {
 	host := PatternHost(pattern)
-	if host == "" || hostpattern.Check(host) != nil {
+	if host == "" || hostpattern.Validate(host) != nil {
 		return Mixed
 	}
 	reach := Foreign

@@ -128,7 +128,7 @@ func cutHost(s string) (host, path string, err error) {
 		return "", "", errors.New("remove the scheme")
 	case strings.Contains(s, "*"):
 		return "", "", errors.New("wildcards are not supported; list each host")
-	case hostpattern.Check(host) != nil || !strings.ContainsAny(host, ".:"):
+	case hostpattern.Validate(host) != nil || !strings.ContainsAny(host, ".:"):
 		return "", "", errors.New("must begin with host[:port]")
 	case hasPath && (strings.ContainsAny(path, ":@ ?#") || strings.Contains("/"+path+"/", "//")):
 		return "", "", errors.New("the path must be a repository path without a tag or digest")

@@ -19,12 +19,12 @@ import (
 )
 
 func TestCause(t *testing.T) {
-	_, err := (&http.Client{Transport: &http.Transport{}}).Get("http://" + testenv.FreeAddr(t) + "/?key=" + canary.Token)
+	_, err := (&http.Client{Transport: &http.Transport{}}).Get("http://" + testenv.FreeAddr(t) + "/?key=" + canary.TokenSecret)
 	if err == nil {
 		t.Fatal("a closed port answered")
 	}
 	got := remote.Cause(t.Context(), err).Error()
-	canary.Check(t, "the cause", got)
+	canary.AssertAbsent(t, "the cause", got)
 	if want := "connection refused"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -42,14 +42,14 @@ func TestCauseNoRoute(t *testing.T) {
 // TestCauseBadProxy: package http quotes what stands in HTTPS_PROXY.
 func TestCauseBadProxy(t *testing.T) {
 	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) {
-		return nil, fmt.Errorf("invalid proxy address %q: no URL", "http://user:"+canary.Password+"%zz@proxy.example")
+		return nil, fmt.Errorf("invalid proxy address %q: no URL", "http://user:"+canary.PasswordSecret+"%zz@proxy.example")
 	}}
 	_, err := (&http.Client{Transport: transport}).Get("http://registry.example")
-	if err == nil || canary.Find(err.Error()) == "" {
+	if err == nil || canary.FindMarker(err.Error()) == "" {
 		t.Fatalf("package http says %v", err)
 	}
 	got := remote.Cause(t.Context(), err).Error()
-	canary.Check(t, "the cause", got)
+	canary.AssertAbsent(t, "the cause", got)
 	if want := "the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -189,7 +189,7 @@ func FuzzErrorCode(f *testing.F) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"1", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", canary.Token} {
+	for _, seed := range []string{"1", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", canary.TokenSecret} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {

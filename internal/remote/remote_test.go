@@ -44,7 +44,7 @@ func fails(t *testing.T, c remote.Client, ctx context.Context, call remote.Call)
 	if !errors.As(err, &failed) || answer != nil {
 		t.Fatalf("got answer %v and an error of type %T", answer, err)
 	}
-	canary.Check(t, "the error", err.Error())
+	canary.AssertAbsent(t, "the error", err.Error())
 	return failed
 }
 
@@ -81,8 +81,8 @@ func TestDo(t *testing.T) {
 // TestFaults is every way for an endpoint to fail: what the error says, and
 // how often it was asked.
 func TestFaults(t *testing.T) {
-	oauth := `{"error":"invalid_grant","error_description":"AADSTS700016: ` + canary.Token + `"}`
-	long := strings.Repeat(canary.Token+" ", 10000) // longer than what a server keeps back
+	oauth := `{"error":"invalid_grant","error_description":"AADSTS700016: ` + canary.TokenSecret + `"}`
+	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than what a server keeps back
 	for name, tt := range map[string]struct {
 		fault testcloud.Fault
 		call  remote.Call
@@ -90,9 +90,9 @@ func TestFaults(t *testing.T) {
 		asked int
 	}{
 		"400":                   {fault: testcloud.Fault{Status: 400, Body: oauth}, want: "status 400 Bad Request (invalid_grant, AADSTS700016)", asked: 1},
-		"401":                   {fault: testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.Token + `"}}`}, want: "status 401 Unauthorized (UNAUTHENTICATED)", asked: 1},
+		"401":                   {fault: testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.TokenSecret + `"}}`}, want: "status 401 Unauthorized (UNAUTHENTICATED)", asked: 1},
 		"403":                   {fault: testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED"}]}`, Header: http.Header{"X-Request-Id": {"r-1"}}}, want: "status 403 Forbidden (DENIED) [request id r-1]", asked: 1},
-		"404":                   {fault: testcloud.Fault{Status: 404, Body: canary.Token}, want: "status 404 Not Found", asked: 1},
+		"404":                   {fault: testcloud.Fault{Status: 404, Body: canary.TokenSecret}, want: "status 404 Not Found", asked: 1},
 		"404 that may pass":     {fault: testcloud.Fault{Status: 404, Times: -1}, call: remote.Call{Retry: []int{404}}, want: "status 404 Not Found, 3 times", asked: 3},
 		"404, with patience":    {fault: testcloud.Fault{Status: 404, Times: -1}, call: remote.Call{Retry: []int{404}, Patient: true}, want: "status 404 Not Found, 6 times", asked: 6},
 		"400, with patience":    {fault: testcloud.Fault{Status: 400, Times: -1}, call: remote.Call{Retry: []int{404}, Patient: true}, want: "status 400 Bad Request", asked: 1},
@@ -108,11 +108,11 @@ func TestFaults(t *testing.T) {
 		"504":                   {fault: testcloud.Fault{Status: 504}, asked: 2},
 		"redirect in a circle":  {fault: testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {"/token"}}}, want: "redirect loop", asked: 4},
 		"redirect to nowhere":   {fault: testcloud.Fault{Status: 307}, want: "status 307 Temporary Redirect", asked: 1},
-		"redirect to nonsense":  {fault: testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {"http://[" + canary.Token}}}, want: "the response is not valid HTTP, 3 times", asked: 3},
-		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}}, want: `did not follow a redirect to another host, "evil.example"`, asked: 1},
-		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.Token}}}, want: `did not follow a redirect to another host, "` + strings.Repeat("x", 100) + `"`, asked: 1},
+		"redirect to nonsense":  {fault: testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {"http://[" + canary.TokenSecret}}}, want: "the response is not valid HTTP, 3 times", asked: 3},
+		"redirect elsewhere":    {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://evil.example/?t=" + canary.TokenSecret}}}, want: `did not follow a redirect to another host, "evil.example"`, asked: 1},
+		"redirect far away":     {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"http://" + strings.Repeat("x", 100) + canary.TokenSecret}}}, want: `did not follow a redirect to another host, "` + strings.Repeat("x", 100) + `"`, asked: 1},
 		"redirect on the host":  {fault: testcloud.Fault{Status: 302, Header: http.Header{"Location": {"/elsewhere"}}}, asked: 2},
-		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.Token, 1<<20)}, want: "the response is longer than 1048576 bytes", asked: 1},
+		"huge":                  {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(canary.TokenSecret, 1<<20)}, want: "the response is longer than 1048576 bytes", asked: 1},
 		"cut":                   {fault: testcloud.Fault{Status: 200, Times: -1, Cut: true, Body: long}, want: "the connection was closed before the response was complete, 3 times", asked: 3},
 		"cut once":              {fault: testcloud.Fault{Status: 200, Cut: true, Body: long}, asked: 2},
 		"cut error":             {fault: testcloud.Fault{Status: 403, Cut: true, Body: long}, want: "status 403 Forbidden", asked: 1},
@@ -122,7 +122,7 @@ func TestFaults(t *testing.T) {
 			s := server(t)
 			s.Inject(tt.fault)
 			call := tt.call
-			call.Step, call.URL = "get a token", s.URL()+"/token?secret="+canary.Arg
+			call.Step, call.URL = "get a token", s.URL()+"/token?secret="+canary.ArgSecret
 			if tt.want == "" {
 				if _, err := quick().Do(t.Context(), call); err != nil {
 					t.Error(err)
@@ -145,7 +145,7 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 	other, s := server(t), server(t)
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
 		s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {location}}})
-		err := fails(t, quick(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.Token}}})
+		err := fails(t, quick(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.TokenSecret}}})
 		if err.Status != http.StatusTemporaryRedirect || !strings.Contains(err.Error(), "redirect to another host") {
 			t.Errorf("status %d: %v", err.Status, err)
 		}
@@ -156,7 +156,7 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 }
 
 func TestBadAddress(t *testing.T) {
-	for _, address := range []string{"", "ftp://host/", "http://", "/path", "http://[", "http://a b/", canary.Token} {
+	for _, address := range []string{"", "ftp://host/", "http://", "/path", "http://[", "http://a b/", canary.TokenSecret} {
 		err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: address})
 		if err.Attempts != 1 || !strings.HasSuffix(err.Error(), "the address is not an http or https URL") {
 			t.Errorf("%d attempts: %v", err.Attempts, err)
@@ -166,7 +166,7 @@ func TestBadAddress(t *testing.T) {
 
 func TestEndpoint(t *testing.T) {
 	for address, want := range map[string]string{
-		"https://user:" + canary.Password + "@host:1/path?q=" + canary.Token + "#f": "https://host:1/path",
+		"https://user:" + canary.PasswordSecret + "@host:1/path?q=" + canary.TokenSecret + "#f": "https://host:1/path",
 		"http://[::1]/": "http://[::1]/", "nonsense": "(not a URL)", "http://[": "(not a URL)",
 	} {
 		if got := remote.Endpoint(address); got != want {
@@ -178,12 +178,12 @@ func TestEndpoint(t *testing.T) {
 // TestNotHTTP: Go quotes what it cannot parse, and that may be a token.
 func TestNotHTTP(t *testing.T) {
 	for name, text := range map[string]string{
-		"garbage":  canary.Token + "\r\n\r\n",
-		"status":   "HTTP/1.1 " + canary.Token + "\r\n\r\n",
-		"header":   "HTTP/1.1 200 OK\r\n" + canary.Token + "\r\n\r\n",
-		"length":   "HTTP/1.1 200 OK\r\nContent-Length: " + canary.Token + "\r\n\r\n",
-		"encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + canary.Token + "\r\n\r\n",
-		"chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canary.Token + "\r\n",
+		"garbage":  canary.TokenSecret + "\r\n\r\n",
+		"status":   "HTTP/1.1 " + canary.TokenSecret + "\r\n\r\n",
+		"header":   "HTTP/1.1 200 OK\r\n" + canary.TokenSecret + "\r\n\r\n",
+		"length":   "HTTP/1.1 200 OK\r\nContent-Length: " + canary.TokenSecret + "\r\n\r\n",
+		"encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + canary.TokenSecret + "\r\n\r\n",
+		"chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canary.TokenSecret + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, text)})
@@ -252,7 +252,7 @@ func TestUnknownAuthority(t *testing.T) {
 // TestProxyFails: the error names the proxy, which is not the endpoint.
 func TestProxyFails(t *testing.T) {
 	refusing := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, canary.Token, http.StatusProxyAuthRequired)
+		http.Error(w, canary.TokenSecret, http.StatusProxyAuthRequired)
 	}))
 	defer refusing.Close()
 	for proxy, want := range map[string]string{

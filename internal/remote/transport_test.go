@@ -63,7 +63,7 @@ func TestRedirectsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			location = tt.location
 			s.requests.Store(0)
-			_, err := tt.client.Post(s.URL, "text/plain", strings.NewReader(canary.Token))
+			_, err := tt.client.Post(s.URL, "text/plain", strings.NewReader(canary.TokenSecret))
 			redirect, ok := errors.AsType[*remote.RedirectError](err)
 			if !ok || redirect.Status != http.StatusTemporaryRedirect || !strings.Contains(redirect.Error(), tt.want) {
 				t.Errorf("got %v", err)

@@ -64,7 +64,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 		AgeSeconds:      Seconds(at.Age),
 		CachedUntil:     timeJSON(at.CachedUntil),
 		DurationSeconds: Seconds(at.Duration),
-		Keys:            dockerjson.ShowKeys(at.Keys),
+		Keys:            dockerjson.DisplayKeys(at.Keys),
 		Credentials:     at.Matched,
 		Stderr:          at.Stderr,
 		Stage:           at.Stage,

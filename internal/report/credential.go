@@ -13,7 +13,7 @@ import (
 
 // Credential is a [regcred.Credential] in -o json. Only the get command sets Password.
 type Credential struct {
-	Username    string     `json:"username"` // from [dockerjson.ShowUser], unless get sets it
+	Username    string     `json:"username"` // from [dockerjson.DisplayUser], unless get sets it
 	Password    *string    `json:"password,omitempty"`
 	Match       string     `json:"match"` // the auth key that matched
 	Source      Origin     `json:"source"`
@@ -90,7 +90,7 @@ func NewCredential(c *regcred.Credential) *Credential {
 		return nil
 	}
 	return &Credential{
-		Username: dockerjson.ShowUser(c.Username),
+		Username: dockerjson.DisplayUser(c.Username),
 		Match:    c.Match,
 		Source: Origin{
 			Kind:           c.Origin.Kind,

@@ -144,7 +144,7 @@ func NearestKey(keys []string, repository string) string {
 	best, near := "", 0
 	for _, key := range keys {
 		p, err := location.ParsePattern(key)
-		if err != nil || dockerjson.ShowKey(key)[0] != '"' {
+		if err != nil || dockerjson.DisplayKey(key)[0] != '"' {
 			continue // not a registry, and possibly a password
 		}
 		if m := diagnose.ComparePattern(p, at); m.Reason != "" && (best == "" || m.Similarity > near) {

@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	secret := canary.Password + "/+<\"\\ é\tü=" // with what is written differently somewhere
+	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // with what is written differently somewhere
 	marshalled, err := json.Marshal(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestForms(t *testing.T) {
 	}
 	for name, form := range forms {
 		got := Text("error: "+form+" refused", []string{secret})
-		canary.Check(t, name, got)
+		canary.AssertAbsent(t, name, got)
 		if !strings.HasPrefix(got, "error: ") || !strings.HasSuffix(got, " refused") {
 			t.Errorf("%s: too much is masked", name)
 		}
@@ -83,9 +83,9 @@ func TestForms(t *testing.T) {
 // TestEachForm has for each form a secret that no other form finds whole.
 func TestEachForm(t *testing.T) {
 	const (
-		plain  = canary.Password
-		signs  = canary.Password + "~~~???~~~???" + canary.Password // + and / in base64, - and _ in that of URLs
-		spaced = canary.Password + " $&+=:@/" + canary.Password
+		plain  = canary.PasswordSecret
+		signs  = canary.PasswordSecret + "~~~???~~~???" + canary.PasswordSecret // + and / in base64, - and _ in that of URLs
+		spaced = canary.PasswordSecret + " $&+=:@/" + canary.PasswordSecret
 	)
 	var unescaped strings.Builder
 	enc := json.NewEncoder(&unescaped)
@@ -131,7 +131,7 @@ func TestEachForm(t *testing.T) {
 // was put there for another.
 func TestMaskIsNoText(t *testing.T) {
 	for _, secret := range []string{"e", "redact", "redacted", "[redacted]", "[", "red"} {
-		got := Text("pass: "+canary.Password+" "+canary.Password, []string{canary.Password, secret})
+		got := Text("pass: "+canary.PasswordSecret+" "+canary.PasswordSecret, []string{canary.PasswordSecret, secret})
 		if want := "pass: " + Mask + " " + Mask; got != want {
 			t.Errorf("with %q beside it: got %q, want %q", secret, got, want)
 		}
@@ -140,16 +140,16 @@ func TestMaskIsNoText(t *testing.T) {
 
 // TestNames: a mask says which secret it stands for, if it stands for one.
 func TestNames(t *testing.T) {
-	args := []Secret{{"/etc/registry", "args[0]"}, {"/etc/registry/login.json", "args[1]"}, {"/etc/registry/login.json", "args[2]"}, {Text: canary.Password}}
+	args := []Secret{{"/etc/registry", "args[0]"}, {"/etc/registry/login.json", "args[1]"}, {"/etc/registry/login.json", "args[2]"}, {Text: canary.PasswordSecret}}
 	for _, tt := range []struct{ name, text, want string }{
 		{"short one", "open /etc/registry: denied", "open [redacted: args[0]]: denied"},
 		{"long one", "open /etc/registry/login.json: denied", "open [redacted: args[1]]: denied"},
 		{"behind the short one", "/etc/registry/x", "[redacted: args[0]]/x"},
 		{"quoted", `open "/etc/registry/login.json"`, `open "[redacted: args[1]]"`},
 		{"in a URL", "POST ?f=%2Fetc%2Fregistry", "POST ?f=[redacted: args[0]]"},
-		{"beside one without", canary.Password + " /etc/registry", "[redacted] [redacted: args[0]]"},
+		{"beside one without", canary.PasswordSecret + " /etc/registry", "[redacted] [redacted: args[0]]"},
 		{"side by side", "/etc/registry/etc/registry/login.json", "[redacted]"},
-		{"side by side with one without", canary.Password + "/etc/registry", "[redacted]"},
+		{"side by side with one without", canary.PasswordSecret + "/etc/registry", "[redacted]"},
 		{"twice", "/etc/registry /etc/registry/login.json", "[redacted: args[0]] [redacted: args[1]]"},
 	} {
 		if got := Part(tt.text, args, false, false); got != tt.want {

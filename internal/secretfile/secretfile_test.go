@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		{"writable", 0o602, true, true},
 		{"of everybody", 0o666, true, true},
 	} {
-		path := write(t, filepath.Join(dir, tt.name), canary.Password, tt.mode)
+		path := write(t, filepath.Join(dir, tt.name), canary.PasswordSecret, tt.mode)
 		link := filepath.Join(dir, tt.name+"-link")
 		if err := os.Symlink(path, link); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 				continue
 			}
 			f := files[0]
-			if string(f.Data) != canary.Password || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
+			if string(f.Data) != canary.PasswordSecret || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
 				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
 			wantRefusal(t, f.Private(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %q", path, path))
@@ -176,8 +176,8 @@ func TestReadTogether(t *testing.T) {
 }
 
 func TestFileIsNotPrinted(t *testing.T) {
-	f := File{Path: "p", Data: []byte(canary.Password)}
+	f := File{Path: "p", Data: []byte(canary.PasswordSecret)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		canary.Check(t, verb, fmt.Sprintf(verb+" "+verb+" "+verb, f, &f, []File{f}))
+		canary.AssertAbsent(t, verb, fmt.Sprintf(verb+" "+verb+" "+verb, f, &f, []File{f}))
 	}
 }

@@ -71,7 +71,7 @@ func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		held, err := flock.Hold(dir)
+		held, err := flock.TryLock(dir)
 		if held || errors.Is(err, errors.ErrUnsupported) {
 			return func() { dir.Close() }, nil
 		}

@@ -60,7 +60,7 @@ func TestBusy(t *testing.T) {
 	if err := tally.Add(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := flock.Dir(t.Context(), dir)
+	unlock, err := flock.LockDir(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestBusyInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "dropped"), 0o600))
-	unlock, err := flock.Dir(t.Context(), dir)
+	unlock, err := flock.LockDir(t.Context(), dir)
 	must(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

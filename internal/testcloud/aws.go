@@ -90,7 +90,7 @@ func NewAWS() (*AWS, error) {
 	}
 	a := &AWS{dir: dir, state: AWSState{
 		Password: "open-sesame", Life: 12 * time.Hour,
-		SecretKey: canary.Password + "-key", SessionToken: canary.Token + "-session", KeyLife: 6 * time.Hour,
+		SecretKey: canary.PasswordSecret + "-key", SessionToken: canary.TokenSecret + "-session", KeyLife: 6 * time.Hour,
 		Region: "eu-west-1",
 	}}
 	a.Server = Serve(http.HandlerFunc(a.dispatch))

@@ -77,9 +77,9 @@ type Azure struct {
 // NewAzure starts the server. The caller must close it.
 func NewAzure() *Azure {
 	a := &Azure{state: AzureState{
-		AccessToken: canary.Token + "-access",
+		AccessToken: canary.TokenSecret + "-access",
 		Life:        3 * time.Hour,
-		Header:      canary.Token + "-header",
+		Header:      canary.TokenSecret + "-header",
 	}}
 	a.Server = Serve(http.HandlerFunc(a.dispatch))
 	return a
@@ -209,7 +209,7 @@ func (s AzureState) refreshToken() string {
 	}
 	now := time.Now()
 	return AzureJWT(map[string]any{
-		"jti": canary.Password, "grant_type": "refresh_token",
+		"jti": canary.PasswordSecret, "grant_type": "refresh_token",
 		"iat": now.Unix(), "exp": now.Add(s.Life).Unix(),
 	})
 }
@@ -225,5 +225,5 @@ func AzureJWT(claims map[string]any) string {
 }
 
 func refuseRegistry(w http.ResponseWriter, status int, code string) {
-	writeJSON(w, status, map[string]any{"errors": []map[string]string{{"code": code, "message": canary.Token}}})
+	writeJSON(w, status, map[string]any{"errors": []map[string]string{{"code": code, "message": canary.TokenSecret}}})
 }

@@ -121,5 +121,5 @@ func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 // refuseOAuth writes an error by RFC 6749, section 5.2. The trace contains a secret,
 // because real traces contain data that must not be logged.
 func refuseOAuth(w http.ResponseWriter, status int, code, description string) {
-	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.Token})
+	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.TokenSecret})
 }

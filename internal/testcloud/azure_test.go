@@ -51,7 +51,7 @@ func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
 	az.Set(func(s *testcloud.AzureState) {
-		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.Token, "[]", canary.Token
+		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.TokenSecret, "[]", canary.TokenSecret
 	})
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAzure(t *testing.T) {
 	az.Join(net)
 	client := &http.Client{Transport: net.Transport()}
 	const resource = "https://containerregistry.azure.net"
-	access := canary.Token + "-access"
+	access := canary.TokenSecret + "-access"
 	for _, test := range []struct {
 		name, address string
 		form          url.Values // nil for GET, whose fields are in the query
@@ -72,12 +72,12 @@ func TestAzure(t *testing.T) {
 		{"IMDS", az.URL() + "/metadata/identity/oauth2/token", nil,
 			url.Values{"api-version": {"2018-02-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"Metadata", "true"}, "access_token"},
 		{"App Service", az.URL() + "/appservice/token", nil,
-			url.Values{"api-version": {"2019-08-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"X-Identity-Header", canary.Token + "-header"}, "access_token"},
+			url.Values{"api-version": {"2019-08-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"X-Identity-Header", canary.TokenSecret + "-header"}, "access_token"},
 		{"Azure Arc", az.URL() + "/arc/token", nil,
 			url.Values{"api-version": {"2020-06-01"}, "resource": {resource}, "client_id": {"client-1"}},
-			[]string{"Authorization", "Basic " + canary.Token, "Metadata", "true"}, "access_token"},
+			[]string{"Authorization", "Basic " + canary.TokenSecret, "Metadata", "true"}, "access_token"},
 		{"Entra ID", "https://login.microsoftonline.com/tenant-1/oauth2/v2.0/token", url.Values{
-			"grant_type": {"client_credentials"}, "client_id": {"client-1"}, "client_assertion": {canary.Token}, "scope": {resource + "/.default"},
+			"grant_type": {"client_credentials"}, "client_id": {"client-1"}, "client_assertion": {canary.TokenSecret}, "scope": {resource + "/.default"},
 			"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}}, nil, nil, "access_token"},
 		{"exchange", "https://foo.azurecr.io/oauth2/exchange", url.Values{"grant_type": {"access_token_refresh_token"}, "service": {"foo.azurecr.io"},
 			"tenant": {"tenant-1"}, "access_token": {access}, "refresh_token": {access}}, nil, nil, "refresh_token"},

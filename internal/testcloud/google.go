@@ -248,5 +248,5 @@ func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
 // googleError writes an error of Google's services. Its message contains a secret, so
 // that tests notice when a plugin quotes it.
 func googleError(w http.ResponseWriter, status int, code string) {
-	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.Password}})
+	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.PasswordSecret}})
 }

@@ -46,7 +46,7 @@ const Admin = "admin"
 // Options configure a [Server]. The zero value is ready to use.
 type Options struct {
 	// Secret is contained in all service-account and bearer tokens; "" means
-	// [canary.Token]. Tests whose output must contain a token use "open-sesame".
+	// [canary.TokenSecret]. Tests whose output must contain a token use "open-sesame".
 	Secret string
 
 	// TokenLife is the lifetime of tokens requested without expirationSeconds;
@@ -86,7 +86,7 @@ type Server struct {
 // New starts an API server. Call [Server.Close] to stop it.
 func New(opts Options) (*Server, error) {
 	if opts.Secret == "" {
-		opts.Secret = canary.Token
+		opts.Secret = canary.TokenSecret
 	}
 	if opts.TokenLife == 0 {
 		opts.TokenLife = time.Hour

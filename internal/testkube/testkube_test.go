@@ -67,7 +67,7 @@ func TestToken(t *testing.T) {
 			t.Error("the token in the log is not the one in the answer")
 		}
 		for what, text := range map[string]string{"token": token, "bearer token": s.Token("x")} {
-			if got := canary.Find(text) != ""; got != tt.planted {
+			if got := canary.FindMarker(text) != ""; got != tt.planted {
 				t.Errorf("secret %q: the %s is found: %v", tt.secret, what, got)
 			}
 		}

@@ -40,7 +40,7 @@ func TestFaultIsCounted(t *testing.T) {
 			in := s.Inject(tt.fault)
 			var got []int
 			for range tt.want {
-				resp, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1", basicHeader("ci", canary.Password), "")
+				resp, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1", basicHeader("ci", canary.PasswordSecret), "")
 				if err != nil {
 					t.Fatal(err)
 				}

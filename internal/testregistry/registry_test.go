@@ -49,7 +49,7 @@ func push(t *testing.T, s *Server, repo string, img Image) string {
 	return digest
 }
 
-var users = map[string]string{"ci": canary.Password, "dev": canary.Password + "-dev"}
+var users = map[string]string{"ci": canary.PasswordSecret, "dev": canary.PasswordSecret + "-dev"}
 
 func login(user string) authn.Authenticator {
 	if user == Anonymous {
@@ -177,13 +177,13 @@ func TestWhoMayPull(t *testing.T) {
 			}
 			auth := login(tt.user)
 			if tt.user == "nobody" {
-				auth = &authn.Basic{Username: "nobody", Password: canary.Password}
+				auth = &authn.Basic{Username: "nobody", Password: canary.PasswordSecret}
 			}
 			digest, status := pull(t, s, tt.repo, auth)
 			if digest != want || status != tt.want {
 				t.Errorf("got %q, status %d, want %q, status %d", digest, status, want, tt.want)
 			}
-			canary.Check(t, "the access log", fmt.Sprint(s.Requests()))
+			canary.AssertAbsent(t, "the access log", fmt.Sprint(s.Requests()))
 		})
 	}
 }
@@ -223,8 +223,8 @@ func TestSetUser(t *testing.T) {
 			want int
 		}{
 			{func() {}, 200},
-			{func() { s.SetUser("ci", canary.Password+"-new") }, 401},
-			{func() { s.SetUser("ci", canary.Password) }, 200},
+			{func() { s.SetUser("ci", canary.PasswordSecret+"-new") }, 401},
+			{func() { s.SetUser("ci", canary.PasswordSecret) }, 200},
 			{func() { s.RemoveUser("ci") }, 401},
 		}
 		for i, step := range steps {
@@ -276,11 +276,11 @@ func TestTokenFlow(t *testing.T) {
 	}
 
 	query := url.Values{"service": {"testregistry"}, "scope": {"repository:team/app:pull"}}
-	form := url.Values{"grant_type": {"password"}, "username": {"ci"}, "password": {canary.Password}}
+	form := url.Values{"grant_type": {"password"}, "username": {"ci"}, "password": {canary.PasswordSecret}}
 	for k, v := range query {
 		form[k] = v
 	}
-	basic := basicHeader("ci", canary.Password)
+	basic := basicHeader("ci", canary.PasswordSecret)
 	for _, tt := range []struct {
 		name string
 		ask  func() (*http.Response, []byte, error)
@@ -293,7 +293,7 @@ func TestTokenFlow(t *testing.T) {
 			return get(t, "POST", s.URL()+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
 		}, 200},
 		{"wrong password", func() (*http.Response, []byte, error) {
-			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basicHeader("ci", canary.Token), "")
+			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basicHeader("ci", canary.TokenSecret), "")
 		}, 401},
 		{"POST without login", func() (*http.Response, []byte, error) {
 			return get(t, "POST", s.URL()+"/token?"+query.Encode(), nil, "")
@@ -354,7 +354,7 @@ func basicHeader(user, password string) map[string]string {
 
 func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
 	s := start(t, Options{Auth: Bearer, Users: users})
-	resp, _, err := get(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.Password), "")
+	resp, _, err := get(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.PasswordSecret), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,8 +384,8 @@ func TestExpireTokens(t *testing.T) {
 func TestRequests(t *testing.T) {
 	s := start(t, Options{Auth: Basic, Users: users})
 	push(t, s, "x", Image{})
-	for _, header := range []map[string]string{nil, basicHeader("dev", canary.Token), basicHeader("ci", canary.Password)} {
-		if _, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.Arg, header, ""); err != nil {
+	for _, header := range []map[string]string{nil, basicHeader("dev", canary.TokenSecret), basicHeader("ci", canary.PasswordSecret)} {
+		if _, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.ArgSecret, header, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

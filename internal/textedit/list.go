@@ -38,7 +38,7 @@ func FindJSON(text []byte, field string) List {
 		return nil
 	}
 	for _, m := range top.Members {
-		if m.Key == field && m.Kind == jsonplace.Array {
+		if m.Key == field && m.Kind == jsonplace.KindArray {
 			return newFlowList(text, m.Value.Start)
 		}
 	}

@@ -78,27 +78,27 @@ func TestAWS(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, *testcloud.AWS) map[string]string { return nil }, testcloud.AWSKeyInstance, true},
 		"IRSA": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.Token+"-pod", role })
-			return irsa(file(t, canary.Token+"-pod"))
+			aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", role })
+			return irsa(file(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyRole, false},
 		"EKS Pod Identity": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token + "-pod" })
-			return podIdentity(aws, file(t, canary.Token+"-pod"))
+			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
+			return podIdentity(aws, file(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyContainer, false},
 		"both": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			environ := podIdentity(aws, file(t, canary.Token+"-agent"))
-			maps.Copy(environ, irsa(file(t, canary.Token+"-pod")))
+			environ := podIdentity(aws, file(t, canary.TokenSecret+"-agent"))
+			maps.Copy(environ, irsa(file(t, canary.TokenSecret+"-pod")))
 			return environ
 		}, testcloud.AWSKeyRole, false},
 		"a profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = "+canary.Password+"\n")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
 		}, "AKIAPROFILE", false},
 		"a configuration without credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_CONFIG_FILE": file(t, "[default]\nregion = eu-west-1\n")}
 		}, testcloud.AWSKeyInstance, true},
 		"keys, and no file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{
-				"AWS_ACCESS_KEY_ID": "AKIAENVIRON", "AWS_SECRET_ACCESS_KEY": canary.Password,
+				"AWS_ACCESS_KEY_ID": "AKIAENVIRON", "AWS_SECRET_ACCESS_KEY": canary.PasswordSecret,
 				"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"),
 			}
 		}, "AKIAENVIRON", false},
@@ -123,9 +123,9 @@ func TestAWS(t *testing.T) {
 func TestAWSFails(t *testing.T) {
 	refusal := testcloud.Fault{
 		Match: func(r testcloud.Request) bool { return r.Form().Get("Action") != "" }, Times: -1,
-		Status: http.StatusForbidden, Body: testcloud.AWSErrorXML("AccessDenied", canary.Token),
+		Status: http.StatusForbidden, Body: testcloud.AWSErrorXML("AccessDenied", canary.TokenSecret),
 	}
-	down := testcloud.Fault{Path: "/v2/credentials", Times: -1, Status: http.StatusInternalServerError, Body: canary.Token}
+	down := testcloud.Fault{Path: "/v2/credentials", Times: -1, Status: http.StatusInternalServerError, Body: canary.TokenSecret}
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T, aws *testcloud.AWS) map[string]string
 		want    []string
@@ -141,21 +141,21 @@ func TestAWSFails(t *testing.T) {
 		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "in the role's account, add the cluster's issuer as an OIDC provider with the audience"}},
 		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
-			return irsa(file(t, canary.Token))
+			return irsa(file(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "AccessDenied", "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"}},
 		"STS refuses, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
-			environ := podIdentity(aws, file(t, canary.Token))
-			maps.Copy(environ, irsa(file(t, canary.Token)))
+			environ := podIdentity(aws, file(t, canary.TokenSecret))
+			maps.Copy(environ, irsa(file(t, canary.TokenSecret)))
 			return environ
 		}, []string{"AccessDenied"}},
 		"the agent is down": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(down)
-			return podIdentity(aws, file(t, canary.Token))
+			return podIdentity(aws, file(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"}},
 		"the agent knows another token": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.Token + "-pod" })
-			return podIdentity(aws, file(t, canary.Token))
+			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
+			return podIdentity(aws, file(t, canary.TokenSecret))
 		}, []string{"status 401 Unauthorized"}},
 		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			return podIdentity(aws, filepath.Join(t.TempDir(), "none"))
@@ -167,7 +167,7 @@ func TestAWSFails(t *testing.T) {
 			return map[string]string{"AWS_CONFIG_FILE": filepath.Join(t.TempDir(), "none")}
 		}, []string{"find the pod's AWS credentials", "AWS_CONFIG_FILE points to", "which cannot be found"}},
 		"no file of credentials, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			environ := podIdentity(aws, file(t, canary.Token))
+			environ := podIdentity(aws, file(t, canary.TokenSecret))
 			environ["AWS_SHARED_CREDENTIALS_FILE"] = filepath.Join(t.TempDir(), "none")
 			return environ
 		}, []string{"AWS_SHARED_CREDENTIALS_FILE points to", "which cannot be found"}},
@@ -175,7 +175,7 @@ func TestAWSFails(t *testing.T) {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "")}
 		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE is", `which has no credentials for the profile "default"`}},
 		"credentials of another profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.Password+"\n")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
 		}, []string{`which has no credentials for the profile "default"`}},
 		"an empty secret key": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAEMPTY\naws_secret_access_key =\n")}
@@ -194,9 +194,9 @@ func TestAWSFails(t *testing.T) {
 // TestAWSRotates: the token is read anew for each exchange.
 func TestAWSRotates(t *testing.T) {
 	w, aws := newAWS(t)
-	token := file(t, canary.Token+"-1")
+	token := file(t, canary.TokenSecret+"-1")
 	k := w.keyring(irsa(token))
-	for i, text := range []string{canary.Token + "-1", canary.Token + "-2"} {
+	for i, text := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, text)
 		aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken = text })
 		image := []string{ecrImage, strings.Replace(ecrImage, "1111", "4444", 1)}[i]

@@ -65,17 +65,17 @@ func TestAzure(t *testing.T) {
 		"a managed identity": {func(*testing.T) map[string]string {
 			return map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant"}
 		}, "imds.test/metadata/identity/oauth2/token", "client", "tenant"},
-		"workload identity": {func(t *testing.T) map[string]string { return webhook(file(t, canary.Token+"-pod\n")) },
+		"workload identity": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret+"-pod\n")) },
 			"login.microsoftonline.com/tenant/oauth2/v2.0/token", "client", "tenant"},
 		"in another cloud": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.Token+"-pod"))
+			environ := webhook(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "https://login.microsoftonline.us"
 			return environ
 		}, "login.microsoftonline.us/tenant/oauth2/v2.0/token", "client", "tenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = canary.Token+"-pod", "open-sesame" })
+			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame" })
 			got, err := w.password(w.keyring(tt.environ(t)), w.image)
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
@@ -109,24 +109,24 @@ func TestAzureFails(t *testing.T) {
 		"empty token file": {func(t *testing.T) map[string]string { return webhook(file(t, "")) }, nil,
 			[]string{"AZURE_FEDERATED_TOKEN_FILE", "empty or not a token"}},
 		"no such tenant": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.Token+"-pod"))
+			environ := webhook(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_TENANT_ID"] = "other"
 			return environ
 		}, nil, []string{step, "AADSTS90002", "check AZURE_TENANT_ID and AZURE_CLIENT_ID"}},
-		"another's token": {func(t *testing.T) map[string]string { return webhook(file(t, canary.Token)) }, nil,
+		"another's token": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret)) }, nil,
 			[]string{step, "status 401 Unauthorized (invalid_client, AADSTS700213)", "issuer, subject and audience"}},
 		"an authority without TLS": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.Token+"-pod"))
+			environ := webhook(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "http://login.microsoftonline.com"
 			return environ
 		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL; refusing to send a secret to it"}},
-		"Entra is down": {func(t *testing.T) map[string]string { return webhook(file(t, canary.Token+"-pod")) },
+		"Entra is down": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret+"-pod")) },
 			&testcloud.Fault{Path: "login.microsoftonline.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{step, "status 500 Internal Server Error, 3 times"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.Tenant = canary.Token+"-pod", "tenant" })
+			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.Tenant = canary.TokenSecret+"-pod", "tenant" })
 			if tt.fault != nil {
 				azure.Inject(*tt.fault)
 			}
@@ -138,9 +138,9 @@ func TestAzureFails(t *testing.T) {
 // TestAzureRotates: the token is read anew for each exchange.
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
-	token := file(t, canary.Token+"-1")
+	token := file(t, canary.TokenSecret+"-1")
 	k := w.keyring(webhook(token))
-	for i, assertion := range []string{canary.Token + "-1", canary.Token + "-2"} {
+	for i, assertion := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, assertion)
 		azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = assertion, "open-sesame" })
 		if _, err := w.password(k, []string{acrImage, "other.azurecr.io/app"}[i]); err != nil {

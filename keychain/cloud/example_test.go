@@ -41,7 +41,7 @@ func exampleCloud() (end func()) {
 		panic(err)
 	}
 	token, ends := filepath.Join(dir, "token"), []func(){aws.Close, func() { os.RemoveAll(dir) }}
-	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
 		panic(err)
 	}
 	for _, entry := range append(aws.Environ(), "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token) {

@@ -63,17 +63,21 @@ func TestGoogle(t *testing.T) {
 		password string
 		node     bool
 	}{
-		"nothing":    {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
-		"federation": {func(t *testing.T) map[string]string { return federated(t, text(file(t, canary.Token+"-pod\n")), "") }, "open-sesame-federated", false},
+		"nothing": {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
+		"federation": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.TokenSecret+"-pod\n")), "")
+		}, "open-sesame-federated", false},
 		"in a member": {func(t *testing.T) map[string]string {
-			token := file(t, `{"id":"`+canary.Token+`-pod"}`)
+			token := file(t, `{"id":"`+canary.TokenSecret+`-pod"}`)
 			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
 		}, "open-sesame-federated", false},
-		"impersonation": {func(t *testing.T) map[string]string { return federated(t, text(file(t, canary.Token+"-pod")), account) }, "open-sesame-account", false},
+		"impersonation": {func(t *testing.T) map[string]string {
+			return federated(t, text(file(t, canary.TokenSecret+"-pod")), account)
+		}, "open-sesame-account", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, google := newGoogle(t)
-			google.Set(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.Token+"-pod" })
+			google.Set(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.TokenSecret+"-pod" })
 			got, err := w.password(w.keyring(tt.environ(t)), w.image)
 			if err != nil || got != tt.password {
 				t.Fatalf("got another password than %q, or %v", tt.password, err)
@@ -96,25 +100,25 @@ func TestGoogleFails(t *testing.T) {
 			return map[string]string{gcr.EnvCredentials: filepath.Join(t.TempDir(), "none")}
 		}, nil, []string{configuration, "no such file or directory"}},
 		"a key": {func(t *testing.T) map[string]string {
-			return map[string]string{gcr.EnvCredentials: file(t, `{"type":"service_account","private_key":"`+canary.Password+`"}`)}
+			return map[string]string{gcr.EnvCredentials: file(t, `{"type":"service_account","private_key":"`+canary.PasswordSecret+`"}`)}
 		}, nil, []string{configuration, `unsupported type "service_account"`}},
 		"no JSON": {func(t *testing.T) map[string]string {
-			return map[string]string{gcr.EnvCredentials: file(t, canary.Password)}
+			return map[string]string{gcr.EnvCredentials: file(t, canary.PasswordSecret)}
 		}, nil, []string{configuration, "not valid JSON"}},
 		"a program": {func(t *testing.T) map[string]string {
 			return federated(t, `{"executable":{"command":"/bin/true"}}`, "")
 		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
+			return federated(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
+			return federated(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host", `does not belong to Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
+			return federated(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
 		}, nil, []string{"refusing to send a token to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
+			return federated(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"service_account_impersonation_url is not an https URL"}},
 		"no token file": {func(t *testing.T) map[string]string {
 			return federated(t, text(filepath.Join(t.TempDir(), "none")), "")
@@ -126,11 +130,11 @@ func TestGoogleFails(t *testing.T) {
 			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
 		}, nil, []string{"empty or not a token"}},
 		"STS refuses": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), "")
-		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.Token + `"}`},
+			return federated(t, text(file(t, canary.TokenSecret)), "")
+		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`},
 			[]string{"exchange the service-account token", "status 403 Forbidden", "check that the workload identity pool has a provider with the token's issuer and audience"}},
 		"STS is down": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.Token)), "")
+			return federated(t, text(file(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{"exchange the service-account token", "status 500 Internal Server Error, 3 times"}},
 	} {
@@ -147,9 +151,9 @@ func TestGoogleFails(t *testing.T) {
 // TestGoogleRotates: the token is read anew for each exchange.
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
-	token := file(t, canary.Token+"-1")
+	token := file(t, canary.TokenSecret+"-1")
 	k := w.keyring(federated(t, text(token), ""))
-	for i, subject := range []string{canary.Token + "-1", canary.Token + "-2"} {
+	for i, subject := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, subject)
 		google.Set(func(s *testcloud.GoogleState) { s.SubjectToken = subject })
 		if _, err := w.password(k, []string{gcrImage, "eu.gcr.io/project/app"}[i]); err != nil {

@@ -73,13 +73,13 @@ func (w *world) keyring(environ map[string]string) *regcred.Keyring {
 func (w *world) password(k *regcred.Keyring, image string) (string, error) {
 	w.t.Helper()
 	result, err := k.Lookup(w.t.Context(), regcred.Request{Image: image})
-	canary.Check(w.t, "the log", w.logged.String())
+	canary.AssertAbsent(w.t, "the log", w.logged.String())
 	if err != nil {
 		var failed *regcred.LookupError
 		if !errors.As(err, &failed) {
 			w.t.Errorf("got %T, want a failure of the provider", err)
 		}
-		canary.Check(w.t, "the error", err.Error())
+		canary.AssertAbsent(w.t, "the error", err.Error())
 		return "", err
 	}
 	if len(result.Credentials) == 0 {

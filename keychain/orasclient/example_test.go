@@ -32,7 +32,7 @@ import (
 func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 	registry, err := testregistry.New(testregistry.Options{
 		Auth:  testregistry.Bearer,
-		Users: map[string]string{"guest": canary.Password, "team": canary.Password},
+		Users: map[string]string{"guest": canary.PasswordSecret, "team": canary.PasswordSecret},
 		Rules: []testregistry.Rule{{User: "team", Prefix: "team", Pull: true}},
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 		user, image := p[0], p[1]
 		in[user] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			return &plugin.Response{CacheKeyType: plugin.CacheRegistry, Auth: map[string]plugin.AuthConfig{
-				host: {Username: user, Password: plugin.NewSecret(canary.Password)},
+				host: {Username: user, Password: plugin.NewSecret(canary.PasswordSecret)},
 			}}, nil
 		})
 		fmt.Fprintf(&text, "- name: %s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [%q]\n", user, image)

@@ -35,7 +35,7 @@ func TestRedirects(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
 		s := start(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, small)
-		c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{store.Addr(), "reader", canary.Password, nil})
+		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{store.Addr(), "reader", canary.PasswordSecret, nil})
 		if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
 			t.Fatal(err)
 		}
@@ -57,13 +57,13 @@ func TestSignatures(t *testing.T) {
 	for _, to := range []string{"http://" + testenv.FreeAddr(t), denies.URL} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/manifests/") {
-				http.Redirect(w, r, to+"/blob?X-Signature="+canary.Token, http.StatusTemporaryRedirect)
+				http.Redirect(w, r, to+"/blob?X-Signature="+canary.TokenSecret, http.StatusTemporaryRedirect)
 			}
 		}))
 		defer s.Close()
 		host := strings.TrimPrefix(s.URL, "http://")
-		_, err := repository(t, client(t, user{host, "reader", canary.Password, nil}), host+"/team/app").Resolve(t.Context(), "v1")
-		if err == nil || !strings.Contains(err.Error(), to+"/blob?[redacted]") || strings.Contains(err.Error(), canary.Token) {
+		_, err := repository(t, client(t, user{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+		if err == nil || !strings.Contains(err.Error(), to+"/blob?[redacted]") || strings.Contains(err.Error(), canary.TokenSecret) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestLoop(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	_, err := repository(t, client(t, user{host, "reader", canary.Password, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+	_, err := repository(t, client(t, user{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || n.Load() > 10 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
@@ -104,7 +104,7 @@ func TestElsewhere(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	c := client(t, user{host + "/team", "reader", canary.Password, nil}, user{host + "/other", "pusher", canary.Password, nil})
+	c := client(t, user{host + "/team", "reader", canary.PasswordSecret, nil}, user{host + "/other", "pusher", canary.PasswordSecret, nil})
 	_, err := repository(t, c, host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || !strings.Contains(err.Error(), "for another") {
 		t.Errorf("got %v", err)
@@ -135,7 +135,7 @@ func TestHub(t *testing.T) {
 			hosts.Store(address, true)
 			return (&net.Dialer{}).DialContext(ctx, network, front.Listener.Addr().String())
 		}
-		c := New(keychain.New(keyring(t, user{"docker.io", "pusher", canary.Password, nil}), keychain.Options{Transport: tr}))
+		c := New(keychain.New(keyring(t, user{"docker.io", "pusher", canary.PasswordSecret, nil}), keychain.Options{Transport: tr}))
 		from, to := repository(t, c, "docker.io/team/app"), repository(t, c, "docker.io/copies/app")
 		from.PlainHTTP, to.PlainHTTP = false, false
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
@@ -176,7 +176,7 @@ func TestPlainHTTP(t *testing.T) {
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
 	}
-	k := keyring(t, user{"registry.example:5000", "reader", canary.Password, nil})
+	k := keyring(t, user{"registry.example:5000", "reader", canary.PasswordSecret, nil})
 	for _, insecure := range []bool{false, true} {
 		s.ResetLog()
 		c := New(keychain.New(k, keychain.Options{Transport: tr, Insecure: insecure}))
@@ -196,7 +196,7 @@ func TestBareHost(t *testing.T) {
 		t.Errorf("asked %s", req.URL)
 		return nil, errors.New("no network")
 	})
-	c := New(keychain.New(keyring(t, user{"docker.io", "reader", canary.Password, nil}), keychain.Options{Transport: asked}))
+	c := New(keychain.New(keyring(t, user{"docker.io", "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: asked}))
 	if _, err := repository(t, c, "registry/team/app").Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "a port or a domain") {
 		t.Errorf("got %v", err)
 	}
@@ -206,7 +206,7 @@ func TestBareHost(t *testing.T) {
 // while the Keyring is closed.
 func TestConcurrent(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
-	k := keyring(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil})
+	k := keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
 	c := New(keychain.New(k, keychain.Options{}))
 	var wg sync.WaitGroup
 	for i := range 100 {
@@ -234,7 +234,7 @@ func TestConcurrent(t *testing.T) {
 
 // TestCachedTransports: the least recently used one is removed first.
 func TestCachedTransports(t *testing.T) {
-	c := client(t, user{"registry.example", "reader", canary.Password, nil})
+	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
 		req, err := http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil)
 		if err != nil {
@@ -260,7 +260,7 @@ func TestCachedTransports(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Hour})
-	c := client(t, user{s.Addr(), "reader", canary.Password, nil})
+	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	repo := func() *remote.Repository { return repository(t, c, s.Addr()+"/team/app") }

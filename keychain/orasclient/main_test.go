@@ -69,7 +69,7 @@ func client(t testing.TB, users ...user) *Client {
 // everything, "pusher" may push everything.
 func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *testregistry.Server {
 	t.Helper()
-	opts.Users = map[string]string{"reader": canary.Password, "pusher": canary.Password, "nobody": canary.Password}
+	opts.Users = map[string]string{"reader": canary.PasswordSecret, "pusher": canary.PasswordSecret, "nobody": canary.PasswordSecret}
 	if opts.Rules == nil {
 		opts.Rules = []testregistry.Rule{{User: "reader", Pull: true}, {User: "pusher", Pull: true, Push: true}}
 	}

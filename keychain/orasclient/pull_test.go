@@ -35,7 +35,7 @@ import (
 func TestOrder(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
-		c := client(t, user{s.Addr(), "reader", "wrong", nil}, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil})
+		c := client(t, user{s.Addr(), "reader", "wrong", nil}, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -58,7 +58,7 @@ func TestPaths(t *testing.T) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
 		}}, small)
-		c := client(t, user{s.Addr() + "/team", "reader", canary.Password, nil}, user{s.Addr() + "/copies", "pusher", canary.Password, nil})
+		c := client(t, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, user{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPaths(t *testing.T) {
 // credential is tried.
 func TestNotFound(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
-	c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 	repo := repository(t, c, s.Addr()+"/team/app")
 	desc, err := repo.Resolve(t.Context(), "v1")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestRetries(t *testing.T) {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
-			repo := repository(t, client(t, user{s.Addr(), "reader", canary.Password, nil}), s.Addr()+"/team/app")
+			repo := repository(t, client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
 			s.Inject(testregistry.Fault{Kind: testregistry.ServerError, Endpoint: testregistry.Manifests, Times: tt.times})
 			_, err := repo.Resolve(t.Context(), "v1")
 			if got := summary(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
@@ -118,7 +118,7 @@ func TestEnds(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})
-	c := New(keychain.New(keyring(t, user{s.Addr(), "reader", canary.Password, nil}), keychain.Options{Transport: ending}))
+	c := New(keychain.New(keyring(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: ending}))
 	if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
 		t.Error(err)
 	}
@@ -131,7 +131,7 @@ func TestEnds(t *testing.T) {
 func TestAllRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "reader", canary.Password + "x", nil}, user{s.Addr(), "nobody", canary.Password, nil})
+		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret + "x", nil}, user{s.Addr(), "nobody", canary.PasswordSecret, nil})
 		_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
 		var response *errcode.ErrorResponse
 		if !errors.As(err, &response) || len(response.Errors) != 2 {
@@ -142,7 +142,7 @@ func TestAllRefused(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		}
-		canary.Check(t, "the error", fmt.Sprintf("%v %+v", err, response))
+		canary.AssertAbsent(t, "the error", fmt.Sprintf("%v %+v", err, response))
 	})
 }
 
@@ -167,7 +167,7 @@ func TestRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		reg.PlainHTTP = true
-		reg.Client = client(t, user{s.Addr(), "pusher", canary.Password, nil}, user{s.Addr() + "/team", "reader", canary.Password, nil})
+		reg.Client = client(t, user{s.Addr(), "pusher", canary.PasswordSecret, nil}, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil})
 		if err := reg.Ping(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -203,7 +203,7 @@ func TestWithin(t *testing.T) {
 			}
 			return http.DefaultTransport.RoundTrip(req)
 		})}
-		c := New(keychain.New(keyring(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil}), counted))
+		c := New(keychain.New(keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil}), counted))
 		own := &auth.Client{
 			Client: &http.Client{Transport: c},
 			Header: http.Header{"User-Agent": {"Helm/4"}},
@@ -236,7 +236,7 @@ func TestWithin(t *testing.T) {
 func TestComparedWithAuthClient(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	basic := func(user string) string {
-		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.Password))
+		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.PasswordSecret))
 	}
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	text := fmt.Sprintf(`{"auths": {"%s": {"auth": %q}, "%s/team": {"auth": %q}}}`, s.Addr(), basic("nobody"), s.Addr(), basic("reader"))
@@ -253,8 +253,8 @@ func TestComparedWithAuthClient(t *testing.T) {
 		t.Errorf("theirs: %v, %v", got, err)
 	}
 	for name, users := range map[string][]user{
-		"by path":  {{s.Addr(), "nobody", canary.Password, nil}, {s.Addr() + "/team", "reader", canary.Password, nil}},
-		"by trial": {{s.Addr(), "nobody", canary.Password, nil}, {s.Addr(), "reader", canary.Password, nil}},
+		"by path":  {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr() + "/team", "reader", canary.PasswordSecret, nil}},
+		"by trial": {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr(), "reader", canary.PasswordSecret, nil}},
 	} {
 		if _, err := pull(t.Context(), repository(t, client(t, users...), s.Addr()+"/team/app"), "v1"); err != nil {
 			t.Errorf("ours, %s: %v", name, err)
@@ -271,7 +271,7 @@ func TestRequestOfResponse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := client(t, user{s.Addr(), "reader", canary.Password, nil}).Do(req)
+		resp, err := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

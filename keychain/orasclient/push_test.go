@@ -27,7 +27,7 @@ func TestPush(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
 		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{source.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		c := client(t, user{source.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		desc, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestPush(t *testing.T) {
 func TestPushRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "reader", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
 		desc := content.NewDescriptorFromBytes("application/vnd.oci.image.index.v1+json", manifest)
 		repo := repository(t, c, s.Addr()+"/copies/app")
@@ -64,7 +64,7 @@ func TestPushRefused(t *testing.T) {
 func TestPushNewRepository(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "nobody", canary.Password, nil}, user{s.Addr(), "pusher", canary.Password, nil})
+		c := client(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 			t.Error(err)
@@ -79,7 +79,7 @@ func TestMount(t *testing.T) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
 		}}, small)
-		k := keyring(t, user{s.Addr() + "/team", "reader", canary.Password, nil}, user{s.Addr() + "/copies", "pusher", canary.Password, nil})
+		k := keyring(t, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, user{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		c := New(keychain.New(k, keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Has("mount") {
 				req = req.Clone(req.Context())
@@ -132,7 +132,7 @@ func TestUploads(t *testing.T) {
 	front := httptest.NewServer(proxy)
 	defer front.Close()
 	host := strings.TrimPrefix(front.URL, "http://")
-	c := client(t, user{host, "reader", canary.Password, nil}, user{host + "/copies", "pusher", canary.Password, nil})
+	c := client(t, user{host, "reader", canary.PasswordSecret, nil}, user{host + "/copies", "pusher", canary.PasswordSecret, nil})
 	from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, host+"/copies/app")
 	if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 		t.Error(err)

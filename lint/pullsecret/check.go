@@ -156,7 +156,7 @@ func looksLike(data []byte) Kind {
 	switch {
 	case err != nil && looksLikeAuths(withoutNUL(data)):
 		return DockerConfig
-	case err != nil || root.Kind != jsonplace.Object:
+	case err != nil || root.Kind != jsonplace.KindObject:
 		return ""
 	}
 	d := dockerConfig{data: data, root: root}

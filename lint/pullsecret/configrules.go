@@ -49,24 +49,24 @@ func checkSyntax(d *dockerConfig) []rules.Result {
 	if dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return append(d.problemsOf(dockerjson.Syntax), d.problemsOf("")...)
+	return append(d.problemsOf(dockerjson.KindSyntax), d.problemsOf("")...)
 }
 
 func checkTypes(d *dockerConfig) []rules.Result {
 	if len(checkFormat(d)) > 0 {
 		return nil
 	}
-	return d.problemsOf(dockerjson.Type)
+	return d.problemsOf(dockerjson.KindType)
 }
 
 func checkEncoding(d *dockerConfig) []rules.Result {
 	if !dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return d.problemsOf(dockerjson.Syntax)
+	return d.problemsOf(dockerjson.KindSyntax)
 }
 
-func checkAuth(d *dockerConfig) []rules.Result { return d.problemsOf(dockerjson.Auth) }
+func checkAuth(d *dockerConfig) []rules.Result { return d.problemsOf(dockerjson.KindAuth) }
 
 func checkFormat(d *dockerConfig) []rules.Result {
 	auths := d.member("auths")
@@ -109,7 +109,7 @@ func checkLevel(d *dockerConfig) (rs []rules.Result) {
 				rs = rules.Append(rs, d.at(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
 			}
 		case isEntry(m.Value):
-			rs = rules.Append(rs, d.at(m.Start, dockerjson.ShowKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.ShowKey(m.Key))...)
+			rs = rules.Append(rs, d.at(m.Start, dockerjson.DisplayKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.DisplayKey(m.Key))...)
 		case isEntryMap(m.Value):
 			rs = rules.Append(rs, d.at(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):
@@ -169,7 +169,7 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	var named []string
 	for _, h := range d.helpers {
 		if h.Text != "" && !found[dockerconfig.Scope(h.Key)] {
-			named = append(named, dockerjson.ShowKey(h.Key))
+			named = append(named, dockerjson.DisplayKey(h.Key))
 		}
 	}
 	if len(named) > 0 {
@@ -225,7 +225,7 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 			continue
 		}
 		if other.user != e.user || other.password != e.password {
-			line, _ := d.lines.At(other.Start)
+			line, _ := d.lines.LineColumn(other.Start)
 			rs = rules.Append(rs, d.at(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.shown(), other.shown(), line)...)
 		}
 	}

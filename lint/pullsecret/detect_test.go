@@ -14,7 +14,7 @@ import (
 
 // TestCheck: what a file is, by its look and by its name.
 func TestCheck(t *testing.T) {
-	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.Password) + `"}}}`
+	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`
 	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: " + b64(config) + "}\n"
 	object := `{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/dockerconfigjson","data":{".dockerconfigjson":"` + b64(config) + `"}}`
 	const providers = "kind: CredentialProviderConfig\nproviders:\n- name: auths\n"

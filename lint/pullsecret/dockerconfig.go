@@ -24,7 +24,7 @@ type dockerConfig struct {
 	live   bool // from an API server, where a controller might renew it
 	locate locator
 
-	lines      jsonplace.Lines
+	lines      jsonplace.LineIndex
 	problems   []*dockerjson.Problem // for which the kubelet rejects the file
 	root       *jsonplace.Value      // nil if it is not JSON
 	entries    []entry               // in file order
@@ -52,19 +52,19 @@ type entry struct {
 
 // parse parses the file and finds the position of each entry.
 func (d *dockerConfig) parse() {
-	d.lines = jsonplace.NewLines(d.data)
-	format, layout := dockerconfig.ConfigJSON, dockerjson.Kubelet
+	d.lines = jsonplace.NewLineIndex(d.data)
+	format, layout := dockerconfig.ConfigJSON, dockerjson.LayoutKubelet
 	if d.legacy {
-		format, layout = dockerconfig.DockerCfg, dockerjson.KubeletLegacy
+		format, layout = dockerconfig.DockerCfg, dockerjson.LayoutKubeletLegacy
 	}
 	if _, err := dockerconfig.Parse(d.data, format); err != nil {
-		d.problems = dockerjson.Problems(d.data, err, layout)
+		d.problems = dockerjson.FindProblems(d.data, err, layout)
 	}
 	if len(d.problems) > 0 && d.problems[0].Kind == "" {
 		return // too large
 	}
 	root, err := jsonplace.Parse(d.data)
-	if err != nil || root.Kind != jsonplace.Object {
+	if err != nil || root.Kind != jsonplace.KindObject {
 		return
 	}
 	d.root = root
@@ -76,7 +76,7 @@ func (d *dockerConfig) parse() {
 		switch {
 		case strings.EqualFold(m.Key, "auths"):
 			// kubelet: merges repeated auths; null discards the entries before it.
-			if m.Kind == jsonplace.Null && len(d.entries) > 0 {
+			if m.Kind == jsonplace.KindNull && len(d.entries) > 0 {
 				d.emptied = append(d.emptied, m)
 				for i := range d.entries {
 					d.entries[i].discarded = true
@@ -116,14 +116,14 @@ func (d *dockerConfig) readEntries(list *jsonplace.Value) {
 
 func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	e := entry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
-	if keys := location.Keys([]string{m.Key}); len(keys) == 1 {
+	if keys := location.ParseKeys([]string{m.Key}); len(keys) == 1 {
 		e.key, e.parses = keys[0], true
 	}
 	for _, f := range m.Members {
 		switch name := fieldName(f.Key); {
-		case f.Kind == jsonplace.String:
+		case f.Kind == jsonplace.KindString:
 			e.fields[name] = f.Value
-		case f.Kind != jsonplace.Null && (name == "username" || name == "password" || name == "auth" || name == "email"):
+		case f.Kind != jsonplace.KindNull && (name == "username" || name == "password" || name == "auth" || name == "email"):
 			e.broken = true
 		}
 	}
@@ -168,13 +168,13 @@ func (e *entry) where(field string) (offset int, path string) {
 // path returns the entry's path in the file.
 func (e *entry) path() string {
 	if e.config.legacy {
-		return "[" + dockerjson.ShowKey(e.Key) + "]"
+		return "[" + dockerjson.DisplayKey(e.Key) + "]"
 	}
-	return "auths[" + dockerjson.ShowKey(e.Key) + "]"
+	return "auths[" + dockerjson.DisplayKey(e.Key) + "]"
 }
 
 // shown returns the key for messages.
-func (e *entry) shown() string { return dockerjson.ShowKey(e.Key) }
+func (e *entry) shown() string { return dockerjson.DisplayKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but
 // the kubelet ignores.
@@ -214,7 +214,7 @@ func inFile(name string) locator {
 
 // at returns one result about an offset in the file.
 func (d *dockerConfig) at(offset int, path, fix, format string, args ...any) []rules.Result {
-	line, column := d.lines.At(offset)
+	line, column := d.lines.LineColumn(offset)
 	return d.atLine(line, column, path, fix, format, args...)
 }
 
@@ -228,7 +228,7 @@ func isEntry(v *jsonplace.Value) bool {
 	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool {
 		switch fieldName(m.Key) {
 		case "auth", "username", "password", "identitytoken", "registrytoken":
-			return m.Kind == jsonplace.String
+			return m.Kind == jsonplace.KindString
 		}
 		return false
 	})

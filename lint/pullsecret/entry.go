@@ -22,11 +22,11 @@ import (
 const anonymous = "the runtime ignores a credential without a user name and pulls anonymously"
 
 func checkEmptyEntry(e *entry) []rules.Result {
-	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.Object && e.Kind != jsonplace.Null {
+	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.KindObject && e.Kind != jsonplace.KindNull {
 		return nil
 	}
 	for _, f := range e.Members {
-		if name := misnamed[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.String {
+		if name := misnamed[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.KindString {
 			return e.config.at(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.shown(), strings.ToLower(f.Key))
 		}
 	}

@@ -40,7 +40,7 @@ func repairedKey(key string) string {
 	case !imagename.Matchable(at):
 		return ""
 	}
-	if repaired == key || dockerjson.ShowKey(repaired)[0] != '"' {
+	if repaired == key || dockerjson.DisplayKey(repaired)[0] != '"' {
 		return ""
 	}
 	return repaired

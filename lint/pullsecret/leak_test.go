@@ -26,7 +26,7 @@ var leakScraps = []string{
 
 // secretForm is the canary as it may be written somewhere.
 func secretForm(r *rand.Rand) string {
-	const s = canary.Password
+	const s = canary.PasswordSecret
 	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),
 		b64(`{"` + s + `":{"auth":"` + s + `"}}`), b64(b64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, token(testNow), ecr(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
 	return forms[r.IntN(len(forms))]
@@ -39,7 +39,7 @@ func leakConfig(r *rand.Rand) string {
 	for range 1 + r.IntN(3) {
 		var fields []string
 		for range r.IntN(4) {
-			value, _ := json.Marshal(pick(secretForm(r), secretForm(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(secretForm(r)+":"+secretForm(r)), " "+canary.Password+"\n"))
+			value, _ := json.Marshal(pick(secretForm(r), secretForm(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(secretForm(r)+":"+secretForm(r)), " "+canary.PasswordSecret+"\n"))
 			name, _ := json.Marshal(pick("auth", "username", "password", "identitytoken", "registrytoken", "user", "pass", secretForm(r)))
 			fields = append(fields, string(name)+":"+string(value))
 		}
@@ -79,11 +79,11 @@ func TestNothingShown(t *testing.T) {
 		}
 		data := []byte(text)
 		secret := func(key, kind string) Secret {
-			return Secret{Name: "s", Type: kind, Data: map[string][]byte{key: data, canary.Password: data}}
+			return Secret{Name: "s", Type: kind, Data: map[string][]byte{key: data, canary.PasswordSecret: data}}
 		}
 		for what, c := range map[string]*Result{
 			"file": Check("f", data, testNow), "config": CheckAs(DockerConfig, "f", data, testNow), "dockercfg": CheckAs(Dockercfg, "f", data, testNow), "manifest": CheckAs(Manifest, "f", data, testNow),
-			"secret": CheckSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": CheckSecret(secret("x", canary.Password), testNow),
+			"secret": CheckSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": CheckSecret(secret("x", canary.PasswordSecret), testNow),
 		} {
 			if c == nil {
 				continue
@@ -96,7 +96,7 @@ func TestNothingShown(t *testing.T) {
 				said[caseName(f)]++
 				out = append(out, f.String()+f.Fix...)
 			}
-			if form := canary.Find(strings.ToLower(string(out))); form != "" || canary.Find(string(out)) != "" {
+			if form := canary.FindMarker(strings.ToLower(string(out))); form != "" || canary.FindMarker(string(out)) != "" {
 				i := slices.IndexFunc(c.Findings, func(f finding.Finding) bool { return strings.Contains(strings.ToLower(f.String()+f.Fix), form) })
 				t.Fatalf("case %d, %s: %q is shown by %v\n%q", r.Uint64(), what, form, c.Findings[max(i, 0)], text)
 			}

@@ -228,7 +228,7 @@ const unrendered = "this is an unrendered template"
 
 // encoded returns a value of data.
 func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValue {
-	path := "data[" + excerpt.SecretKey(key) + "]"
+	path := "data[" + excerpt.QuoteSecretKey(key) + "]"
 	v := &secretValue{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
@@ -252,7 +252,7 @@ func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValu
 
 // plain returns a value of stringData.
 func (p *yamlDocument) plain(key string, value any, n *yaml3.Node) *secretValue {
-	path := "stringData[" + excerpt.SecretKey(key) + "]"
+	path := "stringData[" + excerpt.QuoteSecretKey(key) + "]"
 	v := &secretValue{at: p.at(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {

@@ -125,13 +125,13 @@ func checkSecretType(s *secret) []rules.Result {
 			kind = typeDockercfg
 		}
 		return rules.At(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
-			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.SecretKey(misplaced), excerpt.SecretType(s.kind))
+			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.QuoteSecretKey(misplaced), excerpt.DescribeSecretType(s.kind))
 	case key == "" && s.referenced:
-		return rules.At(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.SecretType(s.kind))
+		return rules.At(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.DescribeSecretType(s.kind))
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case misplaced != "":
-		return rules.At(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", excerpt.SecretKey(misplaced), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, excerpt.SecretKey(misplaced), key)
+		return rules.At(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", excerpt.QuoteSecretKey(misplaced), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, excerpt.QuoteSecretKey(misplaced), key)
 	}
 	return rules.At(s.at, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
 }
@@ -162,5 +162,5 @@ func checkNotPullSecret(s *secret) []rules.Result {
 	if s.key() != "" || s.misplacedKey() != "" || s.referenced {
 		return nil
 	}
-	return rules.At(s.typeAt, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.SecretType(s.kind))
+	return rules.At(s.typeAt, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.DescribeSecretType(s.kind))
 }

@@ -69,7 +69,7 @@ func TestManagedIdentity(t *testing.T) {
 func TestServicePrincipal(t *testing.T) {
 	w := newWorld(t, principal)
 	w.az.Set(func(s *testcloud.AzureState) {
-		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.Password
+		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.PasswordSecret
 	})
 	resp := w.answers(image("foo.azurecr.io/app"))
 	if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
@@ -132,7 +132,7 @@ func TestNobody(t *testing.T) {
 	for name, config := range map[string]string{
 		"empty":         ``,
 		"object":        `{}`,
-		"without id":    `{"aadClientSecret":"` + canary.Password + `"}`,
+		"without id":    `{"aadClientSecret":"` + canary.PasswordSecret + `"}`,
 		"without proof": `{"aadClientId":"node-client"}`,
 		"no file":       `{"aadClientId":"node-client","useFederatedWorkloadIdentityExtension":true}`,
 		"data plane":    `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`,
@@ -263,12 +263,12 @@ func TestOwnCloud(t *testing.T) {
 	}{
 		"bad configuration of an own cloud": {"{", "/nonexistent/env.json", metadata, nil, "neither JSON nor YAML"},
 		"missing environment file":          {`{"cloud":"AzureStackCloud"}`, "/nonexistent/env.json", metadata, nil, `AZURE_ENVIRONMENT_FILEPATH: environment file "/nonexistent/env.json": no such file or directory`},
-		"metadata that is none":             {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", `<html>` + canary.Token, nil, "arm.own.example for the cloud's endpoints: the response is not a JSON list"},
-		"metadata refused": {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", metadata, &testcloud.Fault{Status: 403, Body: canary.Token},
+		"metadata that is none":             {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", `<html>` + canary.TokenSecret, nil, "arm.own.example for the cloud's endpoints: the response is not a JSON list"},
+		"metadata refused": {`{"resourceManagerEndpoint":"https://arm.own.example"}`, "", metadata, &testcloud.Fault{Status: 403, Body: canary.TokenSecret},
 			"GET https://arm.own.example/metadata/endpoints: status 403 Forbidden; check resourceManagerEndpoint"},
 		"no URL":                        {`{"resourceManagerEndpoint":"arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
 		"plain":                         {`{"resourceManagerEndpoint":"http://arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
-		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.Password + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
+		"a user":                        {`{"resourceManagerEndpoint":"https://u:` + canary.PasswordSecret + `@arm.own.example"}`, "", metadata, nil, "resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent"},
 		"config that anybody can write": {"0666", "", metadata, nil, "other users can change it; run chmod o-w"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestCacheFor(t *testing.T) {
 
 // TestPull: what the plugin answers is what a registry takes.
 func TestPull(t *testing.T) {
-	refresh := testcloud.AzureJWT(map[string]any{"exp": time.Now().Add(3 * time.Hour).Unix(), "jti": canary.Password})
+	refresh := testcloud.AzureJWT(map[string]any{"exp": time.Now().Add(3 * time.Hour).Unix(), "jti": canary.PasswordSecret})
 	reg, err := testregistry.New(testregistry.Options{
 		Auth: testregistry.Bearer, BaseURL: "https://foo.azurecr.io", Users: map[string]string{testcloud.ACRUser: refresh},
 	})
@@ -351,7 +351,7 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.Password: false} {
+	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.PasswordSecret: false} {
 		_, err := remote.Image(ref, remote.WithTransport(w.net.Transport()), remote.WithAuth(&authn.Basic{Username: auth.Username, Password: password}))
 		if (err == nil) != works {
 			t.Errorf("pulled: %v, want %v", err == nil, works)

@@ -51,7 +51,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 	key, err := jwt.ParseKey(data)
 	if err == nil {
-		key, err = key.PSS()
+		key, err = key.WithPSS()
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w; convert the certificate and RSA key to PEM without a password: openssl pkcs12 -in FILE.pfx -nodes -out FILE.pem", err)

@@ -18,16 +18,16 @@ import (
 func TestParseConfig(t *testing.T) {
 	want := &config{
 		Cloud: "AzurePublicCloud", TenantID: "tenant-1", UseManagedIdentity: true, UserAssignedIdentityID: "identity-1",
-		ClientID: "client-1", ClientSecret: canary.Password, ResourceManagerEndpoint: "https://management.example", UserAgent: "kubelet",
+		ClientID: "client-1", ClientSecret: canary.PasswordSecret, ResourceManagerEndpoint: "https://management.example", UserAgent: "kubelet",
 	}
 	for _, test := range []struct{ name, text string }{
 		{"JSON", `{"cloud":"AzurePublicCloud","tenantId":"tenant-1","useManagedIdentityExtension":true,"userAssignedIdentityID":"identity-1",
-			"aadClientId":"client-1","aadClientSecret":"` + canary.Password + `","resourceManagerEndpoint":"https://management.example","userAgent":"kubelet",
+			"aadClientId":"client-1","aadClientSecret":"` + canary.PasswordSecret + `","resourceManagerEndpoint":"https://management.example","userAgent":"kubelet",
 			"subscriptionId":"s","cloudProviderBackoff":true,"cloudProviderBackoffRetries":6,"rateLimits":[{"a":1}],"unknown":{"a":null}}`},
 		{"JSON of another case", `{"CLOUD":"AzurePublicCloud","tenantID":"tenant-1","UseManagedIdentityExtension":true,"userassignedidentityid":"identity-1",
-			"AADClientID":"client-1","aadclientsecret":"` + canary.Password + `","ResourceManagerEndpoint":"https://management.example","useragent":"kubelet"}`},
+			"AADClientID":"client-1","aadclientsecret":"` + canary.PasswordSecret + `","ResourceManagerEndpoint":"https://management.example","useragent":"kubelet"}`},
 		{"YAML", "cloud: AzurePublicCloud\ntenantID: tenant-1\nuseManagedIdentityExtension: true\nuserAssignedIdentityID: identity-1\n" +
-			"aadClientId: client-1\naadClientSecret: " + canary.Password + "\nresourceManagerEndpoint: https://management.example\nuserAgent: kubelet\nother: [1, 2]\n"},
+			"aadClientId: client-1\naadClientSecret: " + canary.PasswordSecret + "\nresourceManagerEndpoint: https://management.example\nuserAgent: kubelet\nother: [1, 2]\n"},
 	} {
 		for kind, text := range map[string]string{"as it is": test.text, "with blanks": "\r\n  \n" + test.text + "\n\n", "with a mark": "\xef\xbb\xbf" + test.text} {
 			t.Run(test.name+" "+kind, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestParseConfig(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					canary.Check(t, "nothing but the difference", diff[:0])
+					canary.AssertAbsent(t, "nothing but the difference", diff[:0])
 					t.Error("the configurations differ")
 				}
 			})
@@ -62,17 +62,17 @@ func TestReadConfigErrors(t *testing.T) {
 		}
 		return path
 	}
-	secret := `"aadClientSecret":"` + canary.Password + `"`
+	secret := `"aadClientSecret":"` + canary.PasswordSecret + `"`
 	for _, test := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "nowhere"), "no such file or directory"},
 		{"directory", dir, "is a directory, not a regular file"},
 		{"cut off", write("cut", "{"+secret+`,"cloud":`), "neither JSON nor YAML"},
 		{"a list", write("list", "["+`{`+secret+"}]"), "not a JSON or YAML object"},
-		{"a word", write("word", canary.Password), "not a JSON or YAML object"},
-		{"an alias", write("alias", "aadClientSecret: *"+canary.Password), "not a JSON or YAML object"},
-		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.Password), "neither JSON nor YAML: line 2"},
-		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.Password+`"}`), "useManagedIdentityExtension is not a boolean"},
-		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.Password+`"}}`), "aadClientSecret is not a string"},
+		{"a word", write("word", canary.PasswordSecret), "not a JSON or YAML object"},
+		{"an alias", write("alias", "aadClientSecret: *"+canary.PasswordSecret), "not a JSON or YAML object"},
+		{"a tab", write("tab", "cloud: x\n\taadClientSecret: "+canary.PasswordSecret), "neither JSON nor YAML: line 2"},
+		{"boolean in quotes", write("bool", `{"useManagedIdentityExtension":"`+canary.PasswordSecret+`"}`), "useManagedIdentityExtension is not a boolean"},
+		{"object for a text", write("object", `{"aadClientSecret":{"a":"`+canary.PasswordSecret+`"}}`), "aadClientSecret is not a string"},
 		{"huge", write("huge", "{"+secret+`,"x":"`+strings.Repeat("x", secretfile.MaxSize)+`"}`), "larger than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestReadConfigErrors(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			canary.Check(t, "the error", err.Error())
+			canary.AssertAbsent(t, "the error", err.Error())
 			if !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "cloud configuration ") {
 				t.Errorf("got error %q, want %q", err, test.want)
 			}

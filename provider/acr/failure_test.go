@@ -23,7 +23,7 @@ const (
 )
 
 // refusal is the body of an error: a code, and what must not be repeated.
-const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.Token + `","trace":"` + canary.Token + `"}`
+const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.TokenSecret + `","trace":"` + canary.TokenSecret + `"}`
 
 func TestFailures(t *testing.T) {
 	header := http.Header{"X-Ms-Request-Id": {testcloud.AzureRequestID}}
@@ -37,18 +37,18 @@ func TestFailures(t *testing.T) {
 		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
 		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401", 1},
 		{"IMDS 403", imdsPath, testcloud.Fault{Status: 403, Body: refusal}, "status 403 Forbidden", 1},
-		{"IMDS 404", imdsPath, testcloud.Fault{Status: 404, Body: "<html>" + canary.Token}, "status 404 Not Found, 6 times", 6},
+		{"IMDS 404", imdsPath, testcloud.Fault{Status: 404, Body: "<html>" + canary.TokenSecret}, "status 404 Not Found, 6 times", 6},
 		{"IMDS 410", imdsPath, testcloud.Fault{Status: 410}, "status 410 Gone, 6 times", 6},
 		{"IMDS 429", imdsPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 6 times", 6},
 		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
 		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
 		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection was closed before the response was complete, 3 times", 3},
-		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.Token}, "the response is not a JSON object", 1},
+		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.TokenSecret}, "the response is not a JSON object", 1},
 		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
 		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "the response has no access_token", 1},
 		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "the response has no access_token", 1},
 		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "longer than 1048576 bytes;", 1},
-		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
+		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
 		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "the response has invalid characters in access_token", 1},
@@ -58,16 +58,16 @@ func TestFailures(t *testing.T) {
 		{"AAD 404", entraPath, testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
 		{"AAD 429", entraPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
 		{"AAD 503", entraPath, testcloud.Fault{Status: 503}, "status 503 Service Unavailable, 3 times", 3},
-		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.Token}, "the response is not a JSON object", 1},
+		{"AAD garbage", entraPath, testcloud.Fault{Status: 200, Body: canary.TokenSecret}, "the response is not a JSON object", 1},
 		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
 		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "the response has no access_token", 1},
 		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "the response has invalid characters in", 1},
 		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
-		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.Token}, "the connection was closed before the response was complete, 3 times", 3},
+		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
 		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: the registry did not send the Bearer challenge that an Azure container registry sends", 1},
-		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.Token + `"}]}`}, "status 403 Forbidden (DENIED); check the registry name", 1},
+		{"registry 403", "/v2/", testcloud.Fault{Status: 403, Body: `{"errors":[{"code":"DENIED","message":"` + canary.TokenSecret + `"}]}`}, "status 403 Forbidden (DENIED); check the registry name", 1},
 		{"registry 404", "/v2/", testcloud.Fault{Status: 404}, "status 404", 1},
 		{"registry 500", "/v2/", testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
 		{"registry redirect", "/v2/", testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
@@ -84,8 +84,8 @@ func TestFailures(t *testing.T) {
 		{"exchange 403", exchangePath, testcloud.Fault{Status: 403}, "status 403 Forbidden", 1},
 		{"exchange 429", exchangePath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
 		{"exchange 500", exchangePath, testcloud.Fault{Status: 500}, "status 500 Internal Server Error, 3 times", 3},
-		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.Token}, "the response is not a JSON object", 1},
-		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.Token + `"}`}, "the response has no refresh_token", 1},
+		{"exchange garbage", exchangePath, testcloud.Fault{Status: 200, Body: canary.TokenSecret}, "the response is not a JSON object", 1},
+		{"exchange without token", exchangePath, testcloud.Fault{Status: 200, Body: `{"access_token":"` + canary.TokenSecret + `"}`}, "the response has no refresh_token", 1},
 		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "the response has no refresh_token", 1},
 		{"exchange line feed", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\r\nb"}`}, "the response has invalid characters in", 1},
 		{"exchange not ASCII", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\u202eb"}`}, "the response has invalid characters in", 1},

@@ -84,7 +84,7 @@ func TestCertificate(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		w := newWorld(t, "")
 		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(join(cert, key))))
-		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.Token + `"}`})
+		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
 		w.fails(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
 	t.Run("in a region", func(t *testing.T) { // whose endpoint takes what is signed for that of all
@@ -179,19 +179,19 @@ func TestCertificateRefused(t *testing.T) {
 		want string
 	}{
 		"empty":               {nil, none},
-		"words":               {[]byte(canary.Password), none},
-		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.Password), none},
+		"words":               {[]byte(canary.PasswordSecret), none},
+		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.PasswordSecret), none},
 		"certificate alone":   {cert, `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
 		"key alone":           {key, noCert},
 		"two keys":            {join(cert, otherKey, key), noCert},
 		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
-		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.Password))), unread},
-		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.Password))), unread},
-		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.Password)), key), noCert},
+		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.PasswordSecret)), key), noCert},
 		"another's key":       {join(cert, otherKey), noCert},
-		"a password":          {join(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.Password))), password},
+		"a password":          {join(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret))), password},
 		"an old password": {join(cert, pem.EncodeToMemory(&pem.Block{
-			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.Password),
+			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.PasswordSecret),
 		})), password},
 		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "larger than 1048576 bytes"},
 	} {
@@ -213,11 +213,11 @@ func federated(path string) string {
 
 func TestFederatedTokenFile(t *testing.T) {
 	w := newWorld(t, "")
-	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.Token+"\n")))
-	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.Token })
+	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.TokenSecret+"\n")))
+	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
 	w.answers(image("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
-		" \n": "empty or not a token", canary.Token + "\n" + canary.Token: "empty or not a token", canary.Token + "\x00": "empty or not a token",
+		" \n": "empty or not a token", canary.TokenSecret + "\n" + canary.TokenSecret: "empty or not a token", canary.TokenSecret + "\x00": "empty or not a token",
 	} {
 		path := w.file("token", text)
 		w.opts.ConfigFile = w.file("azure.json", federated(path))
@@ -258,7 +258,7 @@ func TestOthersMayRead(t *testing.T) {
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
 		"token file": {func(w *world, mode os.FileMode) string {
-			path := w.mode(mode, canary.Token)
+			path := w.mode(mode, canary.TokenSecret)
 			wrote(w, federated(path))
 			return path
 		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
@@ -268,7 +268,7 @@ func TestOthersMayRead(t *testing.T) {
 			return path
 		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
 		"environment file": {func(w *world, mode os.FileMode) string {
-			wrote(w, `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"`+canary.Password+`"}`)
+			wrote(w, `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"`+canary.PasswordSecret+`"}`)
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.mode(mode, `{}`)
 			return w.env["AZURE_ENVIRONMENT_FILEPATH"]
 		}, [3]string{"", writable, ""}, "AZURE_ENVIRONMENT_FILEPATH: environment file "},

@@ -26,7 +26,7 @@ func FuzzManagedIdentity(f *testing.F) {
 	f.Cleanup(az.Close)
 	dir := f.TempDir()
 	file, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
-	for path, text := range map[string]string{file: managed, key: canary.Token} {
+	for path, text := range map[string]string{file: managed, key: canary.TokenSecret} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			f.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func FuzzManagedIdentity(f *testing.F) {
 			t.Errorf("a token of %d bytes, error %q", len(token), err)
 		}
 		for _, r := range az.Requests() {
-			if told := r.Header.Get("Authorization"); told != "" && told != "Basic "+canary.Token {
+			if told := r.Header.Get("Authorization"); told != "" && told != "Basic "+canary.TokenSecret {
 				t.Errorf("the agent was told %d bytes", len(told))
 			}
 		}
@@ -76,7 +76,7 @@ func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	environ := map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": az.URL()}
 	switch kind % 3 {
 	case 1:
-		environ["IDENTITY_ENDPOINT"], environ["IDENTITY_HEADER"] = az.URL()+"/appservice/token", canary.Token
+		environ["IDENTITY_ENDPOINT"], environ["IDENTITY_HEADER"] = az.URL()+"/appservice/token", canary.TokenSecret
 	case 2:
 		environ["IDENTITY_ENDPOINT"], environ["IMDS_ENDPOINT"] = az.URL()+"/arc/token", az.URL()
 	}
@@ -162,7 +162,7 @@ func FuzzMirrors(f *testing.F) {
 			t.Errorf("%q: %v", list, err)
 		}
 		for _, rule := range all.Rules() {
-			if host, _, _ := strings.Cut(rule.Source, "/"); host == "" || hostpattern.Check(rule.Target) != nil {
+			if host, _, _ := strings.Cut(rule.Source, "/"); host == "" || hostpattern.Validate(rule.Target) != nil {
 				t.Errorf("%q: got %+v", list, rule)
 			}
 		}

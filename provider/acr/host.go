@@ -66,7 +66,7 @@ func newHostRules(allowed []string) (hostRules, error) {
 	for _, list := range allowed {
 		for host := range strings.SplitSeq(list, ",") {
 			host = strings.ToLower(strings.TrimSpace(host))
-			if err := public.Check(host); err != nil {
+			if err := public.Validate(host); err != nil {
 				return rules, fmt.Errorf("--allow-host %q: %w", host, err)
 			}
 			rules.allowed = append(rules.allowed, withoutDefaultPort(host))
@@ -103,7 +103,7 @@ func (r hostRules) find(host string) (acrHost, bool) {
 			return found, true
 		}
 	}
-	return found, hostpattern.Any(r.allowed, found.server)
+	return found, hostpattern.MatchAny(r.allowed, found.server)
 }
 
 // exchangeURL returns the address of the exchange. The realm of the registry's

@@ -109,8 +109,8 @@ func others() []asked {
 // TestHostileAnswers: redirects to another host are not followed, and bodies
 // without end, or with an early one, are not waited for and not shown.
 func TestHostileAnswers(t *testing.T) {
-	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.Token}}
-	long := strings.Repeat(canary.Token+" ", remote.MaxBody/len(canary.Token)+1)
+	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.TokenSecret}}
+	long := strings.Repeat(canary.TokenSecret+" ", remote.MaxBody/len(canary.TokenSecret)+1)
 	for name, tt := range map[string]struct {
 		fault testcloud.Fault
 		want  string
@@ -194,7 +194,7 @@ func TestExpiredAccessToken(t *testing.T) {
 	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
 		w := newWorld(t, managed)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 200, Times: -1, Body: fmt.Sprintf(
-			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.Token+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
+			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.TokenSecret+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {
 			w.answers(image("foo.azurecr.io/app"))
 			if got := len(w.az.Steps()); got != 3*n {

@@ -58,7 +58,7 @@ func arc(t *testing.T, config, name, key string) *world {
 	if err := os.WriteFile(path, []byte(key), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	w.az.Set(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.Token })
+	w.az.Set(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
 	w.setenv(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
 	return w
@@ -67,7 +67,7 @@ func arc(t *testing.T, config, name, key string) *world {
 func TestArc(t *testing.T) {
 	const line = "GET 127.0.0.1/arc/token"
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
-		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token+"\n")
+		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
 		w.answers(image("foo.azurecr.io/app"))
 		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
 			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
@@ -77,7 +77,7 @@ func TestArc(t *testing.T) {
 		}
 	}
 	// By the agent's program alone, at its own address.
-	w := arc(t, managed, "a.key", canary.Token)
+	w := arc(t, managed, "a.key", canary.TokenSecret)
 	w.setenv(w.az.Environ())
 	w.arc.program = w.file("himds", "")
 	w.net.Handle("127.0.0.1", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func TestArc(t *testing.T) {
 // whichever it is asked for.
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
-		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.Token)
+		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
 		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
 		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
@@ -123,17 +123,17 @@ func TestArcKey(t *testing.T) {
 		file place
 		want string
 	}{
-		"another directory":      {as("/nonexistent/" + canary.Token + "/arc.key"), outside},
-		"below":                  {write("below/arc.key", canary.Token), outside},
-		"above":                  {write("../arc.key", canary.Token), outside},
+		"another directory":      {as("/nonexistent/" + canary.TokenSecret + "/arc.key"), outside},
+		"below":                  {write("below/arc.key", canary.TokenSecret), outside},
+		"above":                  {write("../arc.key", canary.TokenSecret), outside},
 		"above, by its dots":     {func(_ *testing.T, keys string) string { return keys + "/../" + filepath.Base(keys) + "/../arc.key" }, outside},
-		"another kind":           {write("arc.pem", canary.Token), outside},
-		"no kind":                {write("key", canary.Token), outside},
+		"another kind":           {write("arc.pem", canary.TokenSecret), outside},
+		"no kind":                {write("key", canary.TokenSecret), outside},
 		"relative":               {as("arc.key"), outside},
 		"no file":                {as(""), "the realm in the Basic challenge is not a file path, so the challenge is not from Azure Arc"},
 		"not there":              {func(_ *testing.T, keys string) string { return filepath.Join(keys, "none.key") }, "no such file"},
 		"empty":                  {write("arc.key", " \n"), "is not a single line of text"},
-		"two lines":              {write("arc.key", canary.Token+"\r\nHost: evil.example"), "is not a single line of text"},
+		"two lines":              {write("arc.key", canary.TokenSecret+"\r\nHost: evil.example"), "is not a single line of text"},
 		"too large":              {write("arc.key", strings.Repeat("x", 4097)), "larger than 4096 bytes"},
 		"a link out of there":    {link("/etc/hostname"), "path escapes from parent"},
 		"a link to another link": {link("../../../../../../../../../../dev/zero"), "path escapes from parent"},
@@ -141,7 +141,7 @@ func TestArcKey(t *testing.T) {
 		"a named pipe":           {pipe, "is a named pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := arc(t, managed, "good.key", canary.Token)
+			w := arc(t, managed, "good.key", canary.TokenSecret)
 			path := tt.file(t, w.arc.keys)
 			w.az.Set(func(s *testcloud.AzureState) { s.KeyFile = path })
 			w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
@@ -159,12 +159,12 @@ func TestArcKey(t *testing.T) {
 		w.answers(image("foo.azurecr.io/app"))
 	})
 	t.Run("no challenge", func(t *testing.T) {
-		w := arc(t, managed, "a.key", canary.Token)
-		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.Token + `"}`, Times: -1})
+		w := arc(t, managed, "a.key", canary.TokenSecret)
+		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.TokenSecret + `"}`, Times: -1})
 		w.fails(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
 	})
 	t.Run("no agent", func(t *testing.T) {
-		w := arc(t, managed, "a.key", canary.Token)
+		w := arc(t, managed, "a.key", canary.TokenSecret)
 		w.arc = arcAgent{}
 		w.fails(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
 	})
@@ -201,7 +201,7 @@ func TestArcOf(t *testing.T) {
 
 // TestEndpointsThatAreNoURL: what the environment says is not repeated.
 func TestEndpointsThatAreNoURL(t *testing.T) {
-	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.Token, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.Token} {
+	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.TokenSecret, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.TokenSecret} {
 		w := newWorld(t, managed)
 		w.env["IDENTITY_HEADER"] = "x"
 		w.env[name] = value

@@ -138,12 +138,12 @@ func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
 	resp, err := w.provider().GetCredentials(context.Background(), req)
 	if err != nil {
-		canary.Check(w.t, "the error", err.Error())
+		canary.AssertAbsent(w.t, "the error", err.Error())
 		if strings.Contains(err.Error(), "\n") {
 			w.t.Errorf("the error has more than a line: %q", err)
 		}
 	}
-	canary.Check(w.t, "the log", w.log.String())
+	canary.AssertAbsent(w.t, "the log", w.log.String())
 	if strays := w.net.Strays(); len(strays) > 0 {
 		w.t.Errorf("asked elsewhere: %q", strays)
 	}
@@ -180,7 +180,7 @@ func keys(resp *plugin.Response) map[string]string {
 	for key, auth := range resp.Auth {
 		got[key] = auth.Username
 		if !auth.Password.IsZero() {
-			got[key] += ":" + map[bool]string{true: "secret", false: "token"}[auth.Password.Reveal() == canary.Password]
+			got[key] += ":" + map[bool]string{true: "secret", false: "token"}[auth.Password.Reveal() == canary.PasswordSecret]
 		}
 	}
 	return got
@@ -194,7 +194,7 @@ func pod(name string, annotations map[string]string) *plugin.Request {
 }
 
 // podToken names its service account.
-var podToken = plugin.NewSecret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.Token}))
+var podToken = plugin.NewSecret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.TokenSecret}))
 
 func annotations(clientID, tenant string) map[string]string {
 	return map[string]string{clientIDAnnotation: clientID, tenantIDAnnotation: tenant}
@@ -202,7 +202,7 @@ func annotations(clientID, tenant string) map[string]string {
 
 const (
 	managed   = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant"}`
-	principal = `{"tenantId":"node-tenant","aadClientId":"node-client","aadClientSecret":"` + canary.Password + `"}`
+	principal = `{"tenantId":"node-tenant","aadClientId":"node-client","aadClientSecret":"` + canary.PasswordSecret + `"}`
 )
 
 const (

@@ -50,7 +50,7 @@ func setenv(t testing.TB, environ ...string) {
 
 // keys are credentials in the environment.
 func keys() []string {
-	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.Env, "AWS_SESSION_TOKEN=" + canary.Token}
+	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
 // newProvider makes a provider for tests that do not want to wait.
@@ -71,9 +71,9 @@ func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response,
 		opts.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	resp, err := newProvider(t, opts).GetCredentials(t.Context(), req)
-	canary.Check(t, "the log", logged.String())
+	canary.AssertAbsent(t, "the log", logged.String())
 	if err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got an answer with an error, or an error of several lines: %v", err)
 		}
@@ -210,7 +210,7 @@ func TestSources(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, token, canary.Token)
+	write(t, token, canary.TokenSecret)
 	profile := "AWS_CONFIG_FILE=" + config
 	instance := []string{"PUT /latest/api/token", "GET /latest/meta-data/iam/security-credentials/",
 		"GET /latest/meta-data/iam/security-credentials/" + testcloud.AWSRole, "POST /"}
@@ -229,16 +229,16 @@ func TestSources(t *testing.T) {
 			environ: func(*testcloud.AWS) []string {
 				return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
 			},
-			state: func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.Token, role },
+			state: func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret, role },
 			key:   testcloud.AWSKeyRole, requests: []string{"POST /", "POST /"},
 		},
 		"profile": {
-			config: "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = " + canary.Password + "\n",
+			config: "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = " + canary.PasswordSecret + "\n",
 			key:    "AKIAPROFILE", requests: []string{"POST /"},
 		},
 		"profile with a role": {
 			config: "[default]\nrole_arn = " + role + "\nsource_profile = base\n" +
-				"[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = " + canary.Password + "\n",
+				"[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = " + canary.PasswordSecret + "\n",
 			state: func(s *testcloud.AWSState) { s.RoleARN = role },
 			key:   testcloud.AWSKeyRole, requests: []string{"POST /", "POST /"},
 		},
@@ -248,16 +248,16 @@ func TestSources(t *testing.T) {
 		},
 		"container": {
 			environ: func(a *testcloud.AWS) []string {
-				return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+				return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
 			},
-			state: func(s *testcloud.AWSState) { s.ContainerToken = canary.Token },
+			state: func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret },
 			key:   testcloud.AWSKeyContainer, requests: []string{"GET /v2/credentials", "POST /"},
 		},
 		"container with a token in a file": {
 			environ: func(a *testcloud.AWS) []string {
 				return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=" + token}
 			},
-			state: func(s *testcloud.AWSState) { s.ContainerToken = canary.Token },
+			state: func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret },
 			key:   testcloud.AWSKeyContainer, requests: []string{"GET /v2/credentials", "POST /"},
 		},
 		"instance": {key: testcloud.AWSKeyInstance, requests: instance},
@@ -269,7 +269,7 @@ func TestSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, profile)
 			write(t, config, tt.config)
-			write(t, config+".json", `{"Version":1,"AccessKeyId":"AKIAPROCESS","SecretAccessKey":"`+canary.Password+`"}`)
+			write(t, config+".json", `{"Version":1,"AccessKeyId":"AKIAPROCESS","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
 			if tt.environ != nil {
 				setenv(t, tt.environ(cloud)...)
 			}

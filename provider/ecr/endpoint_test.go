@@ -196,7 +196,7 @@ func (w *world) get(t *testing.T, opts Options, host string, pod bool) (*plugin.
 	}
 	req := &plugin.Request{Image: host + "/app"}
 	if pod {
-		req.ServiceAccountToken = plugin.NewSecret(canary.Token)
+		req.ServiceAccountToken = plugin.NewSecret(canary.TokenSecret)
 	}
 	return p.GetCredentials(t.Context(), req)
 }

@@ -196,22 +196,22 @@ func TestECRFails(t *testing.T) {
 				testcloud.AWSRequestID + "]; allow ecr:GetAuthorizationToken for this identity", 1},
 		"expired":             {refusal(400, "ExpiredTokenException", "expired"), "the identity's credentials have expired", 1},
 		"unknown keys":        {refusal(400, "UnrecognizedClientException", "invalid"), "the identity belongs to another AWS partition, or its keys are no longer valid", 1},
-		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.Env+" and "+canary.Token), "key [redacted] and [redacted]", 1},
+		"secret in a message": {refusal(400, "AccessDeniedException", "key "+canary.EnvSecret+" and "+canary.TokenSecret), "key [redacted] and [redacted]", 1},
 		"long message":        {refusal(400, "AccessDeniedException", long), "AccessDeniedException: " + long[:599] + " [", 1},
-		"strange code":        {refusal(400, "Evil "+canary.Password, "m"), "status 400 Bad Request", 1},
+		"strange code":        {refusal(400, "Evil "+canary.PasswordSecret, "m"), "status 400 Bad Request", 1},
 		"401":                 {testcloud.Fault{Status: 401, Times: -1}, "status 401 Unauthorized", 1},
 		"403":                 {testcloud.Fault{Status: 403, Times: -1, Body: "{}"}, "status 403 Forbidden", 1},
-		"404":                 {testcloud.Fault{Status: 404, Times: -1, Body: "<html>" + canary.Password}, "status 404 Not Found", 1},
+		"404":                 {testcloud.Fault{Status: 404, Times: -1, Body: "<html>" + canary.PasswordSecret}, "status 404 Not Found", 1},
 		"429":                 {testcloud.Fault{Status: 429, Times: -1}, "status 429 Too Many Requests, 3 times", 3},
 		"throttled":           {refusal(400, "ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate exceeded, 3 times", 3},
-		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.Password}, "status 502 Bad Gateway, 3 times", 3},
+		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.PasswordSecret}, "status 502 Bad Gateway, 3 times", 3},
 		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection was closed before the response was complete, 3 times", 3},
 		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection was closed before the response was complete, 3 times", 3},
 		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
 		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
 		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "invalid response", 1},
 		"null":                {testcloud.Fault{Status: 200, Times: -1, Body: " null\n"}, "invalid response", 1},
-		"garbage":             {testcloud.Fault{Status: 200, Times: -1, Body: canary.Password}, "invalid response: cannot parse it", 1},
+		"garbage":             {testcloud.Fault{Status: 200, Times: -1, Body: canary.PasswordSecret}, "invalid response: cannot parse it", 1},
 		"redirect elsewhere":  {testcloud.Fault{Status: 307, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 307 Temporary Redirect", 1},
 		"redirect, 308":       {testcloud.Fault{Status: 308, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 308 Permanent Redirect", 1},
 		"redirect, 302":       {testcloud.Fault{Status: 302, Times: -1, Header: http.Header{"Location": {elsewhere}}}, "status 302 Found", 1},
@@ -268,7 +268,7 @@ func TestClockSkew(t *testing.T) {
 func TestIdentityFails(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	container := func(a *testcloud.AWS) []string {
-		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
 	}
 	noIMDSv1 := func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_V1_DISABLED=true"} }
 	const step = "find the node's AWS credentials"
@@ -287,22 +287,22 @@ func TestIdentityFails(t *testing.T) {
 		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE points to "/nonexistent/token", which cannot be found; assign`}},
 		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
 			[]string{step, "no keys"}},
-		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.Password + `"}`},
+		"instance refuses": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"AssumeRoleUnauthorizedAccess","Message":"` + canary.PasswordSecret + `"}`},
 			[]string{step, "AssumeRoleUnauthorizedAccess"}},
-		"instance says garbage": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: canary.Password},
+		"instance says garbage": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: canary.PasswordSecret},
 			[]string{step}},
 		"instance hangs": {nil, "", testcloud.Fault{Path: "/latest/", Hang: true, Times: -1}, []string{step, "/latest/", "no response in time"}},
-		"metadata gives no session token": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 403, Times: -1, Body: canary.Password},
+		"metadata gives no session token": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 403, Times: -1, Body: canary.PasswordSecret},
 			[]string{step, "PUT http://127.0.0.1:", "/latest/api/token: status 403 Forbidden; assign"}},
-		"metadata redirects elsewhere": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/" + canary.Arg}}},
+		"metadata redirects elsewhere": {noIMDSv1, "", testcloud.Fault{Path: "/api/token", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/" + canary.ArgSecret}}},
 			[]string{step, "PUT http://127.0.0.1:", `/latest/api/token: did not follow a redirect to another host, "evil.example"; assign`}},
-		"metadata names a strange role": {nil, "", testcloud.Fault{Path: "/security-credentials/", Status: 200, Body: canary.Password},
+		"metadata names a strange role": {nil, "", testcloud.Fault{Path: "/security-credentials/", Status: 200, Body: canary.PasswordSecret},
 			[]string{step, "GET http://127.0.0.1:", "/latest/meta-data/iam/security-credentials/: status 404 Not Found; assign"}},
 		"container says null": {container, "", testcloud.Fault{Path: "/v2/", Status: 200, Times: -1, Body: "null"},
 			[]string{step, "GET http://127.0.0.1:", "invalid response: empty"}},
 		"container refuses with null": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: "null", Header: http.Header{"Content-Type": {"application/json"}}},
 			[]string{step, "invalid response: cannot parse it"}},
-		"container refuses with text": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: canary.Password},
+		"container refuses with text": {container, "", testcloud.Fault{Path: "/v2/", Status: 400, Times: -1, Body: canary.PasswordSecret},
 			[]string{step, "status 400 Bad Request"}},
 		"container elsewhere": {func(*testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/"}
@@ -312,9 +312,9 @@ func TestIdentityFails(t *testing.T) {
 			[]string{step, "invalid response: no credentials"}},
 		"no such profile": {func(*testcloud.AWS) []string { return []string{"AWS_PROFILE=missing"} }, "", testcloud.Fault{},
 			[]string{"read the AWS configuration", "missing", "AWS_CONFIG_FILE"}},
-		"credential_process prints garbage": {nil, "[default]\ncredential_process = echo " + canary.Password + "\n", testcloud.Fault{},
+		"credential_process prints garbage": {nil, "[default]\ncredential_process = echo " + canary.PasswordSecret + "\n", testcloud.Fault{},
 			[]string{step, "the profile's credential_process did not print credentials"}},
-		"credential_process fails": {nil, "[default]\ncredential_process = sh -c 'exit 3' " + canary.Arg + "\n", testcloud.Fault{},
+		"credential_process fails": {nil, "[default]\ncredential_process = sh -c 'exit 3' " + canary.ArgSecret + "\n", testcloud.Fault{},
 			[]string{step, "the profile's credential_process failed with exit status 3"}},
 		"container redirects elsewhere": {container, "", testcloud.Fault{Path: "/v2/", Status: 307, Times: -1, Header: http.Header{"Location": {"http://evil.example/"}}},
 			[]string{step, `did not follow a redirect to another host, "evil.example"; assign`}},
@@ -323,7 +323,7 @@ func TestIdentityFails(t *testing.T) {
 		"container at no URL": {func(*testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://[::1/v2/credentials"}
 		}, "", testcloud.Fault{}, []string{"read the AWS configuration: invalid address: missing ']' in host; check"}},
-		"half of a key": {nil, "[default]\naws_secret_access_key = " + canary.Password + "\n", testcloud.Fault{},
+		"half of a key": {nil, "[default]\naws_secret_access_key = " + canary.PasswordSecret + "\n", testcloud.Fault{},
 			[]string{"read the AWS configuration", "partial credentials found for profile default"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -431,7 +431,7 @@ func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("%x.json", sha1.Sum([]byte("https://start.example")))
-	session := `{"accessToken":"` + canary.Token + `","expiresAt":"2999-01-01T00:00:00Z"}`
+	session := `{"accessToken":"` + canary.TokenSecret + `","expiresAt":"2999-01-01T00:00:00Z"}`
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -490,7 +490,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 // the node's identity is from, and for an endpoint with credentials.
 func TestMaxAttemptsOfNode(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, environ := range map[string]func(*testcloud.AWS) []string{

@@ -83,7 +83,7 @@ func parseAllowed(s string) (allowed, error) {
 	if hasRegion && !isRegion(region) {
 		return allowed{}, fmt.Errorf("%q is not a region name", region)
 	}
-	return allowed{pattern, region}, public.Check(pattern)
+	return allowed{pattern, region}, public.Validate(pattern)
 }
 
 // find returns the registry of a host; ok is false if the host is not served.
@@ -92,7 +92,7 @@ func find(name string, more []allowed) (h host, ok bool) {
 		return h, true
 	}
 	for _, a := range more {
-		if hostpattern.Any([]string{a.pattern}, name) {
+		if hostpattern.MatchAny([]string{a.pattern}, name) {
 			return host{registry: name, region: a.region}, true
 		}
 	}

@@ -32,7 +32,7 @@ type endpoint struct {
 func endpoints(t *testing.T) []endpoint {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.Token), 0o600); err != nil {
+	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	path := func(suffix string) func(testcloud.Request) bool {
@@ -47,7 +47,7 @@ func endpoints(t *testing.T) []endpoint {
 		{"metadata, keys", nil, impatient(), image(privateHost), path(testcloud.AWSRole)},
 		{"metadata, region", nil, allowed, image("registry.example"), path("/placement/region")},
 		{"container", func(a *testcloud.AWS) []string {
-			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
 		}, impatient(), image(privateHost), path("/credentials")},
 		{"STS for the node", func(*testcloud.AWS) []string {
 			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
@@ -98,7 +98,7 @@ func TestRedirectsOfIdentities(t *testing.T) {
 				}
 				defer other.Close()
 				other.Set(func(s *testcloud.AWSState) { s.TokensOptional = true })
-				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.Arg
+				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
 				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
 				if got := other.Lines(); len(got) > 0 {
 					t.Errorf("another host was asked: %q", got)
@@ -111,19 +111,19 @@ func TestRedirectsOfIdentities(t *testing.T) {
 // TestBodiesOfIdentities: whatever is in an answer, and however long it is,
 // there is an error without anything of it.
 func TestBodiesOfIdentities(t *testing.T) {
-	long := strings.Repeat(canary.Password+" ", 2<<20/len(canary.Password))
+	long := strings.Repeat(canary.PasswordSecret+" ", 2<<20/len(canary.PasswordSecret))
 	for name, fault := range map[string]testcloud.Fault{
 		"huge":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"a","SecretAccessKey":"b","Token":"` + long},
 		"huge in an XML":  {Status: 200, Body: "<a>" + long},
 		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: packed(t, `{"Code":"`+long)},
 		"huge refusal":    {Status: 400, Body: long},
-		"cut off":         {Status: 200, Cut: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.Password},
-		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.Password},
-		"garbage":         {Status: 200, Body: "\x00\xff{<" + canary.Password},
-		"HTML":            {Status: 200, Body: "<html><body>" + canary.Password + "</body></html>"},
-		"wrong types":     {Status: 200, Body: `{"Code":1,"AccessKeyId":["` + canary.Password + `"]}`},
+		"cut off":         {Status: 200, Cut: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
+		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
+		"garbage":         {Status: 200, Body: "\x00\xff{<" + canary.PasswordSecret},
+		"HTML":            {Status: 200, Body: "<html><body>" + canary.PasswordSecret + "</body></html>"},
+		"wrong types":     {Status: 200, Body: `{"Code":1,"AccessKeyId":["` + canary.PasswordSecret + `"]}`},
 		"without keys":    {Status: 200, Body: `{"Code":"Success","Expiration":"2999-01-01T00:00:00Z"}`},
-		"garbage refusal": {Status: 403, Body: `{"Code":["` + canary.Password + `"]}`},
+		"garbage refusal": {Status: 403, Body: `{"Code":["` + canary.PasswordSecret + `"]}`},
 	} {
 		for _, e := range endpoints(t) {
 			if e.name == "metadata, token" && fault.Status == 200 && !fault.Cut && !strings.HasPrefix(name, "huge") {

@@ -28,7 +28,7 @@ func tokenFor(t testing.TB, subject string) plugin.Secret {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.Token)
+	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.TokenSecret)
 }
 
 // asPod adds a service account to a request.
@@ -166,7 +166,7 @@ func TestSessionName(t *testing.T) {
 			t.Errorf("--session-name: got %q", got)
 		}
 	}
-	if got := name(t, ecr.Options{}, plugin.NewSecret(canary.Token)); got != "ecr-credential-provider" {
+	if got := name(t, ecr.Options{}, plugin.NewSecret(canary.TokenSecret)); got != "ecr-credential-provider" {
 		t.Errorf("a token that is no JWT: got %q", got)
 	}
 
@@ -221,7 +221,7 @@ func TestAssumeFails(t *testing.T) {
 		"empty credentials":    {answer("<Credentials/>"), "invalid response: no credentials", 1},
 		"not XML":              {testcloud.Fault{Status: 200, Times: -1, Body: "nothing"}, "invalid response", 1},
 		"empty":                {testcloud.Fault{Status: 200, Times: -1}, "invalid response", 1},
-		"HTML":                 {testcloud.Fault{Status: 200, Times: -1, Body: "<html><body>" + canary.Password + "</body></html>"}, "invalid response", 1},
+		"HTML":                 {testcloud.Fault{Status: 200, Times: -1, Body: "<html><body>" + canary.PasswordSecret + "</body></html>"}, "invalid response", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
@@ -255,7 +255,7 @@ func TestLogged(t *testing.T) {
 			t.Errorf("%q is not in the log", want)
 		}
 	}
-	canary.Check(t, "the log", logged.String())
+	canary.AssertAbsent(t, "the log", logged.String())
 	if strings.Contains(logged.String(), "open-sesame") {
 		t.Error("the password is in the log")
 	}

@@ -51,7 +51,7 @@ func trustOf(t *testing.T, s *httptest.Server) string {
 // the first was asked until the time was up.)
 func TestRedirectsOverTLS(t *testing.T) {
 	container := func(_ *testcloud.AWS, s *httptest.Server) []string {
-		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}
+		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
 	}
 	metadata := func(_ *testcloud.AWS, s *httptest.Server) []string {
 		return []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + s.URL}

@@ -114,7 +114,7 @@ func TestChainFails(t *testing.T) {
 		"first, as the node": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "User: node is not authorized")},
 			[]string{`assume the role "` + hub + `" as the node at STS in eu-west-1: POST http`, ": AccessDenied: User: node is not authorized [request id " + testcloud.AWSRequestID + "]; ",
 				"allow sts:AssumeRole in the role's trust policy and in the permissions of the node", "--external-id"}},
-		"second": {image(privateHost), testcloud.Fault{Match: isFor(target), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.Password+"-key")},
+		"second": {image(privateHost), testcloud.Fault{Match: isFor(target), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.PasswordSecret+"-key")},
 			[]string{`assume the role "` + target + `" as ` + hub + ` at STS in eu-west-1: POST http`, ": AccessDenied: no [redacted] [request id", "the permissions of " + hub + ","}},
 		"first, as a pod": {asPod(t, image(privateHost), annotated(role)), testcloud.Fault{Match: isFor(hub), Status: 403, Body: "{}"},
 			[]string{`assume the role "` + hub + `" as ` + role + ` at STS in eu-west-1: POST http`, ": status 403 Forbidden"}},
@@ -175,7 +175,7 @@ func TestOptionsRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := ecr.New(ids("111122223333=" + canary.Password + " ")); err == nil || strings.Contains(err.Error(), canary.Password) {
+	if _, err := ecr.New(ids("111122223333=" + canary.PasswordSecret + " ")); err == nil || strings.Contains(err.Error(), canary.PasswordSecret) {
 		t.Errorf("got %v, want it without the ID", err)
 	}
 	for _, opts := range []ecr.Options{

@@ -29,7 +29,7 @@ func askDockercfg(t testing.TB, w *world, flow, image string) (*plugin.Response,
 	}
 	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: image})
 	if err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 	}
 	return resp, err
 }
@@ -59,7 +59,7 @@ func TestDockercfg(t *testing.T) {
 				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, tt.document) }))
 				defer files.Close()
 				w.Set(func(s *testcloud.GoogleState) {
-					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.Arg+"\n"
+					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.ArgSecret+"\n"
 				})
 				resp, err := askDockercfg(t, w, flow, "registry.example/app")
 				if err != nil {
@@ -118,34 +118,34 @@ func TestDockercfgFails(t *testing.T) {
 		"no url": {url: "none", want: "read the instance attribute google-dockercfg-url: GET http://METADATA" + attribute + "-url" +
 			": status 404 Not Found, 3 times; set the attribute in the instance or project metadata, or use another --authFlow"},
 		"metadata refuses": {document: `{}`, fault: testcloud.Fault{Path: attribute, Status: 403, Times: -1}, want: "status 403 Forbidden; the metadata server rejected the request; check for a proxy or agent in front of it"},
-		"not JSON":         {document: canary.Password, want: "GET http://METADATA" + attribute + ": line 1, column 1: not JSON from here on"},
-		"a list":           {document: `["` + canary.Password + `"]`, want: "line 1, column 1: an array where an object is expected"},
+		"not JSON":         {document: canary.PasswordSecret, want: "GET http://METADATA" + attribute + ": line 1, column 1: not JSON from here on"},
+		"a list":           {document: `["` + canary.PasswordSecret + `"]`, want: "line 1, column 1: an array where an object is expected"},
 		"a number":         {document: `{"a":{"password":1}}`, want: ".password: a number where a string is expected"},
-		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.Password + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: `["a.example"].auth: it is not base64`},
+		"one bad entry":    {document: `{"a.example":{"auth":"` + canary.PasswordSecret + `"},"b.example":{"username":"u","password":"open-sesame"}}`, want: `["a.example"].auth: it is not base64`},
 		"auth with blanks": {document: `{"a.example":{"auth":"dTpvcGVu LXNlc2FtZQ=="}}`, want: `["a.example"].auth: it is not base64`},
-		"gs":               {url: "gs://bucket/" + canary.Arg, want: "read the instance attribute google-dockercfg-url: must be an http or https URL"},
-		"file":             {url: "file:///etc/" + canary.Arg, want: "must be an http or https URL"},
+		"gs":               {url: "gs://bucket/" + canary.ArgSecret, want: "read the instance attribute google-dockercfg-url: must be an http or https URL"},
+		"file":             {url: "file:///etc/" + canary.ArgSecret, want: "must be an http or https URL"},
 		"httpx":            {url: "httpx://a/", want: "must be an http or https URL"},
 		"no host":          {url: "http:///x", want: "must be an http or https URL"},
 		"metadata address": {url: "http://169.254.169.254/computeMetadata/v1/", want: "points to a metadata server, which is not allowed; set it to the URL of a docker config on another server"},
 		"link-local":       {url: "http://[fe80::1]/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
 		"metadata name":    {url: "http://Metadata.Google.Internal./computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
 		"metadata, chosen": {url: "http://METADATA/computeMetadata/v1/", want: "the instance attribute google-dockercfg-url points to a metadata server"},
-		"file 404":         {url: "http://FILES/missing?sig=" + canary.Arg, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
+		"file 404":         {url: "http://FILES/missing?sig=" + canary.ArgSecret, want: "get the docker config: GET http://FILES/missing: status 404 Not Found"},
 		"file elsewhere":   {url: "http://FILES/elsewhere", want: `did not follow a redirect to another host, "evil.example"`},
 		"file not JSON":    {url: "http://FILES/garbage", want: "get the docker config: GET http://FILES/garbage: line 1, column 1: not JSON from here on"},
-		"file refused":     {url: gone + "/?" + canary.Arg, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
+		"file refused":     {url: gone + "/?" + canary.ArgSecret, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/garbage":
-					io.WriteString(rw, canary.Password)
+					io.WriteString(rw, canary.PasswordSecret)
 				case "/elsewhere":
-					http.Redirect(rw, r, "http://evil.example/"+canary.Arg, http.StatusFound)
+					http.Redirect(rw, r, "http://evil.example/"+canary.ArgSecret, http.StatusFound)
 				default:
-					http.Error(rw, canary.Password, http.StatusNotFound)
+					http.Error(rw, canary.PasswordSecret, http.StatusNotFound)
 				}
 			}))
 			defer files.Close()

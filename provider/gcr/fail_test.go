@@ -36,16 +36,16 @@ func (f failure) timeout() time.Duration {
 }
 
 func failures() []failure {
-	long := strings.Repeat(canary.Token+" ", 10000) // longer than what a server keeps back
-	elsewhere := http.Header{"Location": {"http://evil.example/?t=" + canary.Token}}
+	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than what a server keeps back
+	elsewhere := http.Header{"Location": {"http://evil.example/?t=" + canary.TokenSecret}}
 	return []failure{
-		{"400", testcloud.Fault{Status: 400, Body: canary.Token}, "status 400 Bad Request", 1},
-		{"401", testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.Token + `"}}`}, "status 401 Unauthorized (UNAUTHENTICATED)", 1},
-		{"403", testcloud.Fault{Status: 403, Body: `{"error":"access_denied","error_description":"` + canary.Token + `"}`}, "status 403 Forbidden (access_denied)", 1},
+		{"400", testcloud.Fault{Status: 400, Body: canary.TokenSecret}, "status 400 Bad Request", 1},
+		{"401", testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.TokenSecret + `"}}`}, "status 401 Unauthorized (UNAUTHENTICATED)", 1},
+		{"403", testcloud.Fault{Status: 403, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`}, "status 403 Forbidden (access_denied)", 1},
 		{"429", testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"0"}}}, "status 429 Too Many Requests, 3 times", 3},
 		{"429 for an hour", testcloud.Fault{Status: 429, Times: -1, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests", 1},
 		{"429 once", testcloud.Fault{Status: 429}, "", 2},
-		{"500 always", testcloud.Fault{Status: 500, Times: -1, Body: canary.Token}, "status 500 Internal Server Error, 3 times", 3},
+		{"500 always", testcloud.Fault{Status: 500, Times: -1, Body: canary.TokenSecret}, "status 500 Internal Server Error, 3 times", 3},
 		{"500 once", testcloud.Fault{Status: 500}, "", 2},
 		{"503 twice", testcloud.Fault{Status: 503, Times: 2}, "", 3},
 		{"408 once", testcloud.Fault{Status: 408}, "", 2},
@@ -67,19 +67,19 @@ func lies() []failure {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
 	return []failure{
 		{"empty", say(""), "the token response is not valid JSON", 1},
-		{"garbage", say("<html>" + canary.Token), "the token response is not valid JSON", 1},
-		{"half", say(`{"access_token":"` + canary.Token), "the token response is not valid JSON", 1},
-		{"a list", say(`["` + canary.Token + `"]`), "the token response is not valid JSON", 1},
-		{"two", say(`{"access_token":"` + canary.Token + `"}{}`), "the token response is not valid JSON", 1},
+		{"garbage", say("<html>" + canary.TokenSecret), "the token response is not valid JSON", 1},
+		{"half", say(`{"access_token":"` + canary.TokenSecret), "the token response is not valid JSON", 1},
+		{"a list", say(`["` + canary.TokenSecret + `"]`), "the token response is not valid JSON", 1},
+		{"two", say(`{"access_token":"` + canary.TokenSecret + `"}{}`), "the token response is not valid JSON", 1},
 		{"null", say(`null`), "the response has no access token", 1},
-		{"no token", say(`{"expires_in":3600,"id_token":"` + canary.Token + `"}`), "the response has no access token", 1},
+		{"no token", say(`{"expires_in":3600,"id_token":"` + canary.TokenSecret + `"}`), "the response has no access token", 1},
 		{"empty token", say(`{"access_token":"","expires_in":3600}`), "the response has no access token", 1},
 		{"token a number", say(`{"access_token":1,"expires_in":3600}`), "the token response is not valid JSON", 1},
-		{"token with a line end", say(`{"access_token":"` + canary.Token + `\n","expires_in":3600}`), "the response has no access token", 1},
-		{"not UTF-8", say("{\"access_token\":\"" + canary.Token + "\xff\",\"expires_in\":3600}"), "the response has no access token", 1},
-		{"expired", say(`{"access_token":"` + canary.Token + `","expires_in":0}`), "the access token in the response has already expired", 1},
-		{"long expired", say(`{"access_token":"` + canary.Token + `","expires_in":-86400}`), "the access token in the response has already expired", 1},
-		{"life a text", say(`{"access_token":"` + canary.Token + `","expires_in":"soon"}`), "the token response is not valid JSON", 1},
+		{"token with a line end", say(`{"access_token":"` + canary.TokenSecret + `\n","expires_in":3600}`), "the response has no access token", 1},
+		{"not UTF-8", say("{\"access_token\":\"" + canary.TokenSecret + "\xff\",\"expires_in\":3600}"), "the response has no access token", 1},
+		{"expired", say(`{"access_token":"` + canary.TokenSecret + `","expires_in":0}`), "the access token in the response has already expired", 1},
+		{"long expired", say(`{"access_token":"` + canary.TokenSecret + `","expires_in":-86400}`), "the access token in the response has already expired", 1},
+		{"life a text", say(`{"access_token":"` + canary.TokenSecret + `","expires_in":"soon"}`), "the token response is not valid JSON", 1},
 	}
 }
 
@@ -132,13 +132,13 @@ func TestSTSFails(t *testing.T) {
 
 func TestImpersonationFails(t *testing.T) {
 	for _, f := range []failure{
-		{"403", testcloud.Fault{Status: 403, Body: `{"error":{"status":"PERMISSION_DENIED","message":"` + canary.Token + `"}}`},
+		{"403", testcloud.Fault{Status: 403, Body: `{"error":{"status":"PERMISSION_DENIED","message":"` + canary.TokenSecret + `"}}`},
 			"status 403 Forbidden (PERMISSION_DENIED); grant the pod's identity roles/iam.workloadIdentityUser on the Google service account", 1},
 		{"503", testcloud.Fault{Status: 503, Times: -1}, "status 503 Service Unavailable, 3 times", 3},
 		{"503 once", testcloud.Fault{Status: 503}, "", 2},
 		{"no token", testcloud.Fault{Status: 200, Body: `{"expireTime":"2999-01-01T00:00:00Z"}`}, "the response has no access token", 1},
-		{"expired", testcloud.Fault{Status: 200, Body: `{"accessToken":"` + canary.Token + `","expireTime":"2001-01-01T00:00:00Z"}`}, "the access token in the response has already expired", 1},
-		{"garbage", testcloud.Fault{Status: 200, Body: canary.Token}, "the token response is not valid JSON", 1},
+		{"expired", testcloud.Fault{Status: 200, Body: `{"accessToken":"` + canary.TokenSecret + `","expireTime":"2001-01-01T00:00:00Z"}`}, "the access token in the response has already expired", 1},
+		{"garbage", testcloud.Fault{Status: 200, Body: canary.TokenSecret}, "the token response is not valid JSON", 1},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			w := newWorld(t)

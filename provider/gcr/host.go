@@ -28,7 +28,7 @@ func fixedKeys() []string {
 func (o Options) serves(host string) bool {
 	// Host names are case-insensitive, and 443 is the default port.
 	name := strings.TrimSuffix(strings.ToLower(host), ":443")
-	return hostpattern.Any(registry.PluginCloud(Name).Hosts, name) || hostpattern.Any(o.AllowHosts, host) ||
+	return hostpattern.MatchAny(registry.PluginCloud(Name).Hosts, name) || hostpattern.MatchAny(o.AllowHosts, host) ||
 		o.AnyHost && host != ""
 }
 
@@ -53,7 +53,7 @@ func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) 
 // checkPatterns rejects patterns that match no host or third-party hosts.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
-		if err := public.Check(pattern); err != nil {
+		if err := public.Validate(pattern); err != nil {
 			return fmt.Errorf("--allow-host %q: %w", pattern, err)
 		}
 	}

@@ -39,14 +39,14 @@ func TestImpersonationFaults(t *testing.T) {
 // TestDockercfgFaults: so may both servers of a docker config. What they
 // answer is a file full of passwords.
 func TestDockercfgFaults(t *testing.T) {
-	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.Token}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
+	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.TokenSecret}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
 				defer files.Close()
-				w.Set(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.Arg })
+				w.Set(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.ArgSecret })
 				failing := w.Server
 				if flow == gcr.FlowDockercfgURL {
 					failing = files
@@ -61,7 +61,7 @@ func TestDockercfgFaults(t *testing.T) {
 					t.Errorf("got error %v, want %q", err, f.want)
 				}
 				if err != nil {
-					canary.Check(t, "the error", err.Error())
+					canary.AssertAbsent(t, "the error", err.Error())
 				}
 				if got := len(failing.Requests()); got != f.asked {
 					t.Errorf("asked %d times, want %d", got, f.asked)
@@ -75,7 +75,7 @@ func TestDockercfgFaults(t *testing.T) {
 func TestNoDefaultCredentials(t *testing.T) {
 	home := t.TempDir()
 	key := filepath.Join(home, "application_default_credentials.json")
-	text := `{"type":"authorized_user","client_id":"c","client_secret":"` + canary.Password + `","refresh_token":"` + canary.Token + `"}`
+	text := `{"type":"authorized_user","client_id":"c","client_secret":"` + canary.PasswordSecret + `","refresh_token":"` + canary.TokenSecret + `"}`
 	if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

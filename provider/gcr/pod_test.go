@@ -166,7 +166,7 @@ func TestRefusedToken(t *testing.T) {
 		want  string
 	}{
 		"the kubelet's": {podToken(), `(invalid_grant) (the token has subject "system:serviceaccount:team:app", issuer "https://issuer.example" and audience "pool")`},
-		"no JWT":        {plugin.NewSecret(canary.Token), "(invalid_grant) (the service-account token is not a JSON Web Token)"},
+		"no JWT":        {plugin.NewSecret(canary.TokenSecret), "(invalid_grant) (the service-account token is not a JSON Web Token)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -139,7 +139,7 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 	defer c.Close()
 	token := ""
 	if s.token {
-		token = canary.Token
+		token = canary.TokenSecret
 	}
 	req := request(c, s.image, token)
 	programs := make([]program, len(paths))

@@ -28,7 +28,7 @@ func TestDockerBuild(t *testing.T) {
 	keys := []string{private, private + ":5000", public}
 	listed := append([]string{"docker.io", hubURL, "list"}, guarded...)
 	_, broken, _ := strings.Cut(b.broken, "providers:\n")
-	partly := providers(t, b.site, "partly", canary.Password, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
+	partly := providers(t, b.site, "partly", canary.PasswordSecret, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
 	for _, tt := range []struct {
 		name, helper string
 		by           by

@@ -34,10 +34,10 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 	t.Helper()
 	return &bench{
 		site: s, client: c,
-		right:  providers(t, s, "right", canary.Password, slices.Concat(guarded, hubs)...),
+		right:  providers(t, s, "right", canary.PasswordSecret, slices.Concat(guarded, hubs)...),
 		wrong:  providers(t, s, "wrong", "wrong", guarded...),
 		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", guarded...),
-		path: providers(t, s, "path", canary.Password, private+":5000/team"),
+		path: providers(t, s, "path", canary.PasswordSecret, private+":5000/team"),
 	}
 }
 

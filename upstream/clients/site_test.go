@@ -41,7 +41,7 @@ const (
 `
 )
 
-// user may pull from the private registries, with [canary.Password].
+// user may pull from the private registries, with [canary.PasswordSecret].
 const user = "ci"
 
 // site is where all registries are, with one storage.
@@ -119,7 +119,7 @@ func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() str
 func hashed(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("htpasswd", "-niB", "-C", "4", user)
-	cmd.Stdin = strings.NewReader(canary.Password)
+	cmd.Stdin = strings.NewReader(canary.PasswordSecret)
 	line, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("htpasswd: %v", err)

@@ -58,14 +58,14 @@ func TestDoctorImage(t *testing.T) {
 	node.Require(t)
 	net, dir := node.NewNet(t), t.TempDir()
 	start := func(host string) *node.Registry {
-		return node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password}})
+		return node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
 	good, mirror, origin, expired := start("good.example"), start("cache.example"), start("origin.example"), start("expired.example")
 	image := good.PushApp(t, "team/app", "v1")
 	fallen := origin.PushApp(t, "team/app", "v1")
 	old := expired.PushApp(t, "team/app", "v1")
 	addr, ca := serveExpired(t, expired)
-	password := writeFile(t, filepath.Join(dir, "password"), canary.Password)
+	password := writeFile(t, filepath.Join(dir, "password"), canary.PasswordSecret)
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerdWith(t, net, map[string]string{
 			"origin.example": "[host.\"https://cache.example\"]\n",

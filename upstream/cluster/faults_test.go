@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("API server restart", f.testAPIServer)
 	t.Run("containerd restart", f.testContainerd)
-	canary.Check(t, "the kubelet's log", strings.Join(f.kubelet.Log(t), "\n"))
+	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.Log(t), "\n"))
 }
 
 // faults is a node on which something goes wrong.
@@ -116,7 +116,7 @@ type robot struct {
 func startRobot(t *testing.T, net *testcloud.Net, dir, name, cacheDuration string) *robot {
 	t.Helper()
 	host := name + ".example"
-	r := &robot{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.Password)}
+	r := &robot{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.PasswordSecret)}
 	r.gate = &gate{handler: r.Registry}
 	net.Handle(host, r.gate)
 	r.provider = provider{name: name, version: "v1", images: []string{host}, args: []string{
@@ -234,7 +234,7 @@ func (c *besideKubelet) end(t *testing.T) int {
 	if err := c.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
 	}
-	canary.Check(t, "what regcred says", c.stdout.String()+c.stderr.String())
+	canary.AssertAbsent(t, "what regcred says", c.stdout.String()+c.stderr.String())
 	return c.ProcessState.ExitCode()
 }
 

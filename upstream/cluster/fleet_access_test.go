@@ -285,14 +285,14 @@ func TestFleetLogs(t *testing.T) {
 		})
 		return stdout
 	}
-	phase(agent.Applying, "")
+	phase(agent.PhaseApplying, "")
 	t.Log(nodes("1 applying"))
-	phase(agent.Installed, "")
+	phase(agent.PhaseInstalled, "")
 	for range 30 { // more than is read at first
 		say("2", "warning: something else")
 	}
 	t.Log(nodes("1 installed"))
-	phase(agent.Drifted, strings.Repeat("x", 40<<10)) // a runtime cuts such a line in three
+	phase(agent.PhaseDrifted, strings.Repeat("x", 40<<10)) // a runtime cuts such a line in three
 	nodes("1 drifted", "xxxxxxxx")
 	// The kubelet turns the log over; what was said before is not to be had.
 	for range 4000 {
@@ -306,13 +306,13 @@ func TestFleetLogs(t *testing.T) {
 		return nil
 	})
 	t.Log(nodes("1 silent"))
-	phase(agent.Installed, "")
+	phase(agent.PhaseInstalled, "")
 	nodes("1 installed")
 
 	// The hook waits for it.
 	go func() {
 		time.Sleep(time.Second)
-		phase(agent.Removed, "")
+		phase(agent.PhaseRemoved, "")
 		say("2", "note: that was all")
 	}()
 	s.grant(t, "hook", hookRole())

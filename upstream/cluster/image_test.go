@@ -70,14 +70,14 @@ func TestImage(t *testing.T) {
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
-	ours, err := image.Build(image.Options{
+	ours, err := image.BuildImage(image.BuildOptions{
 		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: "../../LICENSE",
 		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := image.Index(release, []image.Part{{Image: ours, BOM: []byte("{}")}})
+	index, err := image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}})
 	if err != nil {
 		t.Fatal(err)
 	}

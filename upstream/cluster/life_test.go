@@ -54,7 +54,7 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 	l := &life{registry: map[string]*node.Registry{}}
 	for _, host := range []string{first, later, broken, foreign} {
 		l.registry[host] = node.StartRegistry(t, o.Net, host, testregistry.Options{
-			Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password},
+			Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret},
 		})
 	}
 	files := map[string]string{
@@ -70,7 +70,7 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 	maps.Copy(programs, o.Programs)
 	o.Files, o.Programs = files, programs
 	l.m = node.StartMachine(t, o)
-	l.m.WriteFile(t, lifePassword, canary.Password, 0o600)
+	l.m.WriteFile(t, lifePassword, canary.PasswordSecret, 0o600)
 	return l
 }
 
@@ -137,7 +137,7 @@ func release(version, name string) string { return "/opt/regcred-" + version + "
 func (l *life) regcred(t *testing.T, version string, code int, args ...string) string {
 	t.Helper()
 	said, err := l.m.Command(t.Context(), append([]string{release(version, "regcred")}, args...)...).CombinedOutput()
-	canary.Check(t, "what regcred says", string(said))
+	canary.AssertAbsent(t, "what regcred says", string(said))
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = exit.ExitCode()

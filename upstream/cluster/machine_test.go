@@ -26,7 +26,7 @@ func TestMachine(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{
-		Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password},
+		Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret},
 	})
 	image := registry.PushApp(t, "team/app", "v1")
 	m := startMachine(t, net, "registry.example")
@@ -58,7 +58,7 @@ func TestMachine(t *testing.T) {
 	if now := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"); now == boot {
 		t.Error("the boot id is the same after a boot")
 	}
-	canary.Check(t, "the kubelet's journal", m.Journal(t, "kubelet"))
+	canary.AssertAbsent(t, "the kubelet's journal", m.Journal(t, "kubelet"))
 }
 
 // checkMounts: the machine has no filesystem on which it could leave anything.
@@ -95,6 +95,6 @@ func startMachine(t *testing.T, net *testcloud.Net, host string) *node.Machine {
 		Files:    map[string]string{config: string(text)},
 		Programs: map[string]string{binDir + "/" + plugins.Static: filepath.Join(node.BinDir(), plugins.Static)},
 	})
-	m.WriteFile(t, password, canary.Password, 0o600)
+	m.WriteFile(t, password, canary.PasswordSecret, 0o600)
 	return m
 }

@@ -87,7 +87,7 @@ func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := read.Origin("docker.io"); (why != "") != shown {
+	if why := read.OriginQueryReason("docker.io"); (why != "") != shown {
 		t.Errorf("regcred says of Docker Hub %q, want a reason: %v", why, shown)
 	}
 }

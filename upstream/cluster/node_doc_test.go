@@ -34,6 +34,6 @@ func (l *life) shell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := l.m.Command(t.Context(), "sh", "-c", "cd "+lifeDir+" && PATH=/opt/regcred-"+v1+":$PATH\n"+command)
 	said, _ := cmd.CombinedOutput()
-	canary.Check(t, command, string(said))
+	canary.AssertAbsent(t, command, string(said))
 	return string(said)
 }

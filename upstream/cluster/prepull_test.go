@@ -54,11 +54,11 @@ func startPrepulled(t *testing.T) *prepulled {
 	net, dir := node.NewNet(t), t.TempDir()
 	p := &prepulled{team: startRegistry(t, net, "team.example", "ci"), user: writeFile(t, filepath.Join(dir, "user"), "prepull")}
 	p.node = node.StartRegistry(t, net, "node.example", testregistry.Options{
-		Auth: testregistry.Bearer, Users: map[string]string{"prepull": canary.Password, "kubelet": canary.Password},
+		Auth: testregistry.Bearer, Users: map[string]string{"prepull": canary.PasswordSecret, "kubelet": canary.PasswordSecret},
 	})
 	p.images = []string{p.node.PushApp(t, "team/default", "v1"), p.node.PushApp(t, "team/always", "v1")}
 	p.private = p.team.PushApp(t, "team/private", "v1")
-	password := writeFile(t, filepath.Join(dir, "password"), canary.Password)
+	password := writeFile(t, filepath.Join(dir, "password"), canary.PasswordSecret)
 	p.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), BinDir: node.BinDir(),
 		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
@@ -87,7 +87,7 @@ func TestPrepull(t *testing.T) {
 func (p *prepulled) secret(t *testing.T) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "config.json"),
-		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.Password))
+		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.PasswordSecret))
 }
 
 // list writes a list of images.
@@ -101,7 +101,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 	file := list(t, p.private)
 	for _, flags := range [][]string{
 		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.secret(t)},
-		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.Token)},
+		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.TokenSecret)},
 	} {
 		startAsKubelet(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).says(t, 2,
 			"error: "+flags[0]+": an image pulled into the runtime with a pod's credentials could be used by every pod on this node",
@@ -219,7 +219,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 		}
 		s.images = append(s.images, registry.Host+"/"+repo+":v1")
 	}
-	password := writeFile(t, filepath.Join(dir, "password"), canary.Password)
+	password := writeFile(t, filepath.Join(dir, "password"), canary.PasswordSecret)
 	writeFile(t, filepath.Join(dir, "bin", "counted"),
 		fmt.Sprintf("#!/bin/sh\necho run >>%s\nexec %s \"$@\"\n", s.runs, filepath.Join(node.BinDir(), plugins.Static)))
 	config := writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
@@ -283,7 +283,7 @@ func (s *prepullSpeed) byHand(t *testing.T) {
 	for _, image := range s.images {
 		g.Go(func() error {
 			_, err := s.runtime.PullImage(ctx, &runtimeapi.PullImageRequest{
-				Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: "ci", Password: canary.Password},
+				Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: "ci", Password: canary.PasswordSecret},
 			})
 			return err
 		})

@@ -37,7 +37,7 @@ func sites(t *testing.T, net *testcloud.Net) []site {
 func startRegistry(t *testing.T, net *testcloud.Net, host, user string) *node.Registry {
 	t.Helper()
 	return node.StartRegistry(t, net, host, testregistry.Options{
-		Auth: testregistry.Bearer, Users: map[string]string{user: canary.Password},
+		Auth: testregistry.Bearer, Users: map[string]string{user: canary.PasswordSecret},
 	})
 }
 
@@ -48,7 +48,7 @@ func newAWS(t *testing.T) *testcloud.AWS {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) { s.Password = canary.Password })
+	cloud.Set(func(s *testcloud.AWSState) { s.Password = canary.PasswordSecret })
 	return cloud
 }
 
@@ -69,7 +69,7 @@ func gcrSite(t *testing.T, net *testcloud.Net) site {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.GoogleState) { s.Token = canary.Password })
+	cloud.Set(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
 	return site{
 		provider: provider{name: plugins.GCR, images: []string{"*.pkg.dev"}, args: []string{"get-credentials", "--v=3"}, environ: cloud.Environ()},
 		registry: startRegistry(t, net, host, "_token"), user: "_token",
@@ -82,7 +82,7 @@ func acrSite(t *testing.T, net *testcloud.Net) site {
 	registry := startRegistry(t, net, host, testcloud.ACRUser)
 	cloud := testcloud.NewAzure()
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, canary.Password })
+	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, canary.PasswordSecret })
 	cloud.Join(net)
 	net.Handle(host, cloud)
 	config := writeFile(t, filepath.Join(t.TempDir(), "azure.json"), `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)
@@ -95,9 +95,9 @@ func acrSite(t *testing.T, net *testcloud.Net) site {
 // dockerConfigSite is Debian's docker-registry, by address and port.
 func dockerConfigSite(t *testing.T) site {
 	t.Helper()
-	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.Password})
+	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.PasswordSecret})
 	config := writeFile(t, filepath.Join(t.TempDir(), "config.json"),
-		fmt.Sprintf(`{"auths": {%q: {"username": "ci", "password": %q}}}`, registry.Host, canary.Password))
+		fmt.Sprintf(`{"auths": {%q: {"username": "ci", "password": %q}}}`, registry.Host, canary.PasswordSecret))
 	return site{
 		provider: provider{name: plugins.DockerConfig, images: []string{registry.Host}, args: []string{"--config", config}},
 		registry: registry, user: "ci",
@@ -107,7 +107,7 @@ func dockerConfigSite(t *testing.T) site {
 func staticSite(t *testing.T, net *testcloud.Net) site {
 	t.Helper()
 	const host = "registry.example"
-	password := writeFile(t, filepath.Join(t.TempDir(), "password"), canary.Password+"\n")
+	password := writeFile(t, filepath.Join(t.TempDir(), "password"), canary.PasswordSecret+"\n")
 	return site{
 		provider: provider{name: plugins.Static, images: []string{host}, args: []string{"--host", host, "--username", "ci", "--password-file", password}},
 		registry: startRegistry(t, net, host, "ci"), user: "ci",

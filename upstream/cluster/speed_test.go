@@ -88,7 +88,7 @@ func ourSide(t *testing.T, control *node.ControlPlane, path string) side {
 		s.execs.Add(1)
 		return &plugin.Response{
 			CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-			Auth: map[string]plugin.AuthConfig{"registry.example": {Username: "pod", Password: plugin.NewSecret(canary.Password)}},
+			Auth: map[string]plugin.AuthConfig{"registry.example": {Username: "pod", Password: plugin.NewSecret(canary.PasswordSecret)}},
 		}, nil
 	}
 	k, err := regcred.New(cfg, regcred.Options{
@@ -116,7 +116,7 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 	c.n.Add(1)
 	return &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.RegistryPluginCacheKeyType, CacheDuration: &metav1.Duration{Duration: time.Hour},
-		Auth: map[string]credentialproviderapi.AuthConfig{"registry.example": {Username: "pod", Password: canary.Password}},
+		Auth: map[string]credentialproviderapi.AuthConfig{"registry.example": {Username: "pod", Password: canary.PasswordSecret}},
 	}, nil
 }
 

@@ -67,9 +67,9 @@ func startFleet(t *testing.T) *fleet {
 	net := node.NewNet(t)
 	f := &fleet{registry: map[string]*node.Registry{}}
 	for _, host := range []string{first, later, other} {
-		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.Password}})
+		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
-	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"cluster": canary.Password}})
+	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"cluster": canary.PasswordSecret}})
 	f.images.Push(t, "regcred", "v1", releaseImage(t))
 	static := filepath.Join(node.BinDir(), plugins.Static)
 	f.images.Push(t, "vendor/plugins", "v1", node.ProgramsImage(t, map[string]string{
@@ -84,7 +84,7 @@ func startFleet(t *testing.T) *fleet {
 	f.Cluster = node.StartCluster(t, node.ClusterOptions{Net: net, Nodes: []node.MachineOptions{machine(nodeA), machine(nodeB)}})
 	t.Logf("two nodes are ready after %v", time.Since(begin).Round(time.Millisecond))
 	for _, m := range f.Nodes {
-		m.WriteFile(t, password, canary.Password, 0o600)
+		m.WriteFile(t, password, canary.PasswordSecret, 0o600)
 	}
 	f.addNamespace(t, "try")
 	path, err := helm.Build(t.TempDir())
@@ -103,7 +103,7 @@ func releaseImage(t *testing.T) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := image.Build(image.Options{
+	img, err := image.BuildImage(image.BuildOptions{
 		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: filepath.Join(root, "LICENSE"),
 		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
 		Release:  image.Release{Version: "v1", Created: time.Unix(1, 0)},
@@ -190,7 +190,7 @@ func (f *fleet) addNamespace(t *testing.T, name string) {
 	if _, err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.AddPullSecret(t, name, "pull", images, "cluster", canary.Password)
+	f.AddPullSecret(t, name, "pull", images, "cluster", canary.PasswordSecret)
 }
 
 // upgrade runs "helm upgrade" and returns how long the rollout then took.

@@ -84,7 +84,7 @@ func (f *fleet) testLife(t *testing.T) {
 	})
 	step("uninstalled, while the image cannot be pulled", func(t *testing.T) {
 		f.images.SetUser("cluster", "another password now")
-		defer f.images.SetUser("cluster", canary.Password)
+		defer f.images.SetUser("cluster", canary.PasswordSecret)
 		begin := time.Now()
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))

@@ -50,7 +50,7 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 		t.Fatal(err)
 	}
 	d := &daemon{dir: dir, version: containerd.ParseVersion(string(out))}
-	if !d.version.Known() {
+	if !d.version.IsKnown() {
 		d.version = containerd.ParseVersion("2.4.2") // as containerd2.mod has it
 	}
 	prepare(dir)

@@ -154,7 +154,7 @@ func turn(path string) (done func(), err error) {
 		return nil, err
 	}
 	for {
-		held, err := flock.Hold(f)
+		held, err := flock.TryLock(f)
 		switch {
 		case held || errors.Is(err, errors.ErrUnsupported):
 			return func() { f.Close() }, nil

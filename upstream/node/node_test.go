@@ -19,7 +19,7 @@ import (
 
 // TestMasked checks that the logs of failing tests show no secrets.
 func TestMasked(t *testing.T) {
-	got := masked([]string{"pulled", "password " + canary.Password, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})
+	got := masked([]string{"pulled", "password " + canary.PasswordSecret, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})
 	want := "pulled\n(a line with a secret)\nBearer (a token), and more\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)

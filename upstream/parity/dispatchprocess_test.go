@@ -29,7 +29,7 @@ echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Reg
 // since the generations say so.
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
-	built, err := plugins.Build(store.Dir, generation.Dispatcher)
+	built, err := plugins.Build(store.Dir, generation.DispatcherName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +41,12 @@ func TestDispatchProcess(t *testing.T) {
 		m := &generation.Manifest{Entries: []entries.Entry{entry}}
 		config := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[%s]}`
 		var list []string
-		var content []generation.Content
+		var content []generation.NewFile
 		for _, user := range users {
 			list = append(list, fmt.Sprintf(`{"name":%q,"matchImages":["registry.io"],"defaultCacheDuration":"0s","apiVersion":%q}`, user, plugin.V1))
-			content = append(content, generation.Bytes(generation.Executable(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), sayer, runs, plugin.V1, user)))
+			content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), sayer, runs, plugin.V1, user)))
 		}
-		content = append(content, generation.Bytes(generation.ConfigFile("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
+		content = append(content, generation.NewFileFromBytes(generation.ConfigFilePath("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
 		if err := store.Create(t.Context(), m, content); err != nil || m.Number != i+1 {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func NewAWS(env ...string) (*Cloud, error) {
 
 // NewAWSWithKeys is like [NewAWS], with an access key in the environment.
 func NewAWSWithKeys() (*Cloud, error) {
-	return NewAWS("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.Env)
+	return NewAWS("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
 }
 
 const (
@@ -99,7 +99,7 @@ func newAzure(world *testcloud.Net) (*Cloud, error) {
 	a := testcloud.NewAzure()
 	a.Join(world)
 	// One token for all runs, because their responses are compared.
-	token := testcloud.AzureJWT(map[string]any{"jti": canary.Password, "exp": time.Now().Add(3 * time.Hour).Unix()})
+	token := testcloud.AzureJWT(map[string]any{"jti": canary.PasswordSecret, "exp": time.Now().Add(3 * time.Hour).Unix()})
 	a.Set(func(s *testcloud.AzureState) { s.RefreshToken = token })
 	c := &Cloud{
 		Server: a.Server, Environ: a.Environ(), close: []func(){a.Close},

@@ -50,7 +50,7 @@ func conformers() []conformer {
 }
 
 func dockerConfigArgs(dir string) []string {
-	entry := `{"username":"user","password":"` + canary.Password + `"}`
+	entry := `{"username":"user","password":"` + canary.PasswordSecret + `"}`
 	return []string{"--config", write(filepath.Join(dir, "config.json"), `{"auths":{"registry.example":`+entry+`,"other.example":`+entry+`}}`)}
 }
 
@@ -59,7 +59,7 @@ func tokenArgs(string) []string {
 }
 
 func staticArgs(dir string) []string {
-	return []string{"--host=registry.example", "--host=other.example", "--username=user", "--password-file=" + write(filepath.Join(dir, "password"), canary.Password)}
+	return []string{"--host=registry.example", "--host=other.example", "--username=user", "--password-file=" + write(filepath.Join(dir, "password"), canary.PasswordSecret)}
 }
 
 func write(path, content string) string {

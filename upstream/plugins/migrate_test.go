@@ -153,7 +153,7 @@ func TestMigrateEKS(t *testing.T) {
 	} {
 		s := scenario{name: "EKS: " + host, image: host + "/team/app", env: region}
 		all = append(all, s)
-		s.name, s.token, s.annotations = s.name+", service account", canary.Token, map[string]string{annotation: role}
+		s.name, s.token, s.annotations = s.name+", service account", canary.TokenSecret, map[string]string{annotation: role}
 		all = append(all, s)
 	}
 	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
@@ -227,7 +227,7 @@ func TestMigrateAKS(t *testing.T) {
 			"mcr.microsoft.com/oss/app":      {"*.azurecr.* ", "mcr.microsoft.com " + user, "team.azurecr.io " + user},
 			"registry.corp.example/app":      nil,
 		}},
-		"service principal": {`{"cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "id", "aadClientSecret": "` + canary.Password + `"}`, map[string][]string{
+		"service principal": {`{"cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`, map[string][]string{
 			"team.azurecr.io/app":       {"*.azurecr.* ", "*.azurecr.cn id", "*.azurecr.de id", "*.azurecr.io id", "*.azurecr.us id"},
 			"registry.corp.example/app": nil,
 		}},

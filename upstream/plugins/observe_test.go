@@ -140,7 +140,7 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 func (c *cloud) observed(x *plugin.Exchange) *observation {
 	o := &observation{
 		End: "fails", Stdout: !x.Stdout.IsZero(), Strays: c.net.Strays(),
-		Leak: x.StderrSecret || canary.Find(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
+		Leak: x.StderrSecret || canary.FindMarker(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
 	}
 	switch {
 	case x.ExitCode == 0:
@@ -220,7 +220,7 @@ func body(r testcloud.Request) []string {
 	var fields []string
 	for key, values := range r.Form() {
 		for _, v := range values {
-			if canary.Find(v) != "" {
+			if canary.FindMarker(v) != "" {
 				v = "(the token)"
 			}
 			fields = append(fields, key+"="+v)

@@ -31,39 +31,39 @@ func serviceAccounts() []scenario {
 		return f
 	}
 	return group("service account", []scenario{
-		{name: "annotation", token: canary.Token, annotations: pod},
+		{name: "annotation", token: canary.TokenSecret, annotations: pod},
 		{name: "token that names the pod", token: podToken(), annotations: pod},
 		{name: "token that names the pod, fixed session name", token: podToken(), annotations: pod, ourArgs: []string{"--session-name=ecr-credential-provider"}},
-		{name: "dual stack", token: canary.Token, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app"},
-		{name: "dual stack, plain endpoints", token: canary.Token, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app", ourArgs: []string{"--plain-endpoints"}},
-		{name: "FIPS host", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
-		{name: "FIPS host, plain endpoints", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app", ourArgs: []string{"--plain-endpoints"}},
-		{name: "annotation, no keys", token: canary.Token, annotations: pod, noKeys: true},
-		{name: "annotation before the default", token: canary.Token, annotations: pod, env: []string{fallback}},
-		{name: "empty annotation, default", token: canary.Token, annotations: map[string]string{annotation: ""}, env: []string{fallback}},
-		{name: "no annotation, default", token: canary.Token, env: []string{fallback}},
-		{name: "no annotation, no default", token: canary.Token},
+		{name: "dual stack", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app"},
+		{name: "dual stack, plain endpoints", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr-ecr.us-east-2.on.aws/app", ourArgs: []string{"--plain-endpoints"}},
+		{name: "FIPS host", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
+		{name: "FIPS host, plain endpoints", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app", ourArgs: []string{"--plain-endpoints"}},
+		{name: "annotation, no keys", token: canary.TokenSecret, annotations: pod, noKeys: true},
+		{name: "annotation before the default", token: canary.TokenSecret, annotations: pod, env: []string{fallback}},
+		{name: "empty annotation, default", token: canary.TokenSecret, annotations: map[string]string{annotation: ""}, env: []string{fallback}},
+		{name: "no annotation, default", token: canary.TokenSecret, env: []string{fallback}},
+		{name: "no annotation, no default", token: canary.TokenSecret},
 		{name: "annotation without a token", annotations: pod},
 		{name: "default without a token", env: []string{fallback}},
-		{name: "node's profile is broken", token: canary.Token, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\n")},
-		{name: "node's web identity is broken", token: canary.Token, annotations: pod, noKeys: true, env: []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
-		{name: "other annotations", token: canary.Token, annotations: map[string]string{"example.com/x": "y", annotation: role}},
-		{name: "region of the environment differs", token: canary.Token, annotations: pod, env: region},
-		{name: "China", token: canary.Token, annotations: pod, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
-		{name: "FIPS", token: canary.Token, annotations: pod, env: []string{"AWS_USE_FIPS_ENDPOINT=true"}},
-		{name: "public, with a region", token: canary.Token, annotations: pod, env: region, image: "public.ecr.aws/team/app"},
-		{name: "public, without a region", token: canary.Token, annotations: pod, image: "public.ecr.aws/team/app"},
-		{name: "custom host, with a region", token: canary.Token, annotations: pod, env: region, image: "registry.example.com/app", ourArgs: []string{"--allow-host=registry.example.com"}},
-		{name: "access denied", token: canary.Token, annotations: pod, faults: refused(403, "AccessDenied")},
-		{name: "invalid token", token: canary.Token, annotations: pod, faults: refused(400, "InvalidIdentityToken")},
-		{name: "expired token", token: canary.Token, annotations: pod, faults: refused(400, "ExpiredTokenException")},
-		{name: "issuer unreachable once", token: canary.Token, annotations: pod, faults: once(refused(400, "IDPCommunicationError"))},
-		{name: "500 once", token: canary.Token, annotations: pod, faults: once(refused(500, "InternalFailure"))},
-		{name: "500", token: canary.Token, annotations: pod, faults: refused(500, "InternalFailure")},
-		{name: "answer without credentials", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult/></AssumeRoleWithWebIdentityResponse>`})},
-		{name: "answer with empty credentials", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials/></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`})},
-		{name: "answer that is no XML", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: "garbage"})},
-		{name: "empty answer", token: canary.Token, annotations: pod, faults: sts(testcloud.Fault{Status: 200})},
+		{name: "node's profile is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\n")},
+		{name: "node's web identity is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, env: []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
+		{name: "other annotations", token: canary.TokenSecret, annotations: map[string]string{"example.com/x": "y", annotation: role}},
+		{name: "region of the environment differs", token: canary.TokenSecret, annotations: pod, env: region},
+		{name: "China", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
+		{name: "FIPS", token: canary.TokenSecret, annotations: pod, env: []string{"AWS_USE_FIPS_ENDPOINT=true"}},
+		{name: "public, with a region", token: canary.TokenSecret, annotations: pod, env: region, image: "public.ecr.aws/team/app"},
+		{name: "public, without a region", token: canary.TokenSecret, annotations: pod, image: "public.ecr.aws/team/app"},
+		{name: "custom host, with a region", token: canary.TokenSecret, annotations: pod, env: region, image: "registry.example.com/app", ourArgs: []string{"--allow-host=registry.example.com"}},
+		{name: "access denied", token: canary.TokenSecret, annotations: pod, faults: refused(403, "AccessDenied")},
+		{name: "invalid token", token: canary.TokenSecret, annotations: pod, faults: refused(400, "InvalidIdentityToken")},
+		{name: "expired token", token: canary.TokenSecret, annotations: pod, faults: refused(400, "ExpiredTokenException")},
+		{name: "issuer unreachable once", token: canary.TokenSecret, annotations: pod, faults: once(refused(400, "IDPCommunicationError"))},
+		{name: "500 once", token: canary.TokenSecret, annotations: pod, faults: once(refused(500, "InternalFailure"))},
+		{name: "500", token: canary.TokenSecret, annotations: pod, faults: refused(500, "InternalFailure")},
+		{name: "answer without credentials", token: canary.TokenSecret, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult/></AssumeRoleWithWebIdentityResponse>`})},
+		{name: "answer with empty credentials", token: canary.TokenSecret, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials/></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`})},
+		{name: "answer that is no XML", token: canary.TokenSecret, annotations: pod, faults: sts(testcloud.Fault{Status: 200, Body: "garbage"})},
+		{name: "empty answer", token: canary.TokenSecret, annotations: pod, faults: sts(testcloud.Fault{Status: 200})},
 	}...)
 }
 
@@ -72,7 +72,7 @@ func podToken() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"exp":%d,"sub":"system:serviceaccount:payments:puller",`+
 		`"kubernetes.io":{"namespace":"payments","serviceaccount":{"name":"puller"}}}`, time.Now().Add(time.Hour).Unix())
-	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.Token
+	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.TokenSecret
 }
 
 // protocolScenarios are standard inputs and command lines.

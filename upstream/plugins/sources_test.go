@@ -17,22 +17,22 @@ func noRegion(s *testcloud.AWSState) { s.Region = "" }
 // with static keys.
 func profile(content string) func(*cloud) {
 	return func(c *cloud) {
-		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.Password
-		content := strings.NewReplacer("TOKEN", c.file("token", canary.Token), "KEYS", keys).Replace(content)
+		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.PasswordSecret
+		content := strings.NewReplacer("TOKEN", c.file("token", canary.TokenSecret), "KEYS", keys).Replace(content)
 		c.setenv("AWS_CONFIG_FILE=" + c.file("config", content))
 	}
 }
 
 // process writes the output of credential_process.
 func process(c *cloud) {
-	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.Password+`"}`)
+	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
 	profile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
 }
 
 // sources are the sources of the plugin's own credentials.
 func sources() []scenario {
 	webIdentity := func(c *cloud) {
-		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+role, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.Token))
+		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+role, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
 	}
 	container := func(token string) func(*cloud) {
 		return func(c *cloud) {
@@ -41,7 +41,7 @@ func sources() []scenario {
 		}
 	}
 	return group("source", append([]scenario{
-		{name: "session token in the environment", env: []string{"AWS_SESSION_TOKEN=" + canary.Env}},
+		{name: "session token in the environment", env: []string{"AWS_SESSION_TOKEN=" + canary.EnvSecret}},
 		{name: "environment before all others", arrange: webIdentity},
 		{name: "web identity", noKeys: true, arrange: webIdentity},
 		{name: "web identity without its file", noKeys: true, env: []string{"AWS_REGION=us-west-2", "AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
@@ -52,10 +52,10 @@ func sources() []scenario {
 		{name: "profile with a web identity", noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\nrole_session_name = node\nweb_identity_token_file = TOKEN\nregion = us-west-2\n")},
 		{name: "profile with a process", noKeys: true, arrange: process},
 		{name: "container", noKeys: true, arrange: container("")},
-		{name: "container with a token", noKeys: true, arrange: container(canary.Token), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}},
-		{name: "container with a wrong token", noKeys: true, arrange: container(canary.Token), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Env}},
-		{name: "container that redirects (302)", noKeys: true, arrange: container(canary.Token), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}, faults: redirect(302)},
-		{name: "container that redirects (307)", noKeys: true, arrange: container(canary.Token), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.Token}, faults: redirect(307)},
+		{name: "container with a token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}},
+		{name: "container with a wrong token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.EnvSecret}},
+		{name: "container that redirects (302)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(302)},
+		{name: "container that redirects (307)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(307)},
 	}, metadata()...)...)
 }
 
@@ -113,7 +113,7 @@ func endpoints() []scenario {
 		{name: "own, for ECR", arrange: own("AWS_ENDPOINT_URL_ECR")},
 		{name: "own, for ECR Public", arrange: own("AWS_ENDPOINT_URL_ECR_PUBLIC"), image: public},
 		{name: "own, for ECR Public, private image", arrange: own("AWS_ENDPOINT_URL_ECR_PUBLIC")},
-		{name: "own, for STS", arrange: own("AWS_ENDPOINT_URL_STS"), token: canary.Token, annotations: map[string]string{annotation: role}},
+		{name: "own, for STS", arrange: own("AWS_ENDPOINT_URL_STS"), token: canary.TokenSecret, annotations: map[string]string{annotation: role}},
 		{name: "own, ignored", arrange: own("AWS_ENDPOINT_URL"), env: []string{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true"}},
 		{name: "own, and FIPS", arrange: own("AWS_ENDPOINT_URL"), env: []string{fips}},
 		{name: "own, FIPS host", arrange: own("AWS_ENDPOINT_URL"), image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},

@@ -150,7 +150,7 @@ func (r *Release) writeModule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := flock.Dir(ctx, dir)
+	unlock, err := flock.LockDir(ctx, dir)
 	if err != nil {
 		return err
 	}

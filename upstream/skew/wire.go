@@ -21,7 +21,7 @@ import (
 // loose reports whether only older kubelets parse s.
 func loose(s string) bool {
 	_, err := match.Parse(s)
-	return err != nil && location.ParsesBefore136(s)
+	return err != nil && location.IsValidBefore136(s)
 }
 
 func matches(*sides) (compare, error) {

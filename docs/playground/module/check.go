@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	newest = config.NewestKubelet
+	newestKubelet = config.NewestKubelet
 	// Name for the page's text in messages.
-	file = "providers.yaml"
+	messageFileName = "providers.yaml"
 )
 
-// reader caches the last parsed text, because most edits change only the image.
-type reader struct {
+// checker caches the last parsed text, because most edits change only the image.
+type checker struct {
 	text, kubelet string
 	cfg           *config.Config
 	invalid       error // why the kubelet would not start, for explain
-	found         []finding.Finding
-	answer        map[string]any
+	findings      []finding.Finding
+	lastResponse  map[string]any
 }
 
-// check returns the output of the commands:
+// checkText returns the output of the commands:
 //
 //	validation:  regcred validate -o json [--kubelet-version KUBELET] providers.yaml
 //	explanation: regcred explain --dry-run -o json --config providers.yaml IMAGE
@@ -39,36 +39,36 @@ type reader struct {
 // and whether the text contains values that should not be in a link without the user's
 // consent. kubelet may be "". For invalid input, for example an invalid image, the
 // result contains an error instead of the document.
-func (r *reader) check(text, image, kubelet string) map[string]any {
-	if r.answer == nil || r.text != text || r.kubelet != kubelet {
-		r.read(text, kubelet)
+func (r *checker) checkText(text, image, kubelet string) map[string]any {
+	if r.lastResponse == nil || r.text != text || r.kubelet != kubelet {
+		r.parseText(text, kubelet)
 	}
-	answer := maps.Clone(r.answer)
+	answer := maps.Clone(r.lastResponse)
 	if image != "" {
-		x, err := r.explain(image)
-		set(answer, "explanation", x, err)
+		x, err := r.explainImage(image)
+		setResult(answer, "explanation", x, err)
 	}
 	return answer
 }
 
-func (r *reader) read(text, kubelet string) {
-	cfg, err := config.Parse(file, []byte(text))
-	*r = reader{text: text, kubelet: kubelet, cfg: cfg, invalid: err, answer: map[string]any{"mayBeSecret": err != nil || holdsValues(cfg)}}
+func (r *checker) parseText(text, kubelet string) {
+	cfg, err := config.Parse(messageFileName, []byte(text))
+	*r = checker{text: text, kubelet: kubelet, cfg: cfg, invalid: err, lastResponse: map[string]any{"mayBeSecret": err != nil || hasArgsOrEnv(cfg)}}
 	if err == nil {
 		r.invalid = cfg.Validate()
 	}
-	v, failed := report.Validate(file, cfg, err, asked(kubelet), "")
+	v, failed := report.Validate(messageFileName, cfg, err, selectedKubelet(kubelet), "")
 	if failed == nil {
 		v.Select(&report.Filter{})
 	}
-	set(r.answer, "validation", v, failed)
+	setResult(r.lastResponse, "validation", v, failed)
 	if failed == nil {
-		r.found = v.Findings
+		r.findings = v.Findings
 	}
 }
 
-// set adds a document to an answer, or the error instead.
-func set(answer map[string]any, name string, v any, err error) {
+// setResult adds a document to an answer, or the error instead.
+func setResult(answer map[string]any, name string, v any, err error) {
 	if err == nil {
 		var doc []byte
 		if doc, err = shown.Result(v); err == nil {
@@ -79,17 +79,17 @@ func set(answer map[string]any, name string, v any, err error) {
 	answer[name+"Error"] = err.Error()
 }
 
-// asked returns the kubelet that the user selected, or else the newest.
-func asked(version string) report.Kubelet {
+// selectedKubelet returns the kubelet that the user selected, or else the newest.
+func selectedKubelet(version string) report.Kubelet {
 	if version == "" {
-		return report.Kubelet{Version: newest}
+		return report.Kubelet{Version: newestKubelet}
 	}
 	return report.Kubelet{Version: version, Named: true}
 }
 
-func (r *reader) explain(image string) (*report.Explanation, error) {
+func (r *checker) explainImage(image string) (*report.Explanation, error) {
 	req := regcred.Request{Image: image}
-	x := report.NewExplanation(req, report.File{Path: file, From: "flags"})
+	x := report.NewExplanation(req, report.File{Path: messageFileName, From: "flags"})
 	x.Environment, x.DryRun = "caller", true
 	if r.invalid != nil {
 		x.Refuse(r.invalid)
@@ -99,14 +99,14 @@ func (r *reader) explain(image string) (*report.Explanation, error) {
 	if ex.Error != "" {
 		return nil, errors.New(ex.Error)
 	}
-	x.Match(r.cfg, ex, r.found)
+	x.Match(r.cfg, ex, r.findings)
 	x.SetVerdict()
 	return x, nil
 }
 
-// holdsValues reports whether the configuration sets arguments or environment
+// hasArgsOrEnv reports whether the configuration sets arguments or environment
 // variables, which often contain secrets.
-func holdsValues(cfg *config.Config) bool {
+func hasArgsOrEnv(cfg *config.Config) bool {
 	for _, p := range cfg.Providers {
 		if len(p.Args)+len(p.Env) > 0 {
 			return true

@@ -12,13 +12,13 @@ import "syscall/js"
 // The page calls these functions through a global object, which is set once, before the
 // page is notified.
 func main() {
-	var r reader
+	var r checker
 	js.Global().Set("regcred", map[string]any{
-		"newest":  newest,
+		"newest":  newestKubelet,
 		"version": version,
-		"samples": list(samples()),
+		"samples": sampleObjects(samples()),
 		"check": js.FuncOf(func(_ js.Value, args []js.Value) any {
-			return r.check(args[0].String(), args[1].String(), args[2].String())
+			return r.checkText(args[0].String(), args[1].String(), args[2].String())
 		}),
 	})
 	js.Global().Call("regcredReady")
@@ -28,7 +28,7 @@ func main() {
 // version is the release's version, set by the linker.
 var version = "(unreleased)"
 
-func list(all []sample) []any {
+func sampleObjects(all []sample) []any {
 	out := make([]any, len(all))
 	for i, s := range all {
 		out[i] = map[string]any{"name": s.name, "title": s.title, "image": s.image, "text": s.text}

@@ -12,27 +12,27 @@ type sample struct{ name, title, image, text string }
 
 var (
 	//go:embed samples/eks.yaml
-	eks string
+	eksSample string
 	//go:embed samples/gke.yaml
-	gke string
+	gkeSample string
 	//go:embed samples/aks.yaml
-	aks string
+	aksSample string
 	//go:embed samples/service-accounts.yaml
-	serviceAccounts string
+	serviceAccountsSample string
 	//go:embed samples/broken.yaml
-	broken string
+	invalidSample string
 	//go:embed samples/refused.yaml
-	refused string
+	rejectedSample string
 )
 
 // samples returns the examples. The page starts with the first.
 func samples() []sample {
 	return []sample{
-		{"eks", "EKS: an image from another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eks},
-		{"gke", "GKE: Artifact Registry and gcr.io", "europe-docker.pkg.dev/team/images/app:1.2", gke},
-		{"aks", "AKS: Azure Container Registry", "team.azurecr.io/app:1.2", aks},
-		{"service-accounts", "Service accounts: pods pull with their own service account", "registry.example/team/app:1.2", serviceAccounts},
-		{"broken", "Broken: accepted, but matches no image", "registry.example.com/team/app:1.2", broken},
-		{"refused", "Broken: the kubelet would not start", "602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", refused},
+		{"eks", "EKS: an image from another region", "602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/pause:3.10", eksSample},
+		{"gke", "GKE: Artifact Registry and gcr.io", "europe-docker.pkg.dev/team/images/app:1.2", gkeSample},
+		{"aks", "AKS: Azure Container Registry", "team.azurecr.io/app:1.2", aksSample},
+		{"service-accounts", "Service accounts: pods pull with their own service account", "registry.example/team/app:1.2", serviceAccountsSample},
+		{"broken", "Broken: accepted, but matches no image", "registry.example.com/team/app:1.2", invalidSample},
+		{"refused", "Broken: the kubelet would not start", "602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", rejectedSample},
 	}
 }

@@ -25,7 +25,7 @@ func run(stdin io.Reader, stdout io.Writer) int {
 		if line != "" {
 			lines++
 		}
-		if canary.Find(line) != "" {
+		if canary.FindMarker(line) != "" {
 			found++
 			fmt.Fprintf(stdout, "line %d holds a planted secret\n", lines)
 		}

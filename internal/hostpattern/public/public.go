@@ -16,22 +16,22 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// Check calls [hostpattern.Check] and rejects a * directly below a public suffix.
-func Check(pattern string) error {
-	if err := hostpattern.Check(pattern); err != nil {
+// Validate calls [hostpattern.Validate] and rejects a * directly below a public suffix.
+func Validate(pattern string) error {
+	if err := hostpattern.Validate(pattern); err != nil {
 		return err
 	}
 	name, _, _ := strings.Cut(strings.ToLower(pattern), ":")
-	if suffix := suffixAt(name); suffix != "" {
+	if suffix := publicSuffixOf(name); suffix != "" {
 		return fmt.Errorf("anyone can register a name under the public suffix %q (publicsuffix.org), "+
 			"so the * would send the password to third-party hosts; spell out the domain", suffix)
 	}
 	return nil
 }
 
-// suffixAt returns the public suffix that follows the last * of a pattern, or that
+// publicSuffixOf returns the public suffix that follows the last * of a pattern, or that
 // contains it, or "". A name without a listed suffix has a suffix of one label.
-func suffixAt(name string) string {
+func publicSuffixOf(name string) string {
 	at := strings.LastIndexByte(name, '*')
 	if at < 0 {
 		return ""

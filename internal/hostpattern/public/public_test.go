@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 		"*.registry.example:5000":           "",
 		"*.*.registry.internal":             "",
 	} {
-		err := public.Check(pattern)
+		err := public.Validate(pattern)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: got %v, want %q", pattern, err, want)
 		}

@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// order has the values of the flags.
-type order struct {
+// buildFlags has the values of the flags.
+type buildFlags struct {
 	release   image.Release
 	license   string
 	out       string
@@ -44,11 +44,11 @@ type order struct {
 }
 
 func run(args []string, stdout io.Writer) error {
-	o, err := parse(args)
+	o, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
-	index, err := o.build()
+	index, err := o.buildIndex()
 	if err != nil {
 		return err
 	}
@@ -56,15 +56,15 @@ func run(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(index); err != nil {
+	if err := o.writeIndex(index); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, digest)
 	return err
 }
 
-func parse(args []string) (*order, error) {
-	o := &order{programs: map[string][]string{}, boms: map[string]string{}}
+func parseFlags(args []string) (*buildFlags, error) {
+	o := &buildFlags{programs: map[string][]string{}, boms: map[string]string{}}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	f.StringVar(&o.release.Version, "version", "", "release version, such as v1.2.3")
 	f.StringVar(&o.release.Revision, "revision", "", "commit that the programs were built from")
@@ -108,29 +108,29 @@ func parse(args []string) (*order, error) {
 	return o, nil
 }
 
-func (o *order) build() (v1.ImageIndex, error) {
-	var parts []image.Part
+func (o *buildFlags) buildIndex() (v1.ImageIndex, error) {
+	var parts []image.PlatformImage
 	for _, name := range o.platforms {
 		platform, err := v1.ParsePlatform(name)
 		if err != nil {
 			return nil, err
 		}
-		var part image.Part
+		var part image.PlatformImage
 		if file := o.boms[name]; file != "" {
 			if part.BOM, err = os.ReadFile(file); err != nil {
 				return nil, err
 			}
 		}
-		part.Image, err = image.Build(image.Options{Programs: o.programs[name], License: o.license, Platform: *platform, Release: o.release})
+		part.Image, err = image.BuildImage(image.BuildOptions{Programs: o.programs[name], License: o.license, Platform: *platform, Release: o.release})
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)
 	}
-	return image.Index(o.release, parts)
+	return image.BuildIndex(o.release, parts)
 }
 
-func (o *order) write(index v1.ImageIndex) error {
+func (o *buildFlags) writeIndex(index v1.ImageIndex) error {
 	if !strings.HasSuffix(o.out, ".tar") {
 		return image.WriteLayout(o.out, o.release, index)
 	}

@@ -79,7 +79,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	if registry == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	resp, err := p.answer(ctx, registry, repository(req.Image))
+	resp, err := p.lookupResponse(ctx, registry, stripTagAndDigest(req.Image))
 	if err != nil {
 		return nil, fmt.Errorf("registry %q: %w", registry, err)
 	}
@@ -91,8 +91,8 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return resp, nil
 }
 
-func (p *Provider) answer(ctx context.Context, registry, repository string) (*plugin.Response, error) {
-	file, err := p.read()
+func (p *Provider) lookupResponse(ctx context.Context, registry, repository string) (*plugin.Response, error) {
+	file, err := p.readFile()
 	switch {
 	case err != nil:
 		return nil, err
@@ -106,7 +106,7 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 	if file.HasPaths(registry) {
 		resp.CacheKeyType = plugin.CacheImage
 	}
-	resp.Auth, err = p.usable(file.Find(repository))
+	resp.Auth, err = p.usableAuth(file.Find(repository))
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func (p *Provider) answer(ctx context.Context, registry, repository string) (*pl
 	return resp, nil
 }
 
-// read reads the file. It returns nil if the file is missing and optional.
-func (p *Provider) read() (*dockerconfig.File, error) {
+// readFile reads the file. It returns nil if the file is missing and optional.
+func (p *Provider) readFile() (*dockerconfig.File, error) {
 	files, err := secretfile.Read(p.opts.Path)
 	if err == nil {
 		err = files[0].Private()
@@ -151,23 +151,23 @@ func (p *Provider) callHelper(ctx context.Context, registry, name, server string
 	switch {
 	case auth.IsZero():
 		return resp, nil
-	case !kubeletCanUse(auth):
-		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKind(auth), excerpt.Address(server), tokenCure)
+	case !isUsableByKubelet(auth):
+		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKindText(auth), excerpt.RedactAddress(server), tokenFix)
 	}
 	resp.Auth = map[string]plugin.AuthConfig{registry: {Username: auth.Username, Password: auth.Password}}
 	return resp, nil
 }
 
-// usable returns the matches that the kubelet can use, or an error if it can
+// usableAuth returns the matches that the kubelet can use, or an error if it can
 // use none of them.
-func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
+func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
 	auths := map[string]plugin.AuthConfig{}
 	var tokens []dockerconfig.Match
 	for _, m := range matches {
 		key := authKey(m.Scope)
 		_, taken := auths[key]
 		switch {
-		case !kubeletCanUse(m.Auth):
+		case !isUsableByKubelet(m.Auth):
 			tokens = append(tokens, m)
 		case !taken:
 			p.opts.Logger.Info("using an entry", "entry", m.Key, "key", key)
@@ -176,22 +176,22 @@ func (p *Provider) usable(matches []dockerconfig.Match) (map[string]plugin.AuthC
 	}
 	for _, m := range tokens {
 		if len(auths) == 0 {
-			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, tokenKind(m.Auth), tokenCure)
+			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, tokenKindText(m.Auth), tokenFix)
 		}
-		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKind(m.Auth))
+		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKindText(m.Auth))
 	}
 	return auths, nil
 }
 
-const tokenCure = "which the kubelet cannot use; log in with a user name and a password or access token"
+const tokenFix = "which the kubelet cannot use; log in with a user name and a password or access token"
 
-// kubeletCanUse reports whether a credential has a user name and password, and
+// isUsableByKubelet reports whether a credential has a user name and password, and
 // is not only a token.
-func kubeletCanUse(auth dockerconfig.Auth) bool {
+func isUsableByKubelet(auth dockerconfig.Auth) bool {
 	return !auth.Password.IsZero() || auth.IdentityToken.IsZero() && auth.RegistryToken.IsZero()
 }
 
-func tokenKind(auth dockerconfig.Auth) string {
+func tokenKindText(auth dockerconfig.Auth) string {
 	if !auth.IdentityToken.IsZero() {
 		return "an identity token"
 	}
@@ -212,9 +212,9 @@ func authKey(scope string) string {
 	return scope
 }
 
-// repository returns an image without scheme, tag and digest. The kubelet sends
+// stripTagAndDigest returns an image without scheme, tag and digest. The kubelet sends
 // none, but a user who tests the plugin may.
-func repository(image string) string {
+func stripTagAndDigest(image string) string {
 	if _, after, found := strings.Cut(image, "://"); found {
 		image = after
 	}

@@ -35,14 +35,14 @@ func TestMain(m *testing.M) {
 	}
 	switch name {
 	case "good":
-		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.Password + `"}`)
+		fmt.Println(`{"Username":"of-helper","Secret":"` + canary.PasswordSecret + `"}`)
 	case "identity":
-		fmt.Println(`{"Username":"<token>","Secret":"` + canary.Token + `"}`)
+		fmt.Println(`{"Username":"<token>","Secret":"` + canary.TokenSecret + `"}`)
 	case "none":
 		fmt.Println("credentials not found in native keychain")
 		os.Exit(1)
 	case "failing":
-		fmt.Println("the key ring is locked, " + canary.Password)
+		fmt.Println("the key ring is locked, " + canary.PasswordSecret)
 		os.Exit(1)
 	}
 }
@@ -76,7 +76,7 @@ func config(t *testing.T, data string) (path, helpers string) {
 }
 
 func login(user string) string {
-	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.Password)) + `"}`
+	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.PasswordSecret)) + `"}`
 }
 
 func ask(t testing.TB, opts dockerconfig.Options, image string) (*plugin.Response, error) {
@@ -92,7 +92,7 @@ func TestGetCredentials(t *testing.T) {
 	const (
 		all   = plugin.CacheRegistry
 		one   = plugin.CacheImage
-		token = `{"identitytoken":"` + canary.Token + `"}`
+		token = `{"identitytoken":"` + canary.TokenSecret + `"}`
 	)
 	tests := []struct {
 		name, file, image string
@@ -112,7 +112,7 @@ func TestGetCredentials(t *testing.T) {
 		{"two keys for a host", `{"auths":{"https://r.io":` + login("v") + `,"r.io":` + login("u") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
 		{"legacy", `{"r.io":` + login("u") + `}`, "r.io/app", map[string]string{"r.io": "u"}, all},
 		{"token beside a login", `{"auths":{"r.io/team":` + token + `,"r.io":` + login("u") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, one},
-		{"login and token in one", `{"auths":{"r.io":{"username":"u","password":"` + canary.Password + `","identitytoken":"` + canary.Token + `"}}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"login and token in one", `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `","identitytoken":"` + canary.TokenSecret + `"}}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
 		{"helper", `{"credHelpers":{"r.io":"good"},"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "of-helper"}, all},
 		{"store", `{"credsStore":"good"}`, "docker.io/library/nginx", map[string]string{"docker.io": "of-helper"}, all},
 		{"helper has none", `{"credsStore":"none","auths":{"r.io":` + login("u") + `}}`, "r.io/app", nil, all},
@@ -131,7 +131,7 @@ func TestGetCredentials(t *testing.T) {
 					got = map[string]string{}
 				}
 				got[key] = auth.Username
-				if auth.Password.Reveal() != canary.Password {
+				if auth.Password.Reveal() != canary.PasswordSecret {
 					t.Errorf("key %q: another password than the file has", key)
 				}
 				checkMatches(t, key, strings.TrimPrefix(tt.image, "https://"))
@@ -169,11 +169,11 @@ var failures = []struct{ name, file, want string }{
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
 	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(hidden name) get "r.io": invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores`},
 	{"helper's identity token", `{"credsStore":"identity"}`, `docker-credential-identity has an identity token for "r.io", which the kubelet cannot use; log in with a user name and a password or access token`},
-	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, which the kubelet cannot use; log in with a user name and a password or access token`},
-	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.Token + `"}}}`, `read "FILE": auths["r.io"] has a registry token, which the kubelet cannot use; log in with a user name and a password or access token`},
-	{"not JSON", canary.Password, `read "FILE": line 1, column 1: not JSON from here on`},
-	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.Password + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
-	{"wrong type", `{"auths":"` + canary.Password + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is expected`},
+	{"identity token", `{"auths":{"https://r.io":{"auth":"dTo=","identitytoken":"` + canary.TokenSecret + `"}}}`, `read "FILE": auths["https://r.io"] has an identity token, which the kubelet cannot use; log in with a user name and a password or access token`},
+	{"registry token", `{"auths":{"r.io":{"registrytoken":"` + canary.TokenSecret + `"}}}`, `read "FILE": auths["r.io"] has a registry token, which the kubelet cannot use; log in with a user name and a password or access token`},
+	{"not JSON", canary.PasswordSecret, `read "FILE": line 1, column 1: not JSON from here on`},
+	{"bad auth", `{"auths":{"s.io":{"auth":"` + canary.PasswordSecret + `"}}}`, `read "FILE": line 1, column 26: auths["s.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
+	{"wrong type", `{"auths":"` + canary.PasswordSecret + `"}`, `read "FILE": line 1, column 10: auths: a string where an object is expected`},
 }
 
 func TestFailures(t *testing.T) {
@@ -185,7 +185,7 @@ func TestFailures(t *testing.T) {
 			if fmt.Sprint(err) != want {
 				t.Errorf("error %v, want %s", err, want)
 			}
-			canary.Check(t, "error", fmt.Sprint(err))
+			canary.AssertAbsent(t, "error", fmt.Sprint(err))
 		})
 	}
 }
@@ -252,14 +252,14 @@ func TestReread(t *testing.T) {
 // TestLog: what is said does not hold secrets.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.Token+`"}}}`)
+	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.TokenSecret+`"}}}`)
 	opts := dockerconfig.Options{Path: path, HelperDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, image := range []string{"r.io/app", "s.io/app", "t.io/app"} {
 		if _, err := ask(t, opts, image); err != nil {
 			t.Error(err)
 		}
 	}
-	canary.Check(t, "log", log.String())
+	canary.AssertAbsent(t, "log", log.String())
 	for _, want := range []string{`entry=r.io key=r.io`, `entry=r.io/app holds="an identity token"`, `helper=good server=s.io found=true`, `the docker config has no entry or credential helper for the registry, so the response is empty" registry=t.io`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s", want)

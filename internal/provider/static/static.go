@@ -59,7 +59,7 @@ type Provider struct{ opts Options }
 // New returns a provider. It validates only the options; the files are read for
 // each request.
 func New(opts Options) (*Provider, error) {
-	if err := opts.check(); err != nil {
+	if err := opts.validate(); err != nil {
 		return nil, err
 	}
 	if opts.PasswordCredential != "" {
@@ -69,7 +69,7 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts}, nil
 }
 
-func (o Options) check() error {
+func (o Options) validate() error {
 	switch {
 	case (o.Username == "") == (o.UsernameFile == ""):
 		return errors.New("set either --username or --username-file")
@@ -87,7 +87,7 @@ func (o Options) check() error {
 		return fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", o.CacheDuration)
 	}
 	for _, host := range o.Hosts {
-		if err := hostpattern.Check(host); err != nil {
+		if err := hostpattern.Validate(host); err != nil {
 			return fmt.Errorf("--host %q: %w", host, err)
 		}
 	}
@@ -101,10 +101,10 @@ func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plug
 	if host == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	if !hostpattern.Any(p.opts.Hosts, host) {
+	if !hostpattern.MatchAny(p.opts.Hosts, host) {
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not matched by any --host", "add --host="+host)
 	}
-	auth, err := p.read()
+	auth, err := p.readCredential()
 	if err != nil {
 		return nil, fmt.Errorf("registry %q: %w", host, err)
 	}
@@ -114,8 +114,8 @@ func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plug
 	}, nil
 }
 
-// read reads user name and password, consistently if both are in files.
-func (p *Provider) read() (plugin.AuthConfig, error) {
+// readCredential reads user name and password, consistently if both are in files.
+func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	paths := []string{p.opts.PasswordFile}
 	if p.opts.UsernameFile != "" {
 		paths = append(paths, p.opts.UsernameFile)
@@ -130,14 +130,14 @@ func (p *Provider) read() (plugin.AuthConfig, error) {
 	case err != nil:
 		return plugin.AuthConfig{}, fmt.Errorf("read %w", err)
 	}
-	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(line(files[0].Data))}
+	auth := plugin.AuthConfig{Username: p.opts.Username, Password: plugin.NewSecret(trimLineEnding(files[0].Data))}
 	if auth.Password.IsZero() {
 		return plugin.AuthConfig{}, fmt.Errorf("read %q: file is empty; write the password to the file", files[0].Path)
 	}
 	if len(files) == 1 {
 		return auth, nil
 	}
-	auth.Username = line(files[1].Data)
+	auth.Username = trimLineEnding(files[1].Data)
 	if err := checkUsername(auth.Username); err != nil {
 		return plugin.AuthConfig{}, fmt.Errorf("read %q: %w", files[1].Path, err)
 	}
@@ -158,8 +158,8 @@ func checkUsername(name string) error {
 	return nil
 }
 
-// line returns data without one line ending, which editors and echo add.
-func line(data []byte) string {
+// trimLineEnding returns data without one line ending, which editors and echo add.
+func trimLineEnding(data []byte) string {
 	if rest, ok := bytes.CutSuffix(data, []byte("\n")); ok {
 		data = bytes.TrimSuffix(rest, []byte("\r"))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// attempt is the description of the exchange in errors.
-func (v values) attempt() string {
+// exchangeText is the description of the exchange in errors.
+func (v placeholderValues) exchangeText() string {
 	switch {
 	case v.token.text == "":
 		return "get a credential"
@@ -31,15 +31,15 @@ func (v values) attempt() string {
 
 // callSteps calls the endpoints in order. What does not need the token is done
 // first, while connections are established.
-func (p *Provider) callSteps(ctx context.Context, v values) (cred credential, err error) {
+func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred credential, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no response within %v", remote.Budget))
 	defer cancel()
-	l, err := p.connect(ctx)
+	l, err := p.startConnections(ctx)
 	defer l.close()
 	if err != nil {
-		return cred, fmt.Errorf("%s: %w", v.attempt(), err)
+		return cred, fmt.Errorf("%s: %w", v.exchangeText(), err)
 	}
-	if v, err = p.check(v); err != nil {
+	if v, err = p.prepareValues(v); err != nil {
 		return cred, err
 	}
 	v.answers = map[string]any{}
@@ -48,17 +48,17 @@ func (p *Provider) callSteps(ctx context.Context, v values) (cred credential, er
 		if cred, err = p.callStep(ctx, l, s, v); err != nil {
 			return credential{}, err
 		}
-		expires = sooner(expires, cred.expires)
+		expires = earlierTime(expires, cred.expires)
 	}
 	cred.expires, cred.username = expires, cmp.Or(cred.username, v.username)
-	p.warn(cred, v)
+	p.logWarnings(cred, v)
 	return cred, nil
 }
 
-// check validates the token, and sets the values that all steps share.
-func (p *Provider) check(v values) (_ values, err error) {
+// prepareValues validates the token, and sets the values that all steps share.
+func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err error) {
 	if p.needsToken {
-		if err := p.identify(&v.token); err != nil {
+		if err := p.checkClaims(&v.token); err != nil {
 			return v, err
 		}
 	}
@@ -67,30 +67,30 @@ func (p *Provider) check(v values) (_ values, err error) {
 	}
 	if s := p.exchange.signer; s != nil {
 		if v.signed, err = s.sign(v, p.now()); err != nil {
-			return v, fmt.Errorf("%s: exchange.jwt.%w", v.attempt(), err)
+			return v, fmt.Errorf("%s: exchange.jwt.%w", v.exchangeText(), err)
 		}
 	}
 	return v, nil
 }
 
-// warn logs problems of a credential that is returned nevertheless.
-func (p *Provider) warn(cred credential, v values) {
+// logWarnings logs problems of a credential that is returned nevertheless.
+func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	if v.token.path == "" && cred.secret == v.token.text {
 		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
 	}
-	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < margin {
+	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < minRemainingLifetime {
 		p.log.Warn("the credential might expire before the pull completes; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
 	}
 }
 
 // callStep runs one step. Its response is for later steps, or contains the
 // credential.
-func (p *Provider) callStep(ctx context.Context, l links, s *step, v values) (credential, error) {
-	attempt := v.attempt()
+func (p *Provider) callStep(ctx context.Context, l connections, s *compiledStep, v placeholderValues) (credential, error) {
+	attempt := v.exchangeText()
 	if s.name != "" {
 		attempt += fmt.Sprintf(", step %q", s.name)
 	}
-	call, err := s.request(v)
+	call, err := s.newCall(v)
 	if err != nil {
 		return credential{}, fmt.Errorf("%s: %w", attempt, err)
 	}
@@ -100,28 +100,28 @@ func (p *Provider) callStep(ctx context.Context, l links, s *step, v values) (cr
 	client.Transport = l[s.caFile]
 	answer, err := client.Do(ctx, call)
 	if err != nil {
-		return credential{}, p.explain(err, s, v)
+		return credential{}, p.addFix(err, s, v)
 	}
-	cred, err := p.read(s, answer, v)
+	cred, err := p.readResponse(s, answer, v)
 	if err != nil {
 		return cred, fmt.Errorf("%s: %s: %w", attempt, s.base, err)
 	}
 	return cred, nil
 }
 
-// explain adds a fix to an endpoint's error.
-func (p *Provider) explain(err error, s *step, v values) error {
+// addFix adds a fix to an endpoint's error.
+func (p *Provider) addFix(err error, s *compiledStep, v placeholderValues) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	switch failed.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity:
-		if s.uses("token") {
-			err = fmt.Errorf("%w; %s", err, describe(v.token.claims))
+		if s.usesPlaceholder("token") {
+			err = fmt.Errorf("%w; %s", err, describeClaims(v.token.claims))
 		}
-		if s.uses("jwt") {
-			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describe(v.signed))
+		if s.usesPlaceholder("jwt") {
+			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describeSigned(v.signed))
 		}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w; check %s.url and %s.method", err, s.field, s.field)
@@ -129,11 +129,11 @@ func (p *Provider) explain(err error, s *step, v values) error {
 	return err
 }
 
-// request expands the templates.
-func (c *step) request(v values) (remote.Call, error) {
+// newCall expands the templates.
+func (c *compiledStep) newCall(v placeholderValues) (remote.Call, error) {
 	call := remote.Call{Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
 	var err error
-	if call.URL, err = c.address(v); err != nil {
+	if call.URL, err = c.expandURL(v); err != nil {
 		return call, fmt.Errorf("url: %w", err)
 	}
 	if err := c.fillHeader(call.Header, v); err != nil {
@@ -143,7 +143,7 @@ func (c *step) request(v values) (remote.Call, error) {
 		call.Form = url.Values{}
 	}
 	for name, t := range c.form {
-		value, err := t.expand(v, asIs)
+		value, err := t.expand(v, noEscape)
 		if err != nil {
 			return call, fmt.Errorf("form.%s: %w", name, err)
 		}
@@ -162,7 +162,7 @@ func (c *step) request(v values) (remote.Call, error) {
 	return call, nil
 }
 
-func (c *step) address(v values) (string, error) {
+func (c *compiledStep) expandURL(v placeholderValues) (string, error) {
 	path, err := c.path.expand(v, url.PathEscape)
 	if err != nil {
 		return "", err
@@ -182,13 +182,13 @@ func (c *step) address(v values) (string, error) {
 	return c.base + path + query, nil
 }
 
-func (c *step) fillHeader(header http.Header, v values) error {
+func (c *compiledStep) fillHeader(header http.Header, v placeholderValues) error {
 	header.Set("Accept", "application/json")
 	if c.json != nil {
 		header.Set("Content-Type", "application/json")
 	}
 	for name, t := range c.headers {
-		value, err := t.expand(v, asIs)
+		value, err := t.expand(v, noEscape)
 		if err == nil && strings.ContainsFunc(value, isControl) {
 			err = errors.New("the value contains a control character")
 		}
@@ -200,14 +200,14 @@ func (c *step) fillHeader(header http.Header, v values) error {
 	if c.basic == nil {
 		return nil
 	}
-	username, err := c.basic[0].expand(v, asIs)
+	username, err := c.basic[0].expand(v, noEscape)
 	if err == nil {
 		err = checkUsername(username)
 	}
 	if err != nil {
 		return fmt.Errorf("basicAuth.username: %w", err)
 	}
-	password, err := c.basic[1].expand(v, asIs)
+	password, err := c.basic[1].expand(v, noEscape)
 	if err != nil {
 		return fmt.Errorf("basicAuth.password: %w", err)
 	}

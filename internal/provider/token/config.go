@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// file is the format of a configuration file.
-type file struct {
+// configFile is the format of a configuration file.
+type configFile struct {
 	Registries    []string       `yaml:"registries"`
 	Username      string         `yaml:"username"`
 	Audience      string         `yaml:"audience"`
@@ -47,7 +47,7 @@ func Load(name string) (Options, error) {
 // Parse parses a YAML configuration strictly. Errors name the line and contain
 // no values.
 func Parse(data []byte) (Options, error) {
-	var f file
+	var f configFile
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&f); err != nil {
@@ -60,7 +60,7 @@ func Parse(data []byte) (Options, error) {
 		return Options{}, errors.New("exchange is missing; to use the token as the password, use --registry instead of a file")
 	}
 	if _, err := f.Exchange.compile(); err != nil {
-		return Options{}, located(err, data)
+		return Options{}, withLine(err, data)
 	}
 	return Options{
 		Registries: f.Registries, Username: f.Username, Audience: f.Audience, TokenFile: f.TokenFile,
@@ -68,8 +68,8 @@ func Parse(data []byte) (Options, error) {
 	}, nil
 }
 
-// located adds the line to an error that begins with a field.
-func located(err error, data []byte) error {
+// withLine adds the line to an error that begins with a field.
+func withLine(err error, data []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
 		return err
@@ -78,14 +78,14 @@ func located(err error, data []byte) error {
 	line := node.Line
 	for node != nil {
 		line = node.Line
-		node, field = child(node, field)
+		node, field = childNode(node, field)
 	}
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// child returns the node of the first name or index of a field, and the rest of
+// childNode returns the node of the first name or index of a field, and the rest of
 // the field, or nil.
-func child(node *yaml.Node, field string) (*yaml.Node, string) {
+func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}

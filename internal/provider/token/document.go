@@ -11,7 +11,7 @@ import (
 
 // parseTemplates parses the values of a map; nil stays nil. Errors are reported
 // in the order of the names.
-func parseTemplates(field string, texts map[string]string, in place) (map[string]template, error) {
+func parseTemplates(field string, texts map[string]string, in templateContext) (map[string]template, error) {
 	if texts == nil {
 		return nil, nil
 	}
@@ -27,7 +27,7 @@ func parseTemplates(field string, texts map[string]string, in place) (map[string
 }
 
 // parseJSON replaces each string of a document with a template.
-func parseJSON(field string, value any, in place) (any, error) {
+func parseJSON(field string, value any, in templateContext) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, int, int64, uint64, float64:
 		return v, nil
@@ -61,27 +61,27 @@ func parseJSON(field string, value any, in place) (any, error) {
 	return nil, fmt.Errorf("%s: not a JSON value; put the value in quotes", field)
 }
 
-func jsonTemplates(value any) (ts []template) {
+func collectTemplates(value any) (ts []template) {
 	switch v := value.(type) {
 	case template:
 		ts = append(ts, v)
 	case map[string]any:
 		for _, member := range v {
-			ts = append(ts, jsonTemplates(member)...)
+			ts = append(ts, collectTemplates(member)...)
 		}
 	case []any:
 		for _, element := range v {
-			ts = append(ts, jsonTemplates(element)...)
+			ts = append(ts, collectTemplates(element)...)
 		}
 	}
 	return ts
 }
 
 // expandJSON expands the templates of a document.
-func expandJSON(value any, v values) (any, error) {
+func expandJSON(value any, v placeholderValues) (any, error) {
 	switch node := value.(type) {
 	case template:
-		return node.expand(v, asIs)
+		return node.expand(v, noEscape)
 	case map[string]any:
 		filled := make(map[string]any, len(node))
 		for name, member := range node {

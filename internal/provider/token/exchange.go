@@ -88,17 +88,17 @@ type Response struct {
 // maxSteps bounds the steps of an exchange, which share one request's time.
 const maxSteps = 8
 
-// exchange is a validated Exchange.
-type exchange struct {
-	signer *signer // nil if there is no {jwt}
-	steps  []*step // at least one
+// compiledExchange is a validated Exchange.
+type compiledExchange struct {
+	signer *jwtSigner      // nil if there is no {jwt}
+	steps  []*compiledStep // at least one
 }
 
-// step is a request to an endpoint.
-type step struct {
-	field     string // in the file: "exchange", "exchange.steps[0]"
-	name      string // "" if it is the only one
-	place     place  // of its secret texts
+// compiledStep is a request to an endpoint.
+type compiledStep struct {
+	field     string          // in the file: "exchange", "exchange.steps[0]"
+	name      string          // "" if it is the only one
+	place     templateContext // of its secret texts
 	method    string
 	base      string // scheme and host, which no placeholder can change
 	path      template
@@ -116,8 +116,8 @@ type step struct {
 
 // compile validates the exchange. Errors begin with the field, as in
 // "exchange.steps[1].url: …".
-func (x Exchange) compile() (c *exchange, err error) {
-	c = &exchange{}
+func (x Exchange) compile() (c *compiledExchange, err error) {
+	c = &compiledExchange{}
 	if x.JWT != nil {
 		if c.signer, err = x.JWT.compile(); err != nil {
 			return nil, fmt.Errorf("exchange.jwt.%w", err)
@@ -126,18 +126,18 @@ func (x Exchange) compile() (c *exchange, err error) {
 	if c.steps, err = x.compileSteps(); err != nil {
 		return nil, err
 	}
-	if x.JWT != nil && !c.uses("jwt") {
+	if x.JWT != nil && !c.usesPlaceholder("jwt") {
 		return nil, errors.New("exchange.jwt: {jwt} is not used; add it to the request")
 	}
 	return c, nil
 }
 
-func (x Exchange) compileSteps() ([]*step, error) {
-	in := place{secrets: true, signed: x.JWT != nil}
+func (x Exchange) compileSteps() ([]*compiledStep, error) {
+	in := templateContext{secrets: true, signed: x.JWT != nil}
 	if x.Steps == nil {
 		x.JWT = nil
 		only, err := x.compileStep("exchange", in, true)
-		return []*step{only}, err
+		return []*compiledStep{only}, err
 	}
 	if err := x.checkSteps(); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (x Exchange) compileSteps() ([]*step, error) {
 	for _, s := range x.Steps {
 		in.steps = append(in.steps, s.Name)
 	}
-	var steps []*step
+	var steps []*compiledStep
 	for i, s := range x.Steps {
 		in.step = i
 		compiled, err := s.compileStep(fmt.Sprintf("exchange.steps[%d]", i), in, i == len(x.Steps)-1)
@@ -186,8 +186,8 @@ func (x Exchange) checkSteps() error {
 	return nil
 }
 
-func (x Exchange) compileStep(field string, in place, last bool) (*step, error) {
-	c := &step{field: field, place: in, caFile: x.CAFile}
+func (x Exchange) compileStep(field string, in templateContext, last bool) (*compiledStep, error) {
+	c := &compiledStep{field: field, place: in, caFile: x.CAFile}
 	setResponse := c.setExpiry
 	if last {
 		setResponse = c.setResponse
@@ -200,40 +200,40 @@ func (x Exchange) compileStep(field string, in place, last bool) (*step, error) 
 	return c, nil
 }
 
-// uses reports whether one of the templates has the placeholder.
-func (c *exchange) uses(name string) bool {
-	return slices.ContainsFunc(c.templates(), func(t template) bool { return t.uses(name) })
+// usesPlaceholder reports whether one of the templates has the placeholder.
+func (c *compiledExchange) usesPlaceholder(name string) bool {
+	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
 }
 
-// last returns the step whose response contains the credential.
-func (c *exchange) last() *step { return c.steps[len(c.steps)-1] }
+// lastStep returns the step whose response contains the credential.
+func (c *compiledExchange) lastStep() *compiledStep { return c.steps[len(c.steps)-1] }
 
-func (c *exchange) templates() (ts []template) {
+func (c *compiledExchange) allTemplates() (ts []template) {
 	if c.signer != nil {
-		ts = c.signer.templates()
+		ts = c.signer.claimTemplates()
 	}
 	for _, s := range c.steps {
-		ts = append(ts, s.templates()...)
+		ts = append(ts, s.allTemplates()...)
 	}
 	return ts
 }
 
-// uses reports whether one of the templates has the placeholder.
-func (c *step) uses(name string) bool {
-	return slices.ContainsFunc(c.templates(), func(t template) bool { return t.uses(name) })
+// usesPlaceholder reports whether one of the templates has the placeholder.
+func (c *compiledStep) usesPlaceholder(name string) bool {
+	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
 }
 
-func (c *step) templates() []template {
+func (c *compiledStep) allTemplates() []template {
 	ts := []template{c.path, c.query}
 	ts = slices.AppendSeq(ts, maps.Values(c.headers))
 	ts = slices.AppendSeq(ts, maps.Values(c.form))
 	if c.basic != nil {
 		ts = append(ts, c.basic[0], c.basic[1])
 	}
-	return append(ts, jsonTemplates(c.json)...)
+	return append(ts, collectTemplates(c.json)...)
 }
 
-func (c *step) setURL(x Exchange) (err error) {
+func (c *compiledStep) setURL(x Exchange) (err error) {
 	shown, _, _ := strings.Cut(x.URL, "?") // a query may hold a secret
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("url %q: %w", shown, fmt.Errorf(format, args...))
@@ -259,16 +259,16 @@ func (c *step) setURL(x Exchange) (err error) {
 		return fail("must use https, because http exposes the token (insecureHTTP: true allows http)")
 	}
 	path, query, _ := strings.Cut(rest[i:], "?")
-	if c.path, err = parseTemplate(path, visible()); err != nil {
+	if c.path, err = parseTemplate(path, visibleContext()); err != nil {
 		return fail("%w", err)
 	}
-	if c.query, err = parseTemplate(query, visible()); err != nil {
+	if c.query, err = parseTemplate(query, visibleContext()); err != nil {
 		return fail("%w", err)
 	}
 	return nil
 }
 
-func (c *step) setHeaders(x Exchange) (err error) {
+func (c *compiledStep) setHeaders(x Exchange) (err error) {
 	if c.headers, err = parseTemplates("headers", x.Headers, c.place); err != nil {
 		return err
 	}
@@ -304,13 +304,13 @@ func isHeaderName(name string) bool {
 	})
 }
 
-func (c *step) setBody(x Exchange) (err error) {
+func (c *compiledStep) setBody(x Exchange) (err error) {
 	form := maps.Clone(x.Form)
 	if t := x.TokenExchange; t != nil {
 		if form == nil {
 			form = map[string]string{}
 		}
-		for name, value := range t.fields() {
+		for name, value := range t.formFields() {
 			if _, twice := form[name]; twice {
 				return fmt.Errorf("form.%s: already set by tokenExchange", name)
 			}
@@ -327,8 +327,8 @@ func (c *step) setBody(x Exchange) (err error) {
 	return err
 }
 
-// fields returns the fields of RFC 8693, section 2.1, that are not empty.
-func (t TokenExchange) fields() map[string]string {
+// formFields returns the fields of RFC 8693, section 2.1, that are not empty.
+func (t TokenExchange) formFields() map[string]string {
 	if t.SubjectTokenType == "" {
 		t.SubjectTokenType = "urn:ietf:params:oauth:token-type:jwt"
 	}
@@ -345,7 +345,7 @@ func (t TokenExchange) fields() map[string]string {
 	return fields
 }
 
-func (c *step) setMethod(x Exchange) error {
+func (c *compiledStep) setMethod(x Exchange) error {
 	body := c.form != nil || c.json != nil
 	switch c.method = x.Method; {
 	case c.method == "" && body:
@@ -360,7 +360,7 @@ func (c *step) setMethod(x Exchange) error {
 	return nil
 }
 
-func (c *step) setResponse(x Exchange) error {
+func (c *compiledStep) setResponse(x Exchange) error {
 	r := x.Response
 	if x.TokenExchange != nil && r.Secret == "" {
 		r.Secret = "access_token"
@@ -371,19 +371,19 @@ func (c *step) setResponse(x Exchange) error {
 	if err := c.setPaths(map[string]string{"username": r.Username, "secret": r.Secret}); err != nil {
 		return err
 	}
-	return c.setPaths(x.expiry())
+	return c.setPaths(x.expiryPaths())
 }
 
 // setExpiry sets the paths of a step before the last.
-func (c *step) setExpiry(x Exchange) error {
+func (c *compiledStep) setExpiry(x Exchange) error {
 	if x.Response.Username != "" || x.Response.Secret != "" {
 		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
 	}
-	return c.setPaths(x.expiry())
+	return c.setPaths(x.expiryPaths())
 }
 
-// expiry returns the paths of the expiry.
-func (x Exchange) expiry() map[string]string {
+// expiryPaths returns the paths of the expiry.
+func (x Exchange) expiryPaths() map[string]string {
 	r := x.Response
 	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {
 		r.ExpiresIn = "expires_in"
@@ -391,7 +391,7 @@ func (x Exchange) expiry() map[string]string {
 	return map[string]string{"expiresIn": r.ExpiresIn, "expiresAt": r.ExpiresAt}
 }
 
-func (c *step) setPaths(texts map[string]string) error {
+func (c *compiledStep) setPaths(texts map[string]string) error {
 	fields := map[string]*jsonPath{"username": &c.username, "secret": &c.secret, "expiresIn": &c.expiresIn, "expiresAt": &c.expiresAt}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if texts[name] == "" {

@@ -50,9 +50,9 @@ func exchanging(t *testing.T, server *testcloud.Server, change func(*Options)) *
 }
 
 func TestTokenExchange(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.Password+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
+	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(canary.Env+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := exchanging(t, server, func(o *Options) {
@@ -65,7 +65,7 @@ func TestTokenExchange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (outcome{"registry.example", "robot", canary.Password, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another answer than the endpoint's")
 	}
 	if len(server.Requests()) != 1 {
@@ -81,7 +81,7 @@ func TestTokenExchange(t *testing.T) {
 		t.Error("another form than that of RFC 8693")
 	}
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
-	if user != "node" || password != canary.Env {
+	if user != "node" || password != canary.EnvSecret {
 		t.Error("another client than that of the file")
 	}
 	if got, want := r.Method+" "+r.Path+" "+r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"), "POST /token application/x-www-form-urlencoded application/json"; got != want {
@@ -91,10 +91,10 @@ func TestTokenExchange(t *testing.T) {
 
 // TestAnswers: what an endpoint may say with status 200, and what becomes of it.
 func TestAnswers(t *testing.T) {
-	const secret = `"access_token":"` + canary.Password + `"`
+	const secret = `"access_token":"` + canary.PasswordSecret + `"`
 	var (
-		jwtSecret = jwtOf(canary.Password, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
-		oldSecret = jwtOf(canary.Password, map[string]any{"exp": now.Add(-time.Hour).Unix()})
+		jwtSecret = jwtOf(canary.PasswordSecret, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
+		oldSecret = jwtOf(canary.PasswordSecret, map[string]any{"exp": now.Add(-time.Hour).Unix()})
 		at        = Response{Secret: "access_token", ExpiresAt: "expires_at"}
 		both      = Response{Secret: "access_token", ExpiresIn: "expires_in", ExpiresAt: "expires_at"}
 		user      = Response{Secret: "access_token", Username: "user.name"}
@@ -124,7 +124,7 @@ func TestAnswers(t *testing.T) {
 		"epoch in milliseconds":  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, now.UnixMilli()+1800_000), want: 15 * time.Minute},
 		"both, soon in seconds":  {response: both, body: `{` + secret + `,"expires_in":600,"expires_at":"2026-11-21T13:00:00Z"}`, want: 5 * time.Minute},
 		"both, soon at a time":   {response: both, body: `{` + secret + `,"expires_in":3600,"expires_at":"2026-11-21T12:10:00Z"}`, want: 5 * time.Minute},
-		"nested":                 {response: Response{Secret: "data.0.token"}, body: `{"data":[{"token":"` + canary.Password + `"}]}`},
+		"nested":                 {response: Response{Secret: "data.0.token"}, body: `{"data":[{"token":"` + canary.PasswordSecret + `"}]}`},
 		"a user name":            {response: user, body: `{` + secret + `,"user":{"name":"puller"}}`, username: "puller"},
 		"white space":            {body: " {" + secret + "}\r\n"},
 		"unknown members":        {body: `{` + secret + `,"errors":[],"x":{"access_token":1}}`},
@@ -132,7 +132,7 @@ func TestAnswers(t *testing.T) {
 		"nothing left":           {body: `{` + secret + `,"expires_in":0}`, err: `"expires_in" in the response is not a positive number of seconds`},
 		"negative":               {body: `{` + secret + `,"expires_in":-60}`, err: "is not a positive number of seconds"},
 		"an expired JWT":         {body: `{"access_token":"` + oldSecret + `","expires_in":600}`, err: "expired at 2026-11-21T11:00:00Z"},
-		"no number":              {body: `{` + secret + `,"expires_in":"` + canary.Password + `"}`, err: `"expires_in" in the response is a string, not a number of seconds`},
+		"no number":              {body: `{` + secret + `,"expires_in":"` + canary.PasswordSecret + `"}`, err: `"expires_in" in the response is a string, not a number of seconds`},
 		"not a number":           {body: `{` + secret + `,"expires_in":"NaN"}`, err: "is a string, not a number of seconds"},
 		"infinite":               {body: `{` + secret + `,"expires_in":"Inf"}`, err: "is a string, not a number of seconds"},
 		"an object":              {body: `{` + secret + `,"expires_in":{}}`, err: `"expires_in" in the response is an object, not`},
@@ -140,24 +140,24 @@ func TestAnswers(t *testing.T) {
 		"never":                  {response: at, body: `{` + secret + `,"expires_at":-1}`, err: `"expires_at" in the response is not a positive timestamp`},
 		"no time":                {response: at, body: `{` + secret + `,"expires_at":"tomorrow"}`, err: `"expires_at" in the response is a string, not an RFC 3339 time`},
 		"a list":                 {response: at, body: `{` + secret + `,"expires_at":[]}`, err: `"expires_at" in the response is an array, not an RFC 3339 time`},
-		"no secret":              {body: `{"token":"` + canary.Password + `"}`, err: `the response has no "access_token"`},
+		"no secret":              {body: `{"token":"` + canary.PasswordSecret + `"}`, err: `the response has no "access_token"`},
 		"null secret":            {body: `{"access_token":null}`, err: `the response has no "access_token"`},
 		"empty secret":           {body: `{"access_token":""}`, err: `"access_token" in the response is empty`},
 		"a number for a secret":  {body: `{"access_token":1}`, err: `"access_token" in the response is a number, not a string`},
-		"an object for a secret": {body: `{"access_token":{"token":"` + canary.Password + `"}}`, err: `"access_token" in the response is an object, not a string`},
+		"an object for a secret": {body: `{"access_token":{"token":"` + canary.PasswordSecret + `"}}`, err: `"access_token" in the response is an object, not a string`},
 		"no user name":           {response: user, body: `{` + secret + `,"user":{}}`, err: `the response has no "user.name"`},
-		"a bad user name":        {response: user, body: `{` + secret + `,"user":{"name":"a:` + canary.Password + `"}}`, err: "the user name contains a colon, which HTTP Basic authentication does not allow"},
-		"a list for an answer":   {body: `["` + canary.Password + `"]`, err: `the response has no "access_token"`},
-		"a string for an answer": {body: `"` + canary.Password + `"`, err: `the response has no "access_token"`},
+		"a bad user name":        {response: user, body: `{` + secret + `,"user":{"name":"a:` + canary.PasswordSecret + `"}}`, err: "the user name contains a colon, which HTTP Basic authentication does not allow"},
+		"a list for an answer":   {body: `["` + canary.PasswordSecret + `"]`, err: `the response has no "access_token"`},
+		"a string for an answer": {body: `"` + canary.PasswordSecret + `"`, err: `the response has no "access_token"`},
 		"null for an answer":     {body: `null`, err: `the response has no "access_token"`},
-		"index out of range":     {response: Response{Secret: "a.1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the response has no "a.1"`},
-		"negative index":         {response: Response{Secret: "a.-1"}, body: `{"a":["` + canary.Password + `"]}`, err: `the response has no "a.-1"`},
+		"index out of range":     {response: Response{Secret: "a.1"}, body: `{"a":["` + canary.PasswordSecret + `"]}`, err: `the response has no "a.1"`},
+		"negative index":         {response: Response{Secret: "a.-1"}, body: `{"a":["` + canary.PasswordSecret + `"]}`, err: `the response has no "a.-1"`},
 		"empty":                  {body: "", err: "the response is empty"},
 		"blank":                  {body: " \n", err: "the response is empty"},
-		"garbage":                {body: "token=" + canary.Password, err: "the response is not JSON"},
+		"garbage":                {body: "token=" + canary.PasswordSecret, err: "the response is not JSON"},
 		"truncated":              {body: `{` + secret, err: "the response is not JSON"},
 		"two values":             {body: `{` + secret + `}{}`, err: "the response is not JSON"},
-		"not UTF-8":              {body: "{\"access_token\":\"" + canary.Password + "\xff\"}", err: "the response is not JSON"},
+		"not UTF-8":              {body: "{\"access_token\":\"" + canary.PasswordSecret + "\xff\"}", err: "the response is not JSON"},
 		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAnswers(t *testing.T) {
 			if want := cmp.Or(tt.username, "robot"); got.Username != want {
 				t.Errorf("got user name %q, want %q", got.Username, want)
 			}
-			if !strings.HasPrefix(got.Password, canary.Password) {
+			if !strings.HasPrefix(got.Password, canary.PasswordSecret) {
 				t.Error("another password than the answer's")
 			}
 		})
@@ -191,15 +191,15 @@ func TestAnswers(t *testing.T) {
 
 // TestFailures: what may go wrong before there is an answer.
 func TestFailures(t *testing.T) {
-	elsewhere := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	elsewhere := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-	page := "<html>" + canary.Password + "</html>"
+	page := "<html>" + canary.PasswordSecret + "</html>"
 	for title, tt := range map[string]struct {
 		fault testcloud.Fault
 		asked int
 		want  string
 	}{
-		"400": {testcloud.Fault{Status: 400, Body: `{"error":"invalid_grant","error_description":"` + canary.Token + `"}`}, 1,
+		"400": {testcloud.Fault{Status: 400, Body: `{"error":"invalid_grant","error_description":"` + canary.TokenSecret + `"}`}, 1,
 			`status 400 Bad Request (invalid_grant); check that the endpoint trusts the token's subject "system:serviceaccount:team:puller", audience ["registry.example"] and issuer "https://cluster.example"`},
 		"401":            {testcloud.Fault{Status: 401, Body: page}, 1, `status 401 Unauthorized; check that the endpoint trusts the token's subject`},
 		"403":            {testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"req-1"}}}, 1, "status 403 Forbidden [request id req-1]; check that the endpoint trusts the token's subject"},
@@ -212,7 +212,7 @@ func TestFailures(t *testing.T) {
 		"dropped":        {testcloud.Fault{Drop: true, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
 		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
 		"204":            {testcloud.Fault{Status: 204}, 1, "status 204 No Content"},
-		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.Password + `"}`}, 1, ""},
+		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.PasswordSecret + `"}`}, 1, ""},
 		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the response is not JSON, but text/html"},
 		"huge":           {testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20), Times: -1}, 1, "the response is longer than 1048576 bytes"},
 		"other host":     {testcloud.Fault{Status: 307, Header: http.Header{"Location": {elsewhere.URL() + "/steal"}}}, 1, "redirect to another host"},
@@ -220,14 +220,14 @@ func TestFailures(t *testing.T) {
 		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			server.Inject(tt.fault)
 			p := exchanging(t, server, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
 			if tt.want == "" && err != nil {
-				canary.Check(t, "the error", err.Error())
+				canary.AssertAbsent(t, "the error", err.Error())
 				t.Fatal("failed")
 			}
 			if tt.want != "" {
@@ -275,7 +275,7 @@ func TestInjection(t *testing.T) {
 		"white space": " a\tb ",
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			const placeholder = "{annotation:example/value}"
 			for _, x := range []Exchange{
 				{JSON: map[string]any{"value": placeholder, "n": 1}},
@@ -314,7 +314,7 @@ func TestInjectionRefused(t *testing.T) {
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			p := exchanging(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
 				o.Exchange.URL += "/" + placeholder
@@ -331,7 +331,7 @@ func TestInjectionRefused(t *testing.T) {
 }
 
 func TestScopeOfTemplates(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	for title, change := range map[string]func(*Exchange){
 		"url":    func(x *Exchange) { x.URL += "/{repository}" },
 		"query":  func(x *Exchange) { x.URL += "?i={image}" },
@@ -365,7 +365,7 @@ func TestWarnsOfEcho(t *testing.T) {
 	if _, err := get(t, p, request(token, nil)); err != nil {
 		t.Fatal(err)
 	}
-	canary.Check(t, "the log", logged.String())
+	canary.AssertAbsent(t, "the log", logged.String())
 	if !strings.Contains(logged.String(), "the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token") {
 		t.Error("there is no warning")
 	}

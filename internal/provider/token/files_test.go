@@ -21,7 +21,7 @@ import (
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"empty": "\n", "two": canary.Env + "\n" + canary.Env + "\n", "binary": canary.Env + "\xff", "open": canary.Env, "long": canary.Env + strings.Repeat("x", secretfile.MaxSize),
+		"empty": "\n", "two": canary.EnvSecret + "\n" + canary.EnvSecret + "\n", "binary": canary.EnvSecret + "\xff", "open": canary.EnvSecret, "long": canary.EnvSecret + strings.Repeat("x", secretfile.MaxSize),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestSecretFiles(t *testing.T) {
 
 func TestCAFile(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, `{"access_token":"`+canary.Password+`"}`)
+		io.WriteString(w, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	}))
 	defer server.Close()
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails

@@ -16,10 +16,10 @@ import (
 func (e Exchange) Format(f fmt.State, _ rune) { io.WriteString(f, "token.Exchange("+e.URL+")") }
 
 // MarshalJSON always fails.
-func (e Exchange) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
+func (e Exchange) MarshalJSON() ([]byte, error) { return nil, errNotSerializable }
 
 // GobEncode always fails.
-func (e Exchange) GobEncode() ([]byte, error) { return nil, errNotWritten }
+func (e Exchange) GobEncode() ([]byte, error) { return nil, errNotSerializable }
 
 // Format writes the user name for every verb.
 func (a BasicAuth) Format(f fmt.State, _ rune) {
@@ -27,18 +27,18 @@ func (a BasicAuth) Format(f fmt.State, _ rune) {
 }
 
 // MarshalJSON always fails.
-func (a BasicAuth) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
+func (a BasicAuth) MarshalJSON() ([]byte, error) { return nil, errNotSerializable }
 
 // GobEncode always fails.
-func (a BasicAuth) GobEncode() ([]byte, error) { return nil, errNotWritten }
+func (a BasicAuth) GobEncode() ([]byte, error) { return nil, errNotSerializable }
 
 // Format writes the path of the key for every verb.
 func (j JWT) Format(f fmt.State, _ rune) { io.WriteString(f, "token.JWT("+j.KeyFile+")") }
 
 // MarshalJSON always fails.
-func (j JWT) MarshalJSON() ([]byte, error) { return nil, errNotWritten }
+func (j JWT) MarshalJSON() ([]byte, error) { return nil, errNotSerializable }
 
 // GobEncode always fails.
-func (j JWT) GobEncode() ([]byte, error) { return nil, errNotWritten }
+func (j JWT) GobEncode() ([]byte, error) { return nil, errNotSerializable }
 
-var errNotWritten = errors.New("this value cannot be marshalled, because it might contain secrets")
+var errNotSerializable = errors.New("this value cannot be marshalled, because it might contain secrets")

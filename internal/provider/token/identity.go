@@ -24,30 +24,30 @@ func missingToken(apiVersion string) error {
 		"set --optional to return no credential, or --token-file to use another token")
 }
 
-// tokenFor returns the token of the request, or of the file if the request has
+// requestToken returns the token of the request, or of the file if the request has
 // none.
-func (p *Provider) tokenFor(req *plugin.Request) (t token, err error) {
+func (p *Provider) requestToken(req *plugin.Request) (t inputToken, err error) {
 	t.text = req.ServiceAccountToken.Reveal()
 	if t.text != "" || p.tokenFile == "" {
 		return t, nil
 	}
 	t.path = p.tokenFile
-	t.text, err = readSecret(p.tokenFile)
-	if err == nil && strings.ContainsFunc(t.text, notInToken) {
+	t.text, err = readSecretFile(p.tokenFile)
+	if err == nil && strings.ContainsFunc(t.text, isInvalidTokenRune) {
 		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any prefix before the token", p.tokenFile)
 	}
 	return t, err
 }
 
-// notInToken reports whether a character cannot be in an HTTP token (RFC 6750,
+// isInvalidTokenRune reports whether a character cannot be in an HTTP token (RFC 6750,
 // section 2.1).
-func notInToken(r rune) bool {
+func isInvalidTokenRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// identify parses the claims of the token, and checks what the registry would
+// checkClaims parses the claims of the token, and checks what the registry would
 // reject with a plain 401. A token that is not a JWT has no claims.
-func (p *Provider) identify(t *token) (err error) {
+func (p *Provider) checkClaims(t *inputToken) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
 		if p.audience != "" {
@@ -57,10 +57,10 @@ func (p *Provider) identify(t *token) (err error) {
 		return nil
 	}
 	claims, now := t.claims, p.now()
-	if audience := claims.ForAPIServer(); audience != "" && p.sendsToken {
+	if audience := claims.APIServerAudience(); audience != "" && p.sendsToken {
 		return fmt.Errorf("%v has the API server's audience, %q, so the recipient of the token can act as %q; set serviceAccountTokenAudience to the registry's audience", t, audience, claims.Subject)
 	}
-	if claims.WithoutAudience() && p.sendsToken {
+	if claims.LacksAudience() && p.sendsToken {
 		return fmt.Errorf("%v has no audience, so the API server accepts it, and its recipient can act as %q; use a token with the registry's audience, "+
 			"not a service-account Secret", t, claims.Subject)
 	}
@@ -78,8 +78,8 @@ func (p *Provider) identify(t *token) (err error) {
 	return nil
 }
 
-// describe describes the token for an error of an endpoint that rejects it.
-func describe(c jwt.Claims) string {
+// describeClaims describes the token for an error of an endpoint that rejects it.
+func describeClaims(c jwt.Claims) string {
 	if c.Subject == "" && c.Issuer == "" {
 		return "the token is not a JSON Web Token"
 	}
@@ -87,17 +87,17 @@ func describe(c jwt.Claims) string {
 }
 
 const (
-	// margin is the minimal remaining lifetime of a cached response, because
+	// minRemainingLifetime is the minimal remaining lifetime of a cached response, because
 	// the pull takes time.
-	margin = time.Minute
+	minRemainingLifetime = time.Minute
 
-	// maxLifetime limits the cache duration.
-	maxLifetime = 24 * time.Hour
+	// maxCacheDuration limits the cache duration.
+	maxCacheDuration = 24 * time.Hour
 )
 
-// lifetime returns the cache duration of a response with this expiry: half of
+// responseCacheDuration returns the cache duration of a response with this expiry: half of
 // the remaining lifetime, but not into its last minute and at most a day.
-func (p *Provider) lifetime(expires time.Time) *time.Duration {
+func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	if expires.IsZero() {
 		if p.cacheDuration == nil {
 			return new(time.Duration(0))
@@ -105,7 +105,7 @@ func (p *Provider) lifetime(expires time.Time) *time.Duration {
 		return new(*p.cacheDuration)
 	}
 	left := expires.Sub(p.now())
-	d := max(min(left/2, left-margin, maxLifetime), 0).Truncate(time.Second)
+	d := max(min(left/2, left-minRemainingLifetime, maxCacheDuration), 0).Truncate(time.Second)
 	if p.cacheDuration != nil {
 		d = min(d, *p.cacheDuration)
 	}

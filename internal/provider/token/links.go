@@ -11,17 +11,17 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// links are the connections of a request, by the CA file of the steps.
-type links map[string]*remote.Transport
+// connections are the connections of a request, by the CA file of the steps.
+type connections map[string]*remote.Transport
 
-// connect starts connecting to every host of the exchange. All hosts are
+// startConnections starts connecting to every host of the exchange. All hosts are
 // configured; none depends on a request or a response.
-func (p *Provider) connect(ctx context.Context) (links, error) {
-	l := links{}
+func (p *Provider) startConnections(ctx context.Context) (connections, error) {
+	l := connections{}
 	for _, s := range p.exchange.steps {
 		if l[s.caFile] == nil {
 			transport := remote.NewTransport()
-			if err := s.trust(transport); err != nil {
+			if err := s.addCAs(transport); err != nil {
 				return l, fmt.Errorf("%s.caFile: read %w", s.field, err)
 			}
 			l[s.caFile] = transport
@@ -31,14 +31,14 @@ func (p *Provider) connect(ctx context.Context) (links, error) {
 	return l, nil
 }
 
-func (l links) close() {
+func (l connections) close() {
 	for _, transport := range l {
 		transport.CloseIdleConnections()
 	}
 }
 
-// trust adds the CAs of the step's file.
-func (c *step) trust(transport *remote.Transport) error {
+// addCAs adds the CAs of the step's file.
+func (c *compiledStep) addCAs(transport *remote.Transport) error {
 	if c.caFile == "" {
 		return nil
 	}

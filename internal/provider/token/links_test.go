@@ -56,7 +56,7 @@ func TestConnectsAhead(t *testing.T) {
 		{"read", Exchange{URL: read.URL, Headers: map[string]string{"X-Token": "{answer:login.auth.client_token}"}, CAFile: readCA, Response: Response{Secret: "data.password"}}},
 	}}})
 	got, err := get(t, p, request(serviceAccountToken(nil), nil))
-	if err != nil || got.Password != canary.Password {
+	if err != nil || got.Password != canary.PasswordSecret {
 		t.Errorf("error %v, or another password", err)
 	}
 	close(asked)

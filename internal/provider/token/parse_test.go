@@ -25,13 +25,13 @@ import (
 )
 
 func TestTemplate(t *testing.T) {
-	v := values{
-		req: request(canary.Token, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
-		token:   token{text: canary.Token, claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"}},
-		signed:  canary.Env,
-		answers: map[string]any{"log-in": map[string]any{"auth": map[string]any{"x.y": canary.Password}}},
+	v := placeholderValues{
+		req: request(canary.TokenSecret, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
+		token:   inputToken{text: canary.TokenSecret, claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"}},
+		signed:  canary.EnvSecret,
+		answers: map[string]any{"log-in": map[string]any{"auth": map[string]any{"x.y": canary.PasswordSecret}}},
 	}
-	in := place{secrets: true, signed: true, step: 1, steps: []string{"log-in", "read", "last"}}
+	in := templateContext{secrets: true, signed: true, step: 1, steps: []string{"log-in", "read", "last"}}
 	for text, want := range map[string]string{
 		"":                             "",
 		"plain":                        "plain",
@@ -42,41 +42,41 @@ func TestTemplate(t *testing.T) {
 		"{registry}|{repository}":      "registry.example:5000|team/app",
 		"{namespace}/{serviceaccount}": "ns/sa",
 		"{annotation:example.com/a.b}": "x",
-		"{token}":                      canary.Token,
-		"Bearer {jwt}":                 "Bearer " + canary.Env,
-		`{answer:log-in.auth.x\.y}`:    canary.Password,
+		"{token}":                      canary.TokenSecret,
+		"Bearer {jwt}":                 "Bearer " + canary.EnvSecret,
+		`{answer:log-in.auth.x\.y}`:    canary.PasswordSecret,
 	} {
 		tmpl, err := parseTemplate(text, in)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if got, err := tmpl.expand(v, asIs); err != nil || got != want {
+		if got, err := tmpl.expand(v, noEscape); err != nil || got != want {
 			t.Errorf("%q: another text than wanted, or %v", text, err)
 		}
 	}
 	for text, want := range map[string]string{
-		"{":                          "{ without }; write {{ for a literal brace",
-		"}":                          "} without {; write }} for a literal brace",
-		"a}b":                        "} without {; write }} for a literal brace",
-		"{{}":                        "} without {; write }} for a literal brace",
-		"{}":                         "unknown placeholder {}",
-		"{Token}":                    "unknown placeholder {Token}",
-		"{token:x}":                  "unknown placeholder {token:x}",
-		`{"a":"` + canary.Env + `"}`: "unknown placeholder {…}",
-		"{annotation}":               "{annotation:KEY} requires an annotation key",
-		"{annotation:}":              "{annotation:KEY} requires an annotation key",
-		"{file}":                     "requires an absolute path",
-		"{file:a}":                   "requires an absolute path",
-		"{jwt:x}":                    "unknown placeholder {jwt:x}",
-		"{answer}":                   "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
-		"{answer:log-in}":            "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
-		"{answer:log-in.}":           "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
-		"{answer:log-in.a..b}":       "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
-		"{answer:.a}":                "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
-		"{answer:other.a}":           `{answer:other}: no such step; the steps are ["log-in" "read" "last"]`,
-		"{answer:read.a}":            "{answer:read}: a step cannot use its own response",
-		"{answer:last.a}":            "{answer:last}: the step comes later; use an earlier step",
+		"{":                                "{ without }; write {{ for a literal brace",
+		"}":                                "} without {; write }} for a literal brace",
+		"a}b":                              "} without {; write }} for a literal brace",
+		"{{}":                              "} without {; write }} for a literal brace",
+		"{}":                               "unknown placeholder {}",
+		"{Token}":                          "unknown placeholder {Token}",
+		"{token:x}":                        "unknown placeholder {token:x}",
+		`{"a":"` + canary.EnvSecret + `"}`: "unknown placeholder {…}",
+		"{annotation}":                     "{annotation:KEY} requires an annotation key",
+		"{annotation:}":                    "{annotation:KEY} requires an annotation key",
+		"{file}":                           "requires an absolute path",
+		"{file:a}":                         "requires an absolute path",
+		"{jwt:x}":                          "unknown placeholder {jwt:x}",
+		"{answer}":                         "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in}":                  "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in.}":                 "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:log-in.a..b}":             "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:.a}":                      "{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}",
+		"{answer:other.a}":                 `{answer:other}: no such step; the steps are ["log-in" "read" "last"]`,
+		"{answer:read.a}":                  "{answer:read}: a step cannot use its own response",
+		"{answer:last.a}":                  "{answer:last}: the step comes later; use an earlier step",
 	} {
 		_, err := parseTemplate(text, in)
 		wantError(t, err, want)
@@ -104,7 +104,7 @@ func TestPath(t *testing.T) {
 			t.Errorf("%q: written as %q", text, got)
 		}
 	}
-	for _, text := range []string{"", ".", "a.", ".a", "a..b", `a\`, `a\b`, strings.Repeat("a.", maxPath) + "a"} {
+	for _, text := range []string{"", ".", "a.", ".a", "a..b", `a\`, `a\b`, strings.Repeat("a.", maxPathLength) + "a"} {
 		if path, err := parsePath(text); err == nil {
 			t.Errorf("%q: accepted as %q", text, path)
 		}
@@ -243,16 +243,16 @@ func TestParseRefuses(t *testing.T) {
 		"wrong case":   {"exchange:\n  URL: x\n", `line 2: unknown field "URL"`},
 		"deep":         {"exchange:\n  response:\n    secret: a\n    password: b\n", `line 4: unknown field "password"`},
 		"twice":        {"username: a\nusername: b\n", `line 2: mapping key "username" already defined at line 1`},
-		"list":         {"exchange:\n  url: [" + canary.Env + "]\n", "line 2: wrong type: seq"},
-		"text":         {"registries: " + canary.Env + "\n", "line 1: wrong type: str"},
-		"a list":       {"- " + canary.Env + "\n", "line 1: wrong type: seq"},
-		"bool":         {"optional: " + canary.Env + "\n", "line 1: wrong type: str"},
-		"duration":     {"cacheDuration: " + canary.Env + "\n", "line 1: must be a duration such as 10m, not str"},
+		"list":         {"exchange:\n  url: [" + canary.EnvSecret + "]\n", "line 2: wrong type: seq"},
+		"text":         {"registries: " + canary.EnvSecret + "\n", "line 1: wrong type: str"},
+		"a list":       {"- " + canary.EnvSecret + "\n", "line 1: wrong type: seq"},
+		"bool":         {"optional: " + canary.EnvSecret + "\n", "line 1: wrong type: str"},
+		"duration":     {"cacheDuration: " + canary.EnvSecret + "\n", "line 1: must be a duration such as 10m, not str"},
 		"not YAML":     {"username: a\naudience: b: c\n", "line 2: mapping values are not allowed"},
 		"tab":          {"exchange:\n\turl: x\n", "line 2: found character that cannot start any token"},
 		"two":          {"exchange: {url: x}\n---\nexchange: {url: x}\n", "more than one YAML document"},
 		"no exchange":  {"registries: [a]\n", "exchange is missing; to use the token as the password, use --registry instead of a file"},
-		"unknown name": {"username: *" + canary.Env + "\n", "a value that begins with * is a YAML alias; quote the value"},
+		"unknown name": {"username: *" + canary.EnvSecret + "\n", "a value that begins with * is a YAML alias; quote the value"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := Parse([]byte(tt.text))
@@ -296,23 +296,23 @@ func FuzzTemplate(f *testing.F) {
 		if !utf8.ValidString(value) || value == "" {
 			t.Skip("a request cannot hold it")
 		}
-		if tmpl, err := parseTemplate(text, place{signed: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p part) bool { return isSecret(p.name) }) {
+		if tmpl, err := parseTemplate(text, templateContext{signed: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p templatePart) bool { return isSecretPlaceholder(p.name) }) {
 			t.Error("a secret where it would be shown")
 		}
-		v := values{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
-		answer, err := parseTemplate("<{answer:a.b}>", place{secrets: true, step: 1, steps: []string{"a", "b"}})
+		v := placeholderValues{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
+		answer, err := parseTemplate("<{answer:a.b}>", templateContext{secrets: true, step: 1, steps: []string{"a", "b"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		header := http.Header{}
-		step := step{headers: map[string]template{"X-A": answer}}
+		step := compiledStep{headers: map[string]template{"X-A": answer}}
 		switch err := step.fillHeader(header, v); {
 		case strings.ContainsFunc(value, isControl) != (err != nil):
 			t.Errorf("%q in a header: error %v", value, err)
 		case err == nil && header.Get("X-A") != "<"+value+">":
 			t.Errorf("%q became %q in a header", value, header.Get("X-A"))
 		}
-		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, hidden())
+		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, secretContext())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +336,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		address, err := c.steps[0].address(v)
+		address, err := c.steps[0].expandURL(v)
 		if err != nil {
 			return
 		}
@@ -368,11 +368,11 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := p.read(p.exchange.steps[0], &remote.Answer{Body: body}, values{})
+		cred, err := p.readResponse(p.exchange.steps[0], &remote.Answer{Body: body}, placeholderValues{})
 		if err == nil && (cred.secret == "" || !json.Valid(body)) {
 			t.Error("a password out of nothing")
 		}
-		if d := p.lifetime(cred.expires); *d < 0 || *d > maxLifetime {
+		if d := p.responseCacheDuration(cred.expires); *d < 0 || *d > maxCacheDuration {
 			t.Errorf("reused for %v", *d)
 		}
 	})

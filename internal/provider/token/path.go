@@ -15,8 +15,8 @@ import (
 // escapes a dot or a backslash.
 type jsonPath []string
 
-// maxPath bounds the number of names in a path.
-const maxPath = 32
+// maxPathLength bounds the number of names in a path.
+const maxPathLength = 32
 
 func parsePath(text string) (jsonPath, error) {
 	var path jsonPath
@@ -38,8 +38,8 @@ func parsePath(text string) (jsonPath, error) {
 			step.WriteByte(text[i])
 		}
 	}
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("more than %d names", maxPath)
+	if len(path) > maxPathLength {
+		return nil, fmt.Errorf("more than %d names", maxPathLength)
 	}
 	return path, nil
 }
@@ -72,8 +72,8 @@ func (p jsonPath) find(document any) (value any, ok bool) {
 	return document, document != nil
 }
 
-// text returns the string at the path. Errors contain no values.
-func (p jsonPath) text(document any) (string, error) {
+// findString returns the string at the path. Errors contain no values.
+func (p jsonPath) findString(document any) (string, error) {
 	value, ok := p.find(document)
 	if !ok {
 		return "", fmt.Errorf("the response has no %q", p.String())
@@ -81,15 +81,15 @@ func (p jsonPath) text(document any) (string, error) {
 	s, ok := value.(string)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%q in the response is %s, not a string", p.String(), kind(value))
+		return "", fmt.Errorf("%q in the response is %s, not a string", p.String(), jsonKind(value))
 	case s == "":
 		return "", fmt.Errorf("%q in the response is empty", p.String())
 	}
 	return s, nil
 }
 
-// kind returns the type of a JSON value.
-func kind(value any) string {
+// jsonKind returns the type of a JSON value.
+func jsonKind(value any) string {
 	switch value.(type) {
 	case map[string]any:
 		return "an object"

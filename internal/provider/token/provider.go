@@ -25,7 +25,7 @@ type Provider struct {
 	sendsToken    bool // to an endpoint or registry
 	cacheDuration *time.Duration
 	cacheKeyType  plugin.CacheKeyType
-	exchange      *exchange
+	exchange      *compiledExchange
 	client        remote.Client
 	log           *slog.Logger
 	now           func() time.Time

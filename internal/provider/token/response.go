@@ -19,19 +19,19 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// read keeps the response for later steps, or takes the credential from the
+// readResponse keeps the response for later steps, or takes the credential from the
 // last one. Errors contain nothing of it.
-func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credential, err error) {
-	document, err := decode(answer)
+func (p *Provider) readResponse(s *compiledStep, answer *remote.Answer, v placeholderValues) (cred credential, err error) {
+	document, err := decodeJSON(answer)
 	if err != nil {
 		return cred, err
 	}
-	if cred.expires, err = s.expiry(document, p.now()); err != nil {
+	if cred.expires, err = s.credentialExpiry(document, p.now()); err != nil {
 		return cred, err
 	}
 	if s.secret == nil {
 		v.answers[s.name] = document
-	} else if err := s.take(document, &cred); err != nil {
+	} else if err := s.extractCredential(document, &cred); err != nil {
 		return cred, err
 	}
 	if !cred.expires.IsZero() && !p.now().Before(cred.expires) {
@@ -41,13 +41,13 @@ func (p *Provider) read(s *step, answer *remote.Answer, v values) (cred credenti
 	return cred, nil
 }
 
-// take takes the credential from a document.
-func (c *step) take(document any, cred *credential) (err error) {
-	if cred.secret, err = c.secret.text(document); err != nil {
+// extractCredential takes the credential from a document.
+func (c *compiledStep) extractCredential(document any, cred *credential) (err error) {
+	if cred.secret, err = c.secret.findString(document); err != nil {
 		return err
 	}
 	if c.username != nil {
-		if cred.username, err = c.username.text(document); err != nil {
+		if cred.username, err = c.username.findString(document); err != nil {
 			return err
 		}
 		if err := checkUsername(cred.username); err != nil {
@@ -55,12 +55,12 @@ func (c *step) take(document any, cred *credential) (err error) {
 		}
 	}
 	if claims, err := jwt.Parse(cred.secret); err == nil {
-		cred.expires = sooner(cred.expires, claims.Expires)
+		cred.expires = earlierTime(cred.expires, claims.Expires)
 	}
 	return nil
 }
 
-func decode(answer *remote.Answer) (any, error) {
+func decodeJSON(answer *remote.Answer) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(answer.Body))
 	decoder.UseNumber()
 	var document any
@@ -70,14 +70,14 @@ func decode(answer *remote.Answer) (any, error) {
 	case len(bytes.TrimSpace(answer.Body)) == 0:
 		return nil, errors.New("the response is empty")
 	case err != nil || trailing != io.EOF || !utf8.Valid(answer.Body):
-		return nil, fmt.Errorf("the response is not JSON%s", contentType(answer.Header))
+		return nil, fmt.Errorf("the response is not JSON%s", contentTypeHint(answer.Header))
 	}
 	return document, nil
 }
 
-// contentType describes the content type of a response if it explains the
+// contentTypeHint describes the content type of a response if it explains the
 // error.
-func contentType(h http.Header) string {
+func contentTypeHint(h http.Header) string {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || len(media) > 40 || !strings.HasPrefix(media, "text/") {
 		return ""
@@ -85,16 +85,16 @@ func contentType(h http.Header) string {
 	return ", but " + media
 }
 
-// expiry returns when the credential expires. It is optional (RFC 8693, section
+// credentialExpiry returns when the credential expires. It is optional (RFC 8693, section
 // 2.2.1), but must be a time.
-func (c *step) expiry(document any, now time.Time) (time.Time, error) {
+func (c *compiledStep) credentialExpiry(document any, now time.Time) (time.Time, error) {
 	var expires time.Time
 	for _, field := range []struct {
 		path jsonPath
 		read func(any) (time.Time, error)
 	}{
-		{c.expiresIn, func(value any) (time.Time, error) { return until(value, now) }},
-		{c.expiresAt, at},
+		{c.expiresIn, func(value any) (time.Time, error) { return parseLifetime(value, now) }},
+		{c.expiresAt, parseTime},
 	} {
 		value, ok := field.path.find(document)
 		if !ok || field.path == nil {
@@ -104,13 +104,13 @@ func (c *step) expiry(document any, now time.Time) (time.Time, error) {
 		if err != nil {
 			return t, fmt.Errorf("%q in the response %w", field.path.String(), err)
 		}
-		expires = sooner(expires, t)
+		expires = earlierTime(expires, t)
 	}
 	return expires, nil
 }
 
-// sooner returns the earlier of two times; zero means none.
-func sooner(a, b time.Time) time.Time {
+// earlierTime returns the earlier of two times; zero means none.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -42,12 +42,12 @@ const (
 	defaultSignedLifetime = 5 * time.Minute
 	maxSignedLifetime     = time.Hour
 
-	// drift is subtracted from the time of issue, for clocks that are behind.
-	drift = time.Minute
+	// clockDrift is subtracted from the time of issue, for clocks that are behind.
+	clockDrift = time.Minute
 )
 
-// signer is a validated JWT.
-type signer struct {
+// jwtSigner is a validated JWT.
+type jwtSigner struct {
 	keyFile  string
 	keyID    string
 	lifetime time.Duration
@@ -55,8 +55,8 @@ type signer struct {
 }
 
 // compile validates the JWT. Errors begin with the field.
-func (j JWT) compile() (*signer, error) {
-	s := &signer{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: j.Lifetime, claims: map[string]any{}}
+func (j JWT) compile() (*jwtSigner, error) {
+	s := &jwtSigner{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: j.Lifetime, claims: map[string]any{}}
 	if s.lifetime == 0 {
 		s.lifetime = defaultSignedLifetime
 	}
@@ -68,7 +68,7 @@ func (j JWT) compile() (*signer, error) {
 	}
 	own := []struct{ field, claim, text string }{{"issuer", "iss", j.Issuer}, {"subject", "sub", j.Subject}, {"audience", "aud", j.Audience}}
 	for _, o := range own {
-		t, err := parseTemplate(o.text, visible())
+		t, err := parseTemplate(o.text, visibleContext())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.field, err)
 		}
@@ -80,7 +80,7 @@ func (j JWT) compile() (*signer, error) {
 		if slices.Contains([]string{"iss", "sub", "aud", "iat", "exp", "nbf"}, name) {
 			return nil, fmt.Errorf("claims.%s: use issuer, subject, audience and lifetime instead", name)
 		}
-		claim, err := parseJSON("claims."+name, j.Claims[name], hidden())
+		claim, err := parseJSON("claims."+name, j.Claims[name], secretContext())
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +89,11 @@ func (j JWT) compile() (*signer, error) {
 	return s, nil
 }
 
-func (s *signer) templates() []template { return jsonTemplates(s.claims) }
+func (s *jwtSigner) claimTemplates() []template { return collectTemplates(s.claims) }
 
 // sign reads the key and signs a token.
-func (s *signer) sign(v values, now time.Time) (string, error) {
-	key, err := s.key()
+func (s *jwtSigner) sign(v placeholderValues, now time.Time) (string, error) {
+	key, err := s.readKey()
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +102,7 @@ func (s *signer) sign(v values, now time.Time) (string, error) {
 		return "", fmt.Errorf("claims: %w", err)
 	}
 	claims, _ := filled.(map[string]any)
-	claims["iat"], claims["exp"] = now.Add(-drift).Unix(), now.Add(s.lifetime).Unix()
+	claims["iat"], claims["exp"] = now.Add(-clockDrift).Unix(), now.Add(s.lifetime).Unix()
 	header := map[string]string{}
 	if s.keyID != "" {
 		header["kid"] = s.keyID
@@ -114,7 +114,7 @@ func (s *signer) sign(v values, now time.Time) (string, error) {
 	return signed, nil
 }
 
-func (s *signer) key() (*jwt.Key, error) {
+func (s *jwtSigner) readKey() (*jwt.Key, error) {
 	files, err := secretfile.Read(s.keyFile)
 	if err == nil {
 		err = files[0].Private()
@@ -129,9 +129,9 @@ func (s *signer) key() (*jwt.Key, error) {
 	return key, nil
 }
 
-// describe describes the token's claims for an error of an endpoint that
+// describeSigned describes the token's claims for an error of an endpoint that
 // rejects it.
-func (s *signer) describe(signed string) string {
+func (s *jwtSigner) describeSigned(signed string) string {
 	c, err := jwt.Parse(signed)
 	if err != nil {
 		return ""

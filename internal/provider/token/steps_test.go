@@ -57,8 +57,8 @@ func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)
 }
 
 const (
-	loggedIn = `{"auth":{"client_token":"` + canary.Env + `","lease_duration":600}}`
-	given    = `{"data":{"username":"puller","password":"` + canary.Password + `"},"lease_duration":3600}`
+	loggedIn = `{"auth":{"client_token":"` + canary.EnvSecret + `","lease_duration":600}}`
+	given    = `{"data":{"username":"puller","password":"` + canary.PasswordSecret + `"},"lease_duration":3600}`
 )
 
 func TestSteps(t *testing.T) {
@@ -67,7 +67,7 @@ func TestSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (outcome{"registry.example", "puller", canary.Password, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another answer than the last step's, for half the life of the shortest")
 	}
 	if got, want := strings.ReplaceAll(strings.Join(server.Lines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
@@ -77,7 +77,7 @@ func TestSteps(t *testing.T) {
 	if login.JSON()["jwt"] != serviceAccountToken(nil) || login.JSON()["role"] != "team" || login.Header.Get("X-Vault-Token") != "" {
 		t.Error("another login")
 	}
-	if read.Header.Get("X-Vault-Token") != canary.Env || len(read.Body) > 0 {
+	if read.Header.Get("X-Vault-Token") != canary.EnvSecret || len(read.Body) > 0 {
 		t.Error("another reading")
 	}
 }
@@ -119,9 +119,9 @@ func TestStepFails(t *testing.T) {
 		"null":           {login: `null`, asked: 1, want: `{answer:login}: the response has no "auth.client_token"`},
 		"a number":       {login: `{"auth":{"client_token":1}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the response is a number, not a string`},
 		"empty value":    {login: `{"auth":{"client_token":""}}`, asked: 1, want: `{answer:login}: "auth.client_token" in the response is empty`},
-		"new line":       {login: `{"auth":{"client_token":"` + canary.Env + `\r\nX-Admin: yes"}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: the value contains a control character`},
+		"new line":       {login: `{"auth":{"client_token":"` + canary.EnvSecret + `\r\nX-Admin: yes"}}`, asked: 1, want: `, step "read": headers.X-Vault-Token: the value contains a control character`},
 		"NUL":            {login: `{"auth":{"client_token":"\u0000"}}`, asked: 1, want: `headers.X-Vault-Token: the value contains a control character`},
-		"no JSON":        {login: canary.Env, asked: 1, want: `, step "login": HOST: the response is not JSON`},
+		"no JSON":        {login: canary.EnvSecret, asked: 1, want: `, step "login": HOST: the response is not JSON`},
 		"empty":          {asked: 1, want: `, step "login": HOST: the response is empty`},
 		"deep":           {login: strings.Repeat("[", 20000), asked: 1, want: "the response is not JSON"},
 		"bad lease":      {login: `{"auth":{"client_token":"a","lease_duration":"b"}}`, asked: 1, want: `, step "login": HOST: "auth.lease_duration" in the response is a string, not a number`},
@@ -132,7 +132,7 @@ func TestStepFails(t *testing.T) {
 		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the response is longer than 1048576 bytes"},
 		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "redirect to another host"},
 		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the response has no "data.password"`},
-		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.Password + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
+		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.PasswordSecret + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := vault(t, tt.login, tt.read)
@@ -181,11 +181,11 @@ func TestStepsShareTheTime(t *testing.T) {
 
 // TestStepsAreOpaque: templates of steps are not printed either.
 func TestStepsAreOpaque(t *testing.T) {
-	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.Password}}}
-	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.Password}}}
+	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.PasswordSecret}}}
+	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.PasswordSecret}}}
 	for _, v := range []any{s, &s, x, &x, []Step{s}, Options{Exchange: &x}, x.JWT, *x.JWT} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-			canary.Check(t, verb, fmt.Sprintf(verb, v))
+			canary.AssertAbsent(t, verb, fmt.Sprintf(verb, v))
 		}
 	}
 }

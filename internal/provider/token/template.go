@@ -20,51 +20,51 @@ import (
 // {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH},
 // {answer:STEP.PATH}. {{ and }} are braces. Values are not expanded again, so
 // an annotation cannot insert the token.
-type template []part
+type template []templatePart
 
-// part is a literal or a placeholder.
-type part struct {
+// templatePart is a literal or a placeholder.
+type templatePart struct {
 	literal string
 	name    string // "" for a literal
 	arg     string
 	path    jsonPath // of {answer:…}, whose step is arg
 }
 
-// place describes where a template is used, and so which placeholders it may
+// templateContext describes where a template is used, and so which placeholders it may
 // contain.
-type place struct {
+type templateContext struct {
 	secrets bool     // secrets are allowed
 	signed  bool     // {jwt} is allowed
 	step    int      // the index of the text's step in steps; 0 without steps
 	steps   []string // the names of all steps
 }
 
-// visible returns the place of texts that are printed or logged.
-func visible() place { return place{} }
+// visibleContext returns the place of texts that are printed or logged.
+func visibleContext() templateContext { return templateContext{} }
 
-// hidden returns the place of texts that are not.
-func hidden() place { return place{secrets: true} }
+// secretContext returns the place of texts that are not.
+func secretContext() templateContext { return templateContext{secrets: true} }
 
-// isSecret reports whether a placeholder's value must not be in an address or a
+// isSecretPlaceholder reports whether a placeholder's value must not be in an address or a
 // user name, which are printed. A response may contain secrets.
-func isSecret(name string) bool {
+func isSecretPlaceholder(name string) bool {
 	return name == "token" || name == "file" || name == "jwt" || name == "answer"
 }
 
 // parseTemplate parses a template for a place.
-func parseTemplate(text string, in place) (template, error) {
+func parseTemplate(text string, in templateContext) (template, error) {
 	var t template
 	for text != "" {
 		i := strings.IndexAny(text, "{}")
 		if i < 0 {
-			return append(t, part{literal: text}), nil
+			return append(t, templatePart{literal: text}), nil
 		}
 		if i > 0 {
-			t = append(t, part{literal: text[:i]})
+			t = append(t, templatePart{literal: text[:i]})
 		}
 		switch text = text[i:]; {
 		case strings.HasPrefix(text, "{{"), strings.HasPrefix(text, "}}"):
-			t = append(t, part{literal: text[:1]})
+			t = append(t, templatePart{literal: text[:1]})
 			text = text[2:]
 		case text[0] == '}':
 			return nil, errors.New("} without {; write }} for a literal brace")
@@ -83,69 +83,69 @@ func parseTemplate(text string, in place) (template, error) {
 	return t, nil
 }
 
-func parsePlaceholder(inside string, in place) (part, error) {
+func parsePlaceholder(inside string, in templateContext) (templatePart, error) {
 	name, arg, hasArg := strings.Cut(inside, ":")
-	if isSecret(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
-		return part{}, fmt.Errorf("{%s} is not allowed here, because it would be visible", name)
+	if isSecretPlaceholder(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
+		return templatePart{}, fmt.Errorf("{%s} is not allowed here, because it would be visible", name)
 	}
 	switch name {
 	case "jwt":
 		switch {
 		case hasArg:
 		case !in.signed:
-			return part{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
+			return templatePart{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
 		default:
-			return part{name: name}, nil
+			return templatePart{name: name}, nil
 		}
 	case "answer":
-		return parseAnswer(arg, in)
+		return parseAnswerArg(arg, in)
 	case "token", "image", "registry", "repository", "namespace", "serviceaccount":
 		if !hasArg {
-			return part{name: name}, nil
+			return templatePart{name: name}, nil
 		}
 	case "annotation":
 		if arg != "" {
-			return part{name: name, arg: arg}, nil
+			return templatePart{name: name, arg: arg}, nil
 		}
-		return part{}, errors.New("{annotation:KEY} requires an annotation key")
+		return templatePart{}, errors.New("{annotation:KEY} requires an annotation key")
 	case "file":
 		if filepath.IsAbs(arg) {
-			return part{name: name, arg: arg}, nil
+			return templatePart{name: name, arg: arg}, nil
 		}
-		return part{}, errors.New("{file:PATH} requires an absolute path")
+		return templatePart{}, errors.New("{file:PATH} requires an absolute path")
 	}
-	return part{}, fmt.Errorf("unknown placeholder {%s}; use {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} or {answer:STEP.PATH}, or {{ for a literal brace", shownName(inside))
+	return templatePart{}, fmt.Errorf("unknown placeholder {%s}; use {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} or {answer:STEP.PATH}, or {{ for a literal brace", printablePlaceholder(inside))
 }
 
-// parseAnswer parses the argument of {answer:…}: the name of an earlier step,
+// parseAnswerArg parses the argument of {answer:…}: the name of an earlier step,
 // and a path in its response.
-func parseAnswer(arg string, in place) (part, error) {
+func parseAnswerArg(arg string, in templateContext) (templatePart, error) {
 	step, rest, _ := strings.Cut(arg, ".")
 	path, err := parsePath(rest)
 	i := slices.Index(in.steps, step)
 	switch {
 	case step == "" || err != nil:
-		return part{}, errors.New("{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}")
+		return templatePart{}, errors.New("{answer:STEP.PATH} requires an earlier step and a path in its response, such as {answer:login.auth.client_token}")
 	case i < 0:
-		return part{}, fmt.Errorf("{answer:%s}: no such step; the steps are %q", shownName(step), in.steps)
+		return templatePart{}, fmt.Errorf("{answer:%s}: no such step; the steps are %q", printablePlaceholder(step), in.steps)
 	case i == in.step:
-		return part{}, fmt.Errorf("{answer:%s}: a step cannot use its own response", step)
+		return templatePart{}, fmt.Errorf("{answer:%s}: a step cannot use its own response", step)
 	case i > in.step:
-		return part{}, fmt.Errorf("{answer:%s}: the step comes later; use an earlier step", step)
+		return templatePart{}, fmt.Errorf("{answer:%s}: the step comes later; use an earlier step", step)
 	}
-	return part{name: "answer", arg: step, path: path}, nil
+	return templatePart{name: "answer", arg: step, path: path}, nil
 }
 
-// shownName returns the part of a placeholder that may be printed: the rest may
+// printablePlaceholder returns the part of a placeholder that may be printed: the rest may
 // be a secret that was not meant as a placeholder.
-func shownName(inside string) string {
+func printablePlaceholder(inside string) string {
 	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") != "" {
 		return "…"
 	}
 	return inside
 }
 
-func (t template) uses(name string) bool {
+func (t template) usesPlaceholder(name string) bool {
 	for _, p := range t {
 		if p.name == name {
 			return true
@@ -155,14 +155,14 @@ func (t template) uses(name string) bool {
 }
 
 // expand replaces the placeholders with their values, escaped for the place.
-func (t template) expand(v values, escape func(string) string) (string, error) {
+func (t template) expand(v placeholderValues, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
 		if p.name == "" {
 			b.WriteString(p.literal)
 			continue
 		}
-		value, err := v.get(p)
+		value, err := v.value(p)
 		if err != nil {
 			return "", err
 		}
@@ -171,30 +171,30 @@ func (t template) expand(v values, escape func(string) string) (string, error) {
 	return b.String(), nil
 }
 
-// asIs escapes nothing.
-func asIs(s string) string { return s }
+// noEscape escapes nothing.
+func noEscape(s string) string { return s }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// values are the values of placeholders.
-type values struct {
+// placeholderValues are the values of placeholders.
+type placeholderValues struct {
 	req        *plugin.Request
 	registry   string
 	repository string
-	token      token
+	token      inputToken
 	username   string         // unless the response contains it
 	signed     string         // the value of {jwt}
 	answers    map[string]any // of completed steps, by name
 }
 
-func (v values) get(p part) (string, error) {
+func (v placeholderValues) value(p templatePart) (string, error) {
 	switch p.name {
 	case "token":
 		return v.token.text, nil
 	case "jwt":
 		return v.signed, nil
 	case "answer":
-		value, err := p.path.text(v.answers[p.arg])
+		value, err := p.path.findString(v.answers[p.arg])
 		if err != nil {
 			return "", fmt.Errorf("{answer:%s}: %w", p.arg, err)
 		}
@@ -208,7 +208,7 @@ func (v values) get(p part) (string, error) {
 	case "annotation":
 		return v.annotation(p.arg)
 	case "file":
-		return readSecret(p.arg)
+		return readSecretFile(p.arg)
 	}
 	namespace, name, ok := v.token.claims.ServiceAccount()
 	switch {
@@ -220,7 +220,7 @@ func (v values) get(p part) (string, error) {
 	return name, nil
 }
 
-func (v values) annotation(key string) (string, error) {
+func (v placeholderValues) annotation(key string) (string, error) {
 	value := v.req.ServiceAccountAnnotations[key]
 	if value == "" {
 		return "", fmt.Errorf("the service account has no annotation %q; add the annotation, and list its key in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
@@ -228,9 +228,9 @@ func (v values) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// readSecret reads a file with one line that other users cannot read. Errors
+// readSecretFile reads a file with one line that other users cannot read. Errors
 // contain nothing of it.
-func readSecret(name string) (string, error) {
+func readSecretFile(name string) (string, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
 		err = files[0].Private()
@@ -248,15 +248,15 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// token is the token that is returned or exchanged; text is "" without one.
-type token struct {
+// inputToken is the token that is returned or exchanged; text is "" without one.
+type inputToken struct {
 	text   string
 	path   string // of the file that it was read from; "" means that it is the request's
 	claims jwt.Claims
 }
 
 // String names the token, and does not show it.
-func (t token) String() string {
+func (t inputToken) String() string {
 	if t.path != "" {
 		return fmt.Sprintf("the token in %q", t.path)
 	}

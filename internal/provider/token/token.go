@@ -123,7 +123,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		host, _, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
-			err = public.Check(host)
+			err = public.Validate(host)
 		}
 		if err != nil {
 			return fmt.Errorf("registry %q: %w", s, err)
@@ -138,7 +138,7 @@ func (p *Provider) setRegistries(opts Options) error {
 
 func (p *Provider) setUsername(opts Options) error {
 	text := opts.Username
-	switch given := p.exchange != nil && p.exchange.last().username != nil; {
+	switch given := p.exchange != nil && p.exchange.lastStep().username != nil; {
 	case given && text != "":
 		return errors.New("username and exchange.response.username are mutually exclusive")
 	case given:
@@ -148,7 +148,7 @@ func (p *Provider) setUsername(opts Options) error {
 	case text == "":
 		text = DefaultUsername
 	}
-	t, err := parseTemplate(text, visible())
+	t, err := parseTemplate(text, visibleContext())
 	if err != nil {
 		return fmt.Errorf("username %q: %w", text, err)
 	}
@@ -164,7 +164,7 @@ func (p *Provider) setExchange(opts Options) (err error) {
 	if p.exchange, err = opts.Exchange.compile(); err != nil {
 		return err
 	}
-	p.narrow(p.exchange.templates()...)
+	p.narrow(p.exchange.allTemplates()...)
 	return nil
 }
 
@@ -176,17 +176,17 @@ func (p *Provider) setToken() {
 		texts = append(texts, *p.username)
 	}
 	if p.exchange != nil {
-		texts = append(texts, p.exchange.templates()...)
+		texts = append(texts, p.exchange.allTemplates()...)
 	}
-	p.sendsToken = p.exchange == nil || p.exchange.uses("token")
+	p.sendsToken = p.exchange == nil || p.exchange.usesPlaceholder("token")
 	p.needsToken = p.sendsToken || p.exchange.signer == nil || p.audience != "" ||
-		slices.ContainsFunc(texts, func(t template) bool { return t.uses("namespace") || t.uses("serviceaccount") })
+		slices.ContainsFunc(texts, func(t template) bool { return t.usesPlaceholder("namespace") || t.usesPlaceholder("serviceaccount") })
 }
 
 // narrow limits responses to one image if a template depends on the image.
 func (p *Provider) narrow(templates ...template) {
 	for _, t := range templates {
-		if t.uses("image") || t.uses("repository") {
+		if t.usesPlaceholder("image") || t.usesPlaceholder("repository") {
 			p.cacheKeyType = plugin.CacheImage
 		}
 	}
@@ -205,7 +205,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
 		return none(), nil
 	}
-	cred, err := p.credential(ctx, values{req: req, registry: host, repository: repository})
+	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", host, err)
@@ -215,16 +215,16 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}
 	return &plugin.Response{
 		CacheKeyType:  p.cacheKeyType,
-		CacheDuration: p.lifetime(cred.expires),
+		CacheDuration: p.responseCacheDuration(cred.expires),
 		Auth:          map[string]plugin.AuthConfig{host: {Username: cred.username, Password: plugin.NewSecret(cred.secret)}},
 	}, nil
 }
 
 // credential returns the credential, or nil if there is no token and it is
 // optional.
-func (p *Provider) credential(ctx context.Context, v values) (cred *credential, err error) {
+func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *credential, err error) {
 	if p.needsToken {
-		if v.token, err = p.tokenFor(v.req); err != nil {
+		if v.token, err = p.requestToken(v.req); err != nil {
 			return nil, err
 		}
 		if v.token.text == "" && p.optional {
@@ -243,8 +243,8 @@ func (p *Provider) credential(ctx context.Context, v values) (cred *credential, 
 }
 
 // passThrough returns the token as the password.
-func (p *Provider) passThrough(_ context.Context, v values) (cred credential, err error) {
-	if err := p.identify(&v.token); err != nil {
+func (p *Provider) passThrough(_ context.Context, v placeholderValues) (cred credential, err error) {
+	if err := p.checkClaims(&v.token); err != nil {
 		return cred, err
 	}
 	username, err := p.expandUsername(v)

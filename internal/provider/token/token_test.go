@@ -33,7 +33,7 @@ func serviceAccountToken(claims map[string]any) string {
 			delete(all, name)
 		}
 	}
-	return jwtOf(canary.Token, all)
+	return jwtOf(canary.TokenSecret, all)
 }
 
 func jwtOf(first string, claims map[string]any) string {
@@ -78,7 +78,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	t.Helper()
 	resp, err := p.GetCredentials(t.Context(), req)
 	if err != nil {
-		canary.Check(t, "the error", err.Error())
+		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil {
 			t.Error("an answer and an error")
 		}
@@ -97,7 +97,7 @@ func wantError(t *testing.T, err error, want string) {
 	switch {
 	case err == nil:
 		t.Errorf("got no error, want %q", want)
-	case canary.Find(err.Error()) != "":
+	case canary.FindMarker(err.Error()) != "":
 		t.Error("the error holds a planted secret")
 	case !strings.Contains(err.Error(), want):
 		t.Errorf("got error %q, want %q in it", err, want)
@@ -167,7 +167,7 @@ func TestRefusedTokens(t *testing.T) {
 		"v1":      {apiVersion: plugin.V1, want: "no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer"},
 		"audience": {opts: Options{Audience: "other.example"}, token: serviceAccountToken(nil),
 			want: `the service-account token has the audience ["registry.example"], not "other.example"`},
-		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.Token, want: "check the audience of the service-account token: not a JSON Web Token"},
+		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.TokenSecret, want: "check the audience of the service-account token: not a JSON Web Token"},
 		"expired": {token: serviceAccountToken(map[string]any{"exp": now.Add(-time.Minute).Unix()}),
 			want: "the service-account token expired 1m0s ago, at 2026-11-21T11:59:00Z; check the node's clock, which shows 2026-11-21T12:00:00Z"},
 		"expires now": {token: serviceAccountToken(map[string]any{"exp": now.Unix()}), want: "expired 0s ago"},
@@ -225,7 +225,7 @@ func TestOtherHosts(t *testing.T) {
 // TestForAPIServer: who is given a token for the API server can act as the pod.
 func TestForAPIServer(t *testing.T) {
 	const issuer = "https://cluster.example"
-	asked := answering(t, `{"access_token":"`+canary.Password+`"}`)
+	asked := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	exchange := func() *Exchange { return &Exchange{URL: asked.URL(), TokenExchange: &TokenExchange{}} }
 	for title, tt := range map[string]struct {
 		opts     Options
@@ -298,9 +298,9 @@ func TestNewRefuses(t *testing.T) {
 		"no host":           {exchangeOptions(url("https:///token")), "must be an https URL"},
 		"host placeholder":  {exchangeOptions(url("https://{registry}/token")), "the host must not contain a placeholder"},
 		"annotated host":    {exchangeOptions(url("https://{annotation:a/b}.example/token")), "the host must not contain a placeholder"},
-		"user":              {exchangeOptions(url("https://u:" + canary.Password + "@sts.example/")), "exchange.url: must not contain a user name; use basicAuth"},
-		"user, no host":     {exchangeOptions(url("https://u:" + canary.Password + "@/")), "exchange.url: must not contain a user name; use basicAuth"},
-		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.Password)), `exchange.url "ftp://sts.example/": must be an https URL`},
+		"user":              {exchangeOptions(url("https://u:" + canary.PasswordSecret + "@sts.example/")), "exchange.url: must not contain a user name; use basicAuth"},
+		"user, no host":     {exchangeOptions(url("https://u:" + canary.PasswordSecret + "@/")), "exchange.url: must not contain a user name; use basicAuth"},
+		"secret in query":   {exchangeOptions(url("ftp://sts.example/?k=" + canary.PasswordSecret)), `exchange.url "ftp://sts.example/": must be an https URL`},
 		"fragment":          {exchangeOptions(url("https://sts.example/#a")), "must not have a fragment"},
 		"plain http":        {exchangeOptions(url("http://sts.example/token")), "must use https, because http exposes the token (insecureHTTP: true allows http)"},
 		"lookalike":         {exchangeOptions(url("http://localhost.example/token")), "must use https"},

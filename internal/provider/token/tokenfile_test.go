@@ -77,7 +77,7 @@ func TestTokenFileFails(t *testing.T) {
 		"empty":             {file: file("\n"), want: "FILE: file is empty"},
 		"of everybody":      {file: secretOf(t, svid(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
 		"a directory":       {file: t.TempDir(), want: "FILE: is a directory, not a regular file"},
-		"two lines":         {file: file(canary.Token + "\n" + canary.Token), want: "FILE: not a single line of text"},
+		"two lines":         {file: file(canary.TokenSecret + "\n" + canary.TokenSecret), want: "FILE: not a single line of text"},
 		"a header":          {file: file("Bearer " + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
 		"a blank after it":  {file: file(svid(nil) + " \n"), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
 		"quotes":            {file: file(`"` + svid(nil) + `"`), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
@@ -85,7 +85,7 @@ func TestTokenFileFails(t *testing.T) {
 		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
 		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so the recipient of the token can act as "spiffe://example/node"`},
 		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
-		"no JWT":            {file: file(canary.Token), want: "check the audience of the token in FILE: not a JSON Web Token"},
+		"no JWT":            {file: file(canary.TokenSecret), want: "check the audience of the token in FILE: not a JSON Web Token"},
 		"no namespace":      {file: file(svid(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
 		"no serviceaccount": {file: file(svid(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},
 	} {
@@ -104,11 +104,11 @@ func TestTokenFileFails(t *testing.T) {
 
 // TestTokenFileExchanged: the error of an endpoint says whose token it was.
 func TestTokenFileExchanged(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.Password+`","expires_in":600}`)
+	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
 	file := secretOf(t, svid(nil), 0o600)
 	p := exchanging(t, server, func(o *Options) { o.TokenFile = file })
 	got, err := get(t, p, request("", nil))
-	if err != nil || got.Password != canary.Password || server.Requests()[0].Form().Get("subject_token") != svid(nil) {
+	if err != nil || got.Password != canary.PasswordSecret || server.Requests()[0].Form().Get("subject_token") != svid(nil) {
 		t.Errorf("error %v, or another token was exchanged", err)
 	}
 	server.Close()

@@ -10,11 +10,11 @@ import (
 )
 
 // expandUsername returns the user name, "" if the exchange gives it.
-func (p *Provider) expandUsername(v values) (string, error) {
+func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	if p.username == nil {
 		return "", nil
 	}
-	username, err := p.username.expand(v, asIs)
+	username, err := p.username.expand(v, noEscape)
 	if err == nil {
 		err = checkUsername(username)
 	}

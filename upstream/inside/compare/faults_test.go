@@ -151,7 +151,7 @@ func TestEvents(t *testing.T) {
 		for _, pod := range pods {
 			list = append(list, c.wait(t, pod, began))
 		}
-		canary.Check(t, "the kubelet's log", strings.Join(c.kubelet.Log(t), "\n"))
+		canary.AssertAbsent(t, "the kubelet's log", strings.Join(c.kubelet.Log(t), "\n"))
 		return list
 	})
 	b := newTable()
@@ -295,7 +295,7 @@ func TestSecret(t *testing.T) {
 	t.Parallel()
 	got := each(t, true, func(t *testing.T, s side) outcome {
 		c := s.start(t, []provider{{name: "unused", host: "unused.example"}}, host)
-		c.control.AddPullSecret(t, "team", "good", host, user, canary.Password)
+		c.control.AddPullSecret(t, "team", "good", host, user, canary.PasswordSecret)
 		broken := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Type: corev1.SecretTypeDockerConfigJson,
 			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths": {"other.example": {"auth": "no base64"}}}`)},

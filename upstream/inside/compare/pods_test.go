@@ -117,7 +117,7 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 		o.after = time.Since(began)
 		return nil
 	})
-	canary.Check(t, "the pod's event", o.event)
+	canary.AssertAbsent(t, "the pod's event", o.event)
 	return o
 }
 

@@ -40,7 +40,7 @@ cat %[2]s.answer
 func (p provider) write(t *testing.T, dir string) {
 	t.Helper()
 	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(plugin, dir, p.name, p.script))
-	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.Password}}))
+	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.PasswordSecret}}))
 }
 
 // answer returns a response that is cached for an hour for all images of the registry.

@@ -89,7 +89,7 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 	for _, host := range hosts {
 		if c.registry[host] == nil {
 			c.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{
-				Auth: testregistry.Bearer, Users: map[string]string{user: canary.Password},
+				Auth: testregistry.Bearer, Users: map[string]string{user: canary.PasswordSecret},
 			})
 		}
 	}
