@@ -5,7 +5,7 @@
 // source, which may ignore its context, panic or exit its goroutine. The caller
 // waits only until its context ends.
 //
-//	token, err := await.Result(ctx, "request", func() (plugin.Secret, error) { return accounts.RequestToken(ctx, req) })
+//	token, err := await.Call(ctx, "request", func() (plugin.Secret, error) { return accounts.RequestToken(ctx, req) })
 //
 // Go cannot stop a goroutine. So a call that ignores its context continues in the
 // background.

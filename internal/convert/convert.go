@@ -9,7 +9,7 @@
 // writes new files, without comments. [config.Load] alone decides what a file
 // means, and each result is loaded again and compared with its source:
 //
-//	res, err := convert.Convert(path, convert.Keep, convert.Options{})
+//	res, err := convert.Convert(path, convert.LayoutKeep, convert.Options{})
 //	…
 //	err = res.Validate(config.Target{}, path)
 //	…

@@ -5,13 +5,13 @@
 // clients look for credentials and credential helpers. It knows where each
 // client looks, and adds regcred's helper without changing any other byte.
 //
-//	path, err := dockerclient.Docker.Path(env)
+//	path, err := dockerclient.ClientDocker.Path(env)
 //	…
-//	change, err := dockerclient.Plan(path, func(data []byte) ([]byte, error) {
-//		return dockerclient.Put(data, want)
+//	change, err := dockerclient.PlanChange(path, func(data []byte) ([]byte, error) {
+//		return dockerclient.PutEntries(data, want)
 //	})
 //	…
-//	change, err = dockerclient.Apply(ctx, path, …)
+//	change, err = dockerclient.ApplyChange(ctx, path, …)
 //
 // Errors never contain credentials, nor do results unless documented.
 package dockerclient

@@ -4,7 +4,7 @@
 // Package flock takes locks with flock(2), which end with the process that
 // holds them.
 //
-//	unlock, err := flock.Dir(ctx, dir)
+//	unlock, err := flock.LockDir(ctx, dir)
 //	if err == nil {
 //		defer unlock()
 //	}

@@ -14,7 +14,7 @@
 // The dispatcher is outside the generations, so that a kubelet starts whatever happens to
 // them. Each generation has a copy of its dispatcher next to its manifest.
 //
-//	current, err := generation.Open(generation.DefaultDir)
+//	current, err := generation.OpenCurrent(generation.DefaultDir)
 //	if err == nil {
 //		defer current.Close()
 //		command := current.Config.Providers[0].Command(current.BinDir())

@@ -4,7 +4,7 @@
 // Package image builds the image that runs on nodes from compiled programs. It contains
 // nothing else, and builds are reproducible: the same input gives the same bytes.
 //
-//	img, err := image.Build(image.Options{
+//	img, err := image.BuildImage(image.BuildOptions{
 //		Programs: []string{"dist/linux_amd64"}, License: "LICENSE",
 //		Platform: v1.Platform{OS: "linux", Architecture: "amd64"},
 //		Release:  image.Release{Version: "v1.2.3", Revision: commit, Created: time.Unix(epoch, 0)},

@@ -9,7 +9,7 @@
 //	node := inroot.FS{Root: "/mnt/image"}
 //	data, err := node.ReadFile(ctx, "/etc/kubernetes/credential-providers.yaml")
 //	…
-//	err = node.Put("/etc/kubernetes/credential-providers.yaml", data, inroot.Attr{Mode: 0o644})
+//	err = node.Put("/etc/kubernetes/credential-providers.yaml", data, inroot.FileAttr{Mode: 0o644})
 //
 // Files are replaced atomically by a rename, and the file and its directory are synced.
 package inroot

@@ -93,7 +93,7 @@ func TestGoesBack(t *testing.T) {
 			c.Probe = func(context.Context) error { return errors.New("no such image") }
 		}, "the test pull failed: no such image", "reload reload restart reload reload restart"},
 		{"unhealthy", func(c *changing, m *manager) {
-			c.Criteria.Within = 50 * time.Millisecond
+			c.Criteria.Within = 300 * time.Millisecond
 			m.fail = func(call string) error {
 				if call == "restart" {
 					c.health.Store(http.StatusInternalServerError)
@@ -175,7 +175,7 @@ func TestProbe(t *testing.T) {
 // TestProbeHangs: a test pull has as long as a kubelet has to become healthy.
 func TestProbeHangs(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a")
-	c.Criteria.Within = 50 * time.Millisecond
+	c.Criteria.Within = 300 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
 		t.Errorf("got %v", err)

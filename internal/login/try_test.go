@@ -78,7 +78,7 @@ func TestNewTry(t *testing.T) {
 type runtimeSaid struct{}
 
 func (runtimeSaid) Error() string                     { return "a runtime said it" }
-func (runtimeSaid) Answer() (status int, code string) { return 403, "DENIED" }
+func (runtimeSaid) Response() (status int, code string) { return 403, "DENIED" }
 
 func TestSaid(t *testing.T) {
 	err := SafeError(fmt.Errorf("https://user:"+canary.PasswordSecret+"@registry.example: %w\nmore", io.EOF))

@@ -4,7 +4,7 @@
 // Package migrate returns the arguments that a configuration of the cloud providers'
 // plugins needs to work with the plugins of this repository.
 //
-//	plan := migrate.New(cfg, readFile)
+//	plan := migrate.NewPlan(cfg, readFile)
 //	files, err := convert.AddArgs(cfg, plan.Args())
 //
 // It reads the configuration and the plugins' cloud configuration, and runs no

@@ -6,7 +6,7 @@
 //
 //	func main() {
 //		opts := static.Options{}
-//		flags := pluginmain.Flags()
+//		flags := pluginmain.NewFlagSet()
 //		flags.StringVar(&opts.PasswordFile, "password-file", "", "`path` of the password")
 //		pluginmain.Program{
 //			Name: "static-credential-provider", Version: version, Flags: flags,

@@ -223,7 +223,7 @@ func hostrunQuiet(t *testing.T, h hostrunOf) {
 // hostrunRefused: without uid 0, or without a systemd, it is said at once.
 func hostrunRefused(t *testing.T, h hostrunOf) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
-		{"another user", "65534", hostrunSocket, "*hostrun.DeniedError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
+		{"another user", "65534", hostrunSocket, "*hostrun.PermissionError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
 		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "the node's /mnt/absent is not mounted into this pod"},
 		{"no socket but a file", "0", "/etc/passwd", "*hostrun.NotMountedError", "the node's /etc is not mounted into this pod"},
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
@@ -354,7 +354,7 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 	t.Run("stopped", func(t *testing.T) {
 		end := h.begin(t, waits("stopped"), "/tmp/stopped-begun")
 		h.machine.Run(t, "systemctl", "stop", hostrunUnit)
-		if r := end(); r.Type != "*hostrun.LostError" {
+		if r := end(); r.Type != "*hostrun.ResultLostError" {
 			t.Errorf("got %+v", r)
 		}
 	})

@@ -15,7 +15,7 @@
 //		node.Require(t)
 //		net := node.NewNet(t)
 //		registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{
-//			Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.Password},
+//			Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret},
 //		})
 //		kubelet := node.StartKubelet(t, node.KubeletOptions{
 //			Runtime: node.StartContainerd(t, net), ControlPlane: node.StartControlPlane(t),

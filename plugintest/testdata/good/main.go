@@ -22,7 +22,7 @@ func main() {
 		return &plugin.Response{
 			CacheKeyType:  plugin.CacheRegistry,
 			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]plugin.AuthConfig{registry: {Username: "ci", Password: plugin.NewSecret(canary.Password)}},
+			Auth:          map[string]plugin.AuthConfig{registry: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}},
 		}, nil
 	}))
 }
