@@ -77,7 +77,7 @@ func TestNewTry(t *testing.T) {
 // runtimeSaid knows by itself what the registry answered.
 type runtimeSaid struct{}
 
-func (runtimeSaid) Error() string                     { return "a runtime said it" }
+func (runtimeSaid) Error() string                       { return "a runtime said it" }
 func (runtimeSaid) Response() (status int, code string) { return 403, "DENIED" }
 
 func TestSaid(t *testing.T) {
