@@ -20,8 +20,8 @@ type responseCache struct {
 	entries     map[cacheKey]*response
 	invalidated map[cacheKey]time.Time // time of the last effective invalidate
 
-	// nextSweep is a time since created, not a Unix time, so that setting the
-	// clock has no effect.
+	// created is the base of nextSweep. nextSweep is not a Unix time, so that setting
+	// the clock has no effect on it.
 	created   time.Time
 	nextSweep atomic.Int64
 }
@@ -35,7 +35,8 @@ func newResponseCache(maxEntries int) *responseCache {
 	return &responseCache{maxEntries: maxEntries, entries: map[cacheKey]*response{}, invalidated: map[cacheKey]time.Time{}, created: time.Now()}
 }
 
-// get returns an unexpired response for key: of its image, registry or global scope.
+// get returns an unexpired response for key. It tries the image scope first, then
+// registry and global.
 func (c *responseCache) get(key lookupKey, identity string, now time.Time) *response {
 	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
 		c.removeExpired(now)
@@ -63,9 +64,9 @@ func (c *responseCache) put(resp *response) (evicted bool) {
 	return evicted
 }
 
-// evict removes one of a few random entries: one that was not used since the
-// last eviction looked at it, else the one that expires first. The cache must
-// not be empty.
+// evict picks a few entries at random. It removes one that was not used since an
+// eviction last looked at it or, failing that, the one that expires first. The cache
+// must not be empty.
 func (c *responseCache) evict() {
 	const sample = 8
 	var victim *response
@@ -85,8 +86,8 @@ func (c *responseCache) evict() {
 	delete(c.entries, victim.key)
 }
 
-// invalidate removes the entry with that generation, unless an entry with the
-// same key was invalidated within the last minute.
+// invalidate removes the entry with the given generation, unless an entry with the same
+// key was invalidated within the last minute.
 func (c *responseCache) invalidate(generation uint64, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

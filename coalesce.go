@@ -12,36 +12,37 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Concurrent lookups that one response can serve wait for the same exec, called
-// a flight as in singleflight.
+// Concurrent lookups that one response can serve wait for the same exec, called a
+// flight as in singleflight.
 //
-// A lookup finds a flight by the scope that its response is expected to have: the
-// scope of the provider's last response. If that was Global or is unknown,
-// lookups for the same host share a flight. Lookups for other hosts also wait for
-// it, but only for a limited time (see waitLimit), and then start their own.
+// A lookup finds a flight by the scope that its response is expected to have: the scope
+// of the provider's last response. If that was Global or is unknown, lookups for the
+// same host share a flight. Lookups for other hosts also wait for it, but only for a
+// limited time (see waitLimit), and then start their own.
 //
-// The expected scope is only a hint; the response decides. It serves waiters for
-// the same image, and waiters whose image its scope covers and one of its auth
-// keys matches. A failure, and a response that must not be cached, serve only
-// the same image of the same pod.
+// The expected scope is only a hint; the response decides. It serves waiters for the
+// same image. It also serves waiters whose image is in its scope and matches one of its
+// auth keys. A failure, and a response that must not be cached, serve only the same
+// image of the same pod.
 //
-// A waiter that was not served looks for another flight once, and then starts one
-// for its own image and pod. So a lookup waits for at most two flights of other
-// lookups, and at most two seconds for a flight of another host.
+// A waiter that was not served looks for another flight once, and then starts one for
+// its own image and pod. So a lookup waits for at most two flights of other lookups,
+// and at most two seconds for a flight of another host.
 //
-// A flight does not end with the lookup that started it: it is cancelled when its
-// last waiter leaves. Different identities never share a flight.
+// A flight does not end with the lookup that started it: it is canceled when its last
+// waiter leaves. Different identities never share a flight.
 
-// How long after its start an exec for one host may delay lookups for other
-// hosts: if the provider's scope is not known yet, and if it was Global.
+// How long an exec for one host may delay lookups for other hosts, counted from its
+// start. The first limit applies if the provider's scope is not yet known, the second
+// if it was Global.
 const (
 	maxWaitUnknownScope = 250 * time.Millisecond
 	maxWaitGlobalScope  = 2 * time.Second
 )
 
-// flightKey is the key under which lookups find an exec in flight: the expected
-// cache key of its response and, if the response may serve only one pod, that
-// pod. With an empty scope it is the key of all execs of the provider.
+// flightKey is the key under which lookups find an exec in flight. It consists of the
+// expected cache key of the response and, if the response may serve only one pod, that
+// pod. With an empty scope, it is the key of all execs of the provider.
 type flightKey struct {
 	cacheKey
 	pod TokenRequest
@@ -57,7 +58,7 @@ type flight struct {
 	cancel  context.CancelFunc
 
 	waiters int  // guarded by runner.mu
-	refresh bool // guarded by runner.mu; Options.RefreshAhead started it and counts as a waiter
+	refresh bool // guarded by runner.mu; started by Options.RefreshAhead, which counts as a waiter
 
 	// Set before done is closed.
 	response *response
@@ -73,8 +74,8 @@ type providerOutcome struct {
 	err      error
 }
 
-// cachedResponse returns the cached response for key if a lookup needs no
-// identity to find it. It does not allocate, unlike fetch.
+// cachedResponse returns the cached response for key if the lookup does not need an
+// identity to find it. Unlike fetch, it does not allocate.
 func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Time) *response {
 	if r.tokens != nil {
 		return nil
@@ -129,12 +130,12 @@ type waiter struct {
 	started bool             // by this lookup
 	timeout <-chan time.Time // nil: the lookup waits until the flight is done
 
-	rounds         int     // flights that it waited for without being served
-	timedOutFlight *flight // of another host, no longer waited for; its response is still used if it serves
+	rounds         int     // number of flights that it waited for without being served
+	timedOutFlight *flight // another host's flight, no longer waited for; its response is used if it serves this lookup
 }
 
-// canShareResult reports whether f's result is also the result of another
-// lookup that waited for it.
+// canShareResult reports whether f's result can be used for another lookup that waited
+// for it.
 func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	switch same := f.key.name == key.name; {
 	case same && f.pod == id.pod:
@@ -148,7 +149,7 @@ func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 }
 
 // join makes w wait for a flight, and starts one if necessary. If the cache has a
-// response by now, join returns that instead.
+// response by then, join returns that instead.
 func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +176,7 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 	return nil
 }
 
-// waitLimit returns how long a lookup for key may still wait for f, if that is
+// waitLimit returns how long a lookup for key may still wait for f, if the wait is
 // limited. A limit of 0 or less means that it must not wait.
 func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limited bool) {
 	if f.key.registry == key.registry {
@@ -188,8 +189,8 @@ func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limit
 	return limit - time.Since(f.started), true
 }
 
-// searchKeys returns the keys under which w looks for a flight: all at first,
-// then only the narrowest and, once that failed too, the exclusive one.
+// searchKeys returns the keys under which w looks for a flight: all keys at first, then
+// only the narrowest, and then only the exclusive key.
 func (r *runner) searchKeys(key lookupKey, id *identity, w *waiter) []flightKey {
 	keys := r.flightKeys(key, id)
 	if w.rounds == 0 {
@@ -221,7 +222,7 @@ func exclusiveKey(key lookupKey, id *identity) flightKey {
 	return flightKey{cacheKey{plugin.CacheImage, key.name, id.key}, id.pod}
 }
 
-// findFlight returns the flight with the first of the keys that has one; r.mu is held.
+// findFlight returns the flight of the first key that has one; r.mu is held.
 func (r *runner) findFlight(keys []flightKey) *flight {
 	for _, k := range keys {
 		if f := r.inFlight[k]; f != nil {
@@ -231,8 +232,8 @@ func (r *runner) findFlight(keys []flightKey) *flight {
 	return nil
 }
 
-// startFlight starts a flight and registers it under those keys that are free; r.mu
-// is held. The flight has the values of ctx, but ends with the keyring and not
+// startFlight starts a flight and registers it under those keys that are free; r.mu is
+// held. The flight uses the values of ctx, but is canceled with the keyring and not
 // with ctx.
 func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKey, id *identity) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -278,8 +279,8 @@ func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Durat
 	close(f.done)
 }
 
-// unregisterFlight removes f, but no other flight that has taken one of its keys;
-// r.mu is held.
+// unregisterFlight removes f from its keys, but keeps other flights that now use one of
+// them; r.mu is held.
 func (r *runner) unregisterFlight(f *flight) {
 	for _, k := range f.keys {
 		if r.inFlight[k] == f {
@@ -288,9 +289,9 @@ func (r *runner) unregisterFlight(f *flight) {
 	}
 }
 
-// waitForFlight waits for w's flight and returns it, or returns w.overtime if that ends
-// first and serves key. It returns nil after w.timeout; the flight is then
-// w.overtime. It leaves the flight that it does not return.
+// waitForFlight waits for w's flight and returns it. If w.overtime ends first and
+// serves key, wait returns w.overtime instead. After w.timeout, it returns nil and the
+// flight becomes w.overtime. wait leaves the flight that it does not return.
 func (r *runner) waitForFlight(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
 	for {
 		var overtime <-chan struct{}
@@ -323,7 +324,7 @@ func (r *runner) leaveFlight(f *flight) {
 	r.removeWaiter(f)
 }
 
-// removeWaiter removes one waiter from f, and cancels f after the last; r.mu is
+// removeWaiter removes one waiter from f, and cancels f if it was the last; r.mu is
 // held.
 func (r *runner) removeWaiter(f *flight) {
 	if f.waiters--; f.waiters == 0 {

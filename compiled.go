@@ -20,11 +20,11 @@ type compiledConfig struct {
 	index    *index.Index
 	runners  []*runner
 
-	hostIndex func() *index.Index // of the hosts of those patterns that have a path
+	hostIndex func() *index.Index // index of the hosts of the patterns that have a path
 }
 
-// compileConfig compiles c. It takes over the runners of previous, with their cached
-// responses, whose entry and executable are unchanged.
+// compileConfig compiles c. It reuses the runners of previous whose entry and
+// executable are unchanged, with their cached responses.
 func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *compiledConfig {
 	next := &compiledConfig{}
 	for i := range c.Providers {
@@ -44,7 +44,7 @@ func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *c
 }
 
 // reusableRunner returns the runner for p if the entry and its executable are
-// unchanged, else nil.
+// unchanged, or nil.
 func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 	if c != nil {
 		for _, r := range c.runners {

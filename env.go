@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// keyringEnv is shared by the runners of a keyring: its options, its lifetime and its
-// event reporting.
+// keyringEnv holds what the runners of a keyring share: its options, its lifetime and
+// its event reporting.
 type keyringEnv struct {
 	opts        Options
 	sourceNames []string
 
-	ctx    context.Context // ends when the keyring is closed
+	ctx    context.Context // canceled when the keyring is closed
 	cancel context.CancelFunc
-	mu     sync.RWMutex // held for writing by close, so that no goroutine starts during it
+	mu     sync.RWMutex // close holds the write lock, so that no goroutine starts during it
 	wg     sync.WaitGroup
 }
 
@@ -52,8 +52,8 @@ func (e *keyringEnv) close() {
 	e.wg.Wait()
 }
 
-// emit passes an event to the observer and the logger. A cached lookup emits
-// one, so it must not allocate unless debug logging is on.
+// emit passes an event to the observer and the logger. It must not allocate unless
+// debug logging is on, because cached lookups call it too.
 func (e *keyringEnv) emit(ctx context.Context, ev Event) {
 	if e.opts.Observer != nil {
 		e.opts.Observer(ev)
@@ -74,7 +74,7 @@ func (e *keyringEnv) emitAttempts(ctx context.Context, attempts []Attempt, image
 	}
 }
 
-// eventKind returns "" if the outcome of a has no event.
+// eventKind returns the kind of event for the outcome of a, or "" if there is none.
 func eventKind(a *Attempt) EventKind {
 	if a.Err != nil {
 		return EventFailure

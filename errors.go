@@ -18,7 +18,7 @@ var ErrClosed = errors.New("the keyring is closed")
 const (
 	StageServiceAccount plugin.Stage = "serviceAccount" // the service account could not be read, or its annotations are too large
 	StageToken          plugin.Stage = "token"          // no token was issued, or the request's token is for another audience
-	StageEchoedToken    plugin.Stage = "echoedToken"    // the response's password is the token, which only cacheType Token allows
+	StageEchoedToken    plugin.Stage = "echoedToken"    // the response's password is the token, which is allowed only with cacheType Token
 	StageSource         plugin.Stage = "source"         // a pull secret or docker config file could not be read or parsed
 	StageBackoff        plugin.Stage = "backoff"        // the plugin was not run because it failed recently (Options.Backoff)
 )
@@ -36,7 +36,7 @@ func newStageError(stage plugin.Stage, format string, args ...any) error {
 	return &stageError{stage, fmt.Errorf(format, args...)}
 }
 
-// errorStage returns the stage at which err occurred; "" for nil.
+// errorStage returns the stage at which err occurred, or "" if err is nil.
 func errorStage(err error) plugin.Stage {
 	var exec *plugin.ExecError
 	var staged *stageError

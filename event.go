@@ -9,12 +9,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// EventKind is the kind of an [Event].
+// EventKind identifies the kind of an [Event].
 type EventKind string
 
 const (
-	EventExec       EventKind = "exec"       // a plugin ran; Duration and, if it failed, Stage and Err are set
-	EventToken      EventKind = "token"      // a service-account token was requested; Err is set if that failed
+	EventExec       EventKind = "exec"       // a plugin ran; sets Duration and, if it failed, Stage and Err
+	EventToken      EventKind = "token"      // a service account token was requested; Err is set if that failed
 	EventCacheHit   EventKind = "cacheHit"   // a lookup used a cached response
 	EventCacheMiss  EventKind = "cacheMiss"  // a lookup ran the plugin
 	EventCoalesced  EventKind = "coalesced"  // a lookup used the response to another lookup's exec
@@ -27,7 +27,7 @@ const (
 type Event struct {
 	Kind     EventKind
 	Provider string // the name of the provider or source
-	Image    string // the repository or registry; "" for EventToken and EventInvalidate
+	Image    string // repository or registry; "" for EventToken and EventInvalidate
 	Duration time.Duration
 	Stage    plugin.Stage
 	Err      error

@@ -20,10 +20,10 @@ type Explanation struct {
 	Image      string                `json:"image"`      // as given
 	Repository string                `json:"repository"` // as providers see it
 	Providers  []ProviderExplanation `json:"providers"`
-	// Nearest is the index of the provider with the most similar pattern. It is
-	// -1 if a provider matches, and if no pattern is similar to the image.
+	// Nearest is the index of the provider with the most similar pattern. It is -1 if a
+	// provider matches, or if no pattern is similar to the image.
 	Nearest int    `json:"nearest"`
-	Error   string `json:"error,omitempty"` // the image is not a valid reference
+	Error   string `json:"error,omitempty"` // why the image is not a valid reference
 }
 
 // ProviderExplanation is the part of an [Explanation] for one provider.
@@ -31,10 +31,11 @@ type ProviderExplanation struct {
 	Name    string `json:"name"`
 	Index   int    `json:"index"` // in Config.Providers
 	Matched bool   `json:"matched"`
-	// Pattern is the first pattern that matched, else the most similar one.
+	// Pattern is the first pattern that matched or, if none matched, the most similar
+	// one.
 	Pattern  string               `json:"pattern,omitempty"`
 	Reason   string               `json:"reason,omitempty"`  // why Pattern does not match
-	Instead  string               `json:"instead,omitempty"` // a similar pattern that does, if there is an obvious one
+	Instead  string               `json:"instead,omitempty"` // a similar pattern that does match, if there is an obvious one
 	Patterns []PatternExplanation `json:"patterns"`
 }
 
@@ -43,12 +44,12 @@ type PatternExplanation struct {
 	Pattern string `json:"pattern"`
 	Matched bool   `json:"matched"`
 	Reason  string `json:"reason,omitempty"`  // e.g. `label 2: "us" does not match "eu*"`
-	Instead string `json:"instead,omitempty"` // a pattern like this one that does match, if one is evident
+	Instead string `json:"instead,omitempty"` // a similar pattern that does match, if there is an obvious one
 }
 
 // Explain reports for each provider and pattern whether it matches req.Image or
-// req.Registry, and why not. It runs no plugins: [Keyring.Lookup] returns the
-// outcome of each provider.
+// req.Registry and, if it does not, why. It runs no plugins; [Keyring.Lookup] does, and
+// returns each provider's outcome.
 func Explain(c *config.Config, req Request) Explanation {
 	x := Explanation{Image: cmp.Or(req.Image, req.Registry), Providers: []ProviderExplanation{}, Nearest: -1}
 	key, err := newLookupKey(req)
@@ -57,7 +58,7 @@ func Explain(c *config.Config, req Request) Explanation {
 		return x
 	}
 	x.Repository = key.name
-	nearest := -1 // similar patterns have a higher value
+	nearest := -1 // a higher value means a more similar pattern
 	for i := range c.Providers {
 		p, near := explainProvider(&c.Providers[i], key)
 		p.Index = i

@@ -28,18 +28,17 @@ type identity struct {
 	origin      *origin
 	report      *Identity // for the Attempt; nil without identity
 
-	// pod describes the token to request; it is zero for Request.Token. It is a
+	// pod describes the token to request. It is zero if Request.Token is used. It is a
 	// copy, because an exec may outlive the lookup and its Request.
 	pod   TokenRequest
-	token plugin.Secret // zero if it was not requested yet
+	token plugin.Secret // zero if it has not been requested yet
 }
 
 // needsToken reports whether a token must be requested before the plugin runs.
 func (id *identity) needsToken() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
 
-// identityFor returns the identity for which r's provider is called. If skipped is
-// not empty, the provider must not be called, for that reason. id.report is set
-// in every case.
+// identityFor returns the identity for which r's provider is called. If skipped is not
+// empty, it is the reason why the provider must not be called. id.report is always set.
 func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, skipped string, err error) {
 	if r.tokens == nil {
 		return identity{origin: r.origin}, "", nil
@@ -62,7 +61,8 @@ func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, sk
 	}
 	id.report.ServiceAccount.UID = account.UID
 	if id.annotations = r.selectAnnotations(account.Annotations, id.report); id.report.Missing != "" {
-		// kubelet: skips the provider silently, although its documentation calls it an error.
+		// kubelet: skips the provider silently, although the documentation calls this
+		// an error.
 		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.report.Missing), nil
 	}
 	return id, "", r.setPodIdentity(ctx, &id, pod)
@@ -85,9 +85,9 @@ func (r *runner) getServiceAccount(ctx context.Context, pod *Pod) (*ServiceAccou
 	return account, nil
 }
 
-// selectAnnotations returns the annotations that the configuration lists, and
-// records their keys in report. If a required one is missing, it sets
-// report.Missing and returns nil.
+// selectAnnotations returns the annotations that the configuration lists, and records
+// their keys in report. If a required annotation is missing, it sets report.Missing and
+// returns nil.
 func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[string]string {
 	selected := map[string]string{}
 	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
@@ -110,7 +110,7 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 }
 
 // setPodIdentity completes id for a pod's service account. With cacheType
-// ServiceAccount the cache key does not depend on the token, so it is requested
+// ServiceAccount, the cache key does not depend on the token, so the token is requested
 // only before an exec. kubelet: always requests it first.
 func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.report.ServiceAccount
@@ -151,8 +151,8 @@ func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err e
 	return id, "", err
 }
 
-// checkAudience rejects a token that was not issued for the provider, which
-// could use it elsewhere.
+// checkAudience rejects a token that was not issued for the provider. The provider
+// could otherwise use the token elsewhere.
 func (r *runner) checkAudience(token plugin.Secret) error {
 	want := r.tokens.ServiceAccountTokenAudience
 	claims, err := jwt.Parse(token.Reveal())
@@ -187,14 +187,14 @@ func hashToken(token plugin.Secret) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// identityKey encodes the service account, the selected annotations sorted by
-// key, and the further fields, each with its length, so that different
-// identities have different keys.
+// identityKey encodes the service account, the selected annotations sorted by key, and
+// the other fields. Each is preceded by its length, so that different identities have
+// different keys.
 //
-// kubelet: lengths have 16 bits, and the key is itself a field with such a
-// length. So a provider fails for a service account with longer annotations (the
-// API allows 256 KiB). The layout is the same as in the kubelet
-// (generateServiceAccountCacheKey), so that both fail at the same length.
+// kubelet: lengths have 16 bits, and the key is itself a field with such a length. So a
+// provider fails for a service account with longer annotations (the API allows 256
+// KiB). The layout is the same as in the kubelet (generateServiceAccountCacheKey), so
+// that both fail at the same length.
 func identityKey(ref *ObjectRef, annotations map[string]string, further ...string) (string, error) {
 	var b []byte
 	add := func(s string) {

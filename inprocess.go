@@ -12,11 +12,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// callInProcess calls a provider of this process under the rules that
-// [plugin.Command] has for executables: it returns when ctx ends even if p does
-// not, a panic is an error, and error texts are redacted. Errors are of type
-// [*plugin.ExecError]; one that p returns keeps its stage, exit code and standard
-// error.
+// callInProcess calls an in-process provider under the rules that [plugin.Command] has
+// for executables. It returns when ctx ends even if p does not, turns a panic into an
+// error, and redacts error texts. Errors have type [*plugin.ExecError]; if p returns
+// one, its stage, exit code and standard error are kept.
 func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plugin.Request) (*plugin.Response, error) {
 	resp, err := await.Call(ctx, "get credentials", func() (*plugin.Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil && resp == nil {
@@ -59,7 +58,8 @@ func contextError(err error) error {
 	return nil
 }
 
-// redactedError is a redacted text that keeps the original context error.
+// redactedError is an error with redacted text that still wraps the original context
+// error.
 type redactedError struct {
 	text       string
 	contextErr error

@@ -18,8 +18,8 @@ import (
 )
 
 // Config is a CredentialProviderConfig (group kubelet.config.k8s.io, KEP-2133): the
-// providers of one file, or of the files of a directory. [Load], [Parse] and
-// [ParseDir] return one, also for a RegistryCredentialConfig of the out-of-tree
+// providers of one file, or of the files in a directory. [Load], [Parse] and [ParseDir]
+// return a Config, including for a RegistryCredentialConfig of the out-of-tree
 // proposal. A Config assembled from Providers has no files, and its errors have no
 // lines. [Config.Validate] rejects the zero value. A Config is safe for concurrent use
 // unless it is changed.
@@ -70,8 +70,8 @@ func Load(path string) (*Config, error) {
 	return c.finishLoad(errs)
 }
 
-// Parse is [Load] for a file that the caller has read. The name is only used in errors.
-// The Config keeps data, which must not be changed.
+// Parse is like [Load], but for a file that the caller has already read. The name is
+// only used in errors. The Config keeps data, which must not be changed.
 func Parse(name string, data []byte) (*Config, error) {
 	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
 	if err := left.subtract(name, data); err != nil {
@@ -136,8 +136,8 @@ func (c *Config) Hash() string {
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }
 
-// reportDuplicateNames reports providers with the name of an earlier one. The kubelet rejects
-// them when it loads the configuration, not when it validates it.
+// reportDuplicateNames reports providers with the same name as an earlier one. The
+// kubelet rejects them when it loads the configuration, not when it validates it.
 func (c *Config) reportDuplicateNames(list *fieldErrors) {
 	first := make(map[string]int, len(c.Providers))
 	for i, p := range c.Providers {
@@ -171,8 +171,8 @@ func (c *Config) position(provider int, path ...any) Position {
 	return f.source.valuePosition(full)
 }
 
-// Command is [Provider.Command] of provider i. In addition, masked parts of standard
-// error name the position of the secret in the configuration.
+// Command is like [Provider.Command] for provider i. In addition, a masked part of
+// standard error shows where the secret is in the configuration.
 func (c *Config) Command(i int, binDir string) plugin.Command {
 	command := c.Providers[i].Command(binDir)
 	configured := map[string]int{"args": len(c.Providers[i].Args), "env": len(c.Providers[i].Env)}
@@ -211,8 +211,8 @@ func (c *Config) newFieldError(provider int, value, msg string, rest ...any) *Fi
 	return c.position(provider, rest...).newFieldError(value, msg)
 }
 
-// isOutOfTree reports whether provider i comes from the out-of-tree proposal: by its file
-// or, without a file, by its protocol.
+// isOutOfTree reports whether provider i comes from the out-of-tree proposal, judging
+// by its file or, if it has no file, by its protocol.
 func (c *Config) isOutOfTree(i int) bool {
 	if f, _ := c.fileOfProvider(i); f != nil {
 		return f.OutOfTree()

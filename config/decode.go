@@ -27,11 +27,12 @@ type wireConfig[P wireProvider] struct {
 }
 
 type wireProvider interface {
-	// toProvider converts to a Provider, and returns the names of extraArgs: see extraArgs.keys.
+	// toProvider converts p to a Provider. It also returns the names in extraArgs; see
+	// extraArgs.keys.
 	toProvider() (p Provider, argKeys []string, err error)
 }
 
-// v1Provider is a provider in a v1 file: a Provider whose duration is text.
+// v1Provider is a provider in a v1 file: a Provider whose duration is a string.
 type v1Provider struct {
 	Provider
 	DefaultCacheDuration *wireDuration `json:"defaultCacheDuration"`
@@ -96,8 +97,8 @@ func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
 		return decodedFile{}, err
 	}
 	var meta typeMeta
-	// kubelet: it reads kind and apiVersion case-insensitively, and rejects the wrong
-	// case in strict decoding.
+	// kubelet: reads kind and apiVersion case-insensitively, but strict decoding then
+	// rejects the wrong case.
 	cause := json.Unmarshal(doc, &meta)
 	format := meta.fileFormat()
 	if cause == nil && meta.firstError() == nil {
@@ -110,7 +111,8 @@ func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
 	return decodedFile{}, src.diagnose(doc, meta, newShape(reflect.TypeOf(format)), cause, more)
 }
 
-// fileFormat returns the format of a kind and version; v1 if they are unknown.
+// fileFormat returns the format for a kind and version, or the v1 format if they are
+// unknown.
 func (m typeMeta) fileFormat() fileFormat {
 	switch {
 	case m.isOutOfTree():
@@ -144,8 +146,8 @@ func unmarshalStrict(data []byte, v any) error {
 	return errors.Join(err, errors.Join(strict...))
 }
 
-// toJSON converts the document to JSON. duplicates is the error for repeated keys; doc is
-// valid nevertheless.
+// toJSON converts the document to JSON. duplicates is the error for repeated keys; doc
+// is valid even if it is set.
 func (s *sourceFile) toJSON() (doc []byte, duplicates, err error) {
 	if textedit.IsJSON(s.data()) {
 		return s.data(), nil, nil

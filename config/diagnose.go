@@ -16,8 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// diagnosis explains why the decoder rejected a document. It reads the same JSON. The
-// decoder's errors stop at the first problem, have no positions and quote values.
+// diagnosis explains why the decoder rejected a document. It reads the same JSON as the
+// decoder. It is needed because the decoder's errors stop at the first problem, have no
+// positions and quote values.
 type diagnosis struct {
 	src  *sourceFile
 	list fieldErrors
@@ -63,7 +64,7 @@ func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more re
 			d.addError(fieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
 		if meta.firstError() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.isOutOfTree() {
-			return // the fields of another kind
+			return // these are fields of another kind
 		}
 	}
 	d.checkValue(value, want, nil)
@@ -80,7 +81,7 @@ func (d *diagnosis) addError(at fieldPath, value, msg string) {
 	d.list.add(d.src.valuePosition(at).newFieldError(value, msg))
 }
 
-// checkValue compares a value with its shape. null is always valid.
+// checkValue compares a value with its expected shape. null is always valid.
 func (d *diagnosis) checkValue(v any, want *shape, at fieldPath) {
 	if v == nil || d.list.isFull() {
 		return
@@ -126,7 +127,7 @@ func (d *diagnosis) checkObject(v map[string]any, want *shape, at fieldPath) {
 	}
 }
 
-// reportTypeMismatch reports a value of a wrong type.
+// reportTypeMismatch reports a value of the wrong type.
 func (d *diagnosis) reportTypeMismatch(v any, want *shape, at fieldPath) {
 	msg := fmt.Sprintf("is %s, but must be %s", describeType(v), want.noun)
 	var value string
@@ -152,7 +153,7 @@ func (d *diagnosis) reportTypeMismatch(v any, want *shape, at fieldPath) {
 	d.addError(at, value, msg)
 }
 
-// missingDashText names what needs a dash in a mapping that should be a list of s.
+// missingDashText describes what needs a dash if a list of s was given as a mapping.
 func (s *shape) missingDashText() string {
 	if s.secret && s.fields != nil {
 		return "each variable, with separate name and value fields"
@@ -192,8 +193,8 @@ func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	d.list.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
 }
 
-// findDuplicates reports fields that are set twice in a mapping, or in it and in a merged
-// mapping.
+// findDuplicates reports fields that are set twice in a mapping, or both in the mapping
+// and in a merged one.
 func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 	if d.list.isFull() || len(at) > maxNodeDepth {
 		return

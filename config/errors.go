@@ -12,13 +12,13 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// FieldError is a problem in a configuration. [Load], [Parse], [ParseDir] and
-// [Config.Validate] return one or several joined with [errors.Join]. It never contains a
-// value of env, args or extraArgs.
+// FieldError describes a problem in a configuration. [Load], [Parse], [ParseDir] and
+// [Config.Validate] return one, or several joined with [errors.Join]. It never contains
+// a value of env, args or extraArgs.
 type FieldError struct {
 	File   string // "" for a Config without files
-	Line   int    // from 1; 0 if unknown
-	Column int    // in bytes, from 1; 0 if unknown
+	Line   int    // starts at 1; 0 if unknown
+	Column int    // in bytes, starts at 1; 0 if unknown
 	Path   string // e.g. "providers[2].matchImages[0]"
 	Value  string // the invalid value; empty for values of env and args
 	Msg    string // the problem and its fix
@@ -30,7 +30,7 @@ type FieldError struct {
 // be read.
 func (e *FieldError) Unwrap() error { return e.err }
 
-// Error returns "file:line:column: path: message: \"value\"" without unknown parts.
+// Error returns "file:line:column: path: message: \"value\"", omitting unknown parts.
 func (e *FieldError) Error() string {
 	msg := e.Msg
 	if e.Value != "" {
@@ -57,7 +57,7 @@ func (l *fieldErrors) add(err *FieldError) {
 	}
 }
 
-// join returns the errors joined in the order of files and lines, or nil.
+// join joins the errors, sorted by file and line. It returns nil if there are none.
 func (l *fieldErrors) join() error {
 	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// nodeOverhead is the size of a value in an expansion, in addition to its text, so that
-// aliases allow as many values as a file without aliases.
+// nodeOverhead is the size counted for each value in an expansion, in addition to its
+// text. With it, aliases allow no more values than a file without aliases.
 const nodeOverhead = maxConfigSize / maxConfigEntries
 
 // checkExpansion rejects a document whose aliases expand to more than the size limit
@@ -34,7 +34,7 @@ func (s *sourceFile) checkExpansion() error {
 	return nil
 }
 
-// isOnlyComments reports whether a text consists of comments.
+// isOnlyComments reports whether a text consists only of comments.
 func isOnlyComments(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
@@ -46,8 +46,8 @@ func isOnlyComments(text []byte) bool {
 	return true
 }
 
-// hasAnchorOrAlias reports whether a text may contain an anchor (&) or an alias (*): the
-// indicator before a name, and not after a quote or inside a word.
+// hasAnchorOrAlias reports whether a text may contain an anchor (&) or an alias (*):
+// the indicator followed by a name, and not after a quote or inside a word.
 func hasAnchorOrAlias(text []byte, indicator byte) bool {
 	for i, c := range text[:max(len(text)-1, 0)] {
 		if c != indicator || !isAnchorNameByte(text[i+1]) {
@@ -64,7 +64,7 @@ func isAnchorNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// isYAML reports whether the decoder accepts the syntax of a file. It does not expand
+// isYAML reports whether the decoder accepts a file's syntax. It does not expand
 // aliases.
 func isYAML(data []byte) bool {
 	return yaml2.Unmarshal(data, &discardedDocument{}) == nil

@@ -11,21 +11,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// File is a file of a [Config]. It is read-only and safe for concurrent use. Its text may
-// contain secrets, so it prints as its name and cannot be encoded as JSON.
+// File is a file of a [Config]. It is read-only and safe for concurrent use. Its text
+// may contain secrets, so it prints only its name and cannot be encoded as JSON.
 type File struct {
 	Name         string // the path or name passed to Load or Parse; in a directory, the file's path
 	Kind         string // CredentialProviderConfig, or a kind of the out-of-tree proposal
-	APIVersion   string // of the file itself, e.g. "kubelet.config.k8s.io/v1"
+	APIVersion   string // the file's own version, e.g. "kubelet.config.k8s.io/v1"
 	First, Count int    // its providers: Config.Providers[First:First+Count]
 
 	data    func() []byte // a closure, because fmt and reflection print struct fields
 	source  *sourceFile
-	argKeys [][]string // of out-of-tree providers: see extraArgs.keys
+	argKeys [][]string // argument names of out-of-tree providers; see extraArgs.keys
 }
 
-// Data returns the whole file, including ignored YAML documents. It is shared and must
-// not be changed. Values of args and env in it are secrets.
+// Data returns the whole file, including ignored YAML documents. The result is shared
+// and must not be changed. It may contain secrets in the values of args and env.
 func (f *File) Data() []byte {
 	if f.data == nil {
 		return nil
@@ -33,15 +33,16 @@ func (f *File) Data() []byte {
 	return f.data()
 }
 
-// OutOfTree reports whether f is a RegistryCredentialConfig, which no kubelet reads.
+// OutOfTree reports whether f is a RegistryCredentialConfig, which the kubelet does not
+// read.
 func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.isOutOfTree() }
 
 // Position returns the position of a field, such as "kind" or "providers[2].name", or of
 // its nearest parent if it is absent.
 func (f *File) Position(path string) Position { return f.source.valuePosition(parsePath(path)) }
 
-// outOfTreePosition is [Config.Position] for a RegistryCredentialConfig. It translates
-// field names.
+// outOfTreePosition is like [Config.Position], but for a RegistryCredentialConfig. It
+// translates field names.
 func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	p := fieldPath{"providers", index}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The feature gates of credential providers.
+// Feature gates for credential providers.
 const (
 	gateKubeletCredentialProviders = "KubeletCredentialProviders"
 	gateServiceAccountTokens       = "KubeletServiceAccountTokenForCredentialProviders"
@@ -18,14 +18,15 @@ const (
 	gatePullRecords                = "KubeletEnsureSecretPulledImages"        // records the credentials of pulled images
 )
 
-// The gates that set the default of alpha and beta gates.
+// These gates set the default of alpha and beta gates.
 const (
 	gateAllAlpha = "AllAlpha"
 	gateAllBeta  = "AllBeta"
 )
 
-// FeatureGates returns the names of the feature gates of credential providers, and
-// AllAlpha and AllBeta. [Config.ValidateFor] ignores others, except wrong capitalization.
+// FeatureGates returns the names of the feature gates for credential providers, and
+// AllAlpha and AllBeta. [Config.ValidateFor] ignores other gates, but reports these
+// names if their capitalization is wrong.
 func FeatureGates() []string {
 	return append([]string{gateAllAlpha, gateAllBeta}, sortedGateNames()...)
 }
@@ -33,17 +34,18 @@ func FeatureGates() []string {
 // sortedGateNames returns the names of gates, sorted.
 func sortedGateNames() []string { return slices.Sorted(maps.Keys(featureGates)) }
 
-// gateHistory is the history of a feature gate, in minor releases of Kubernetes 1; 0 means not
-// yet.
+// gateHistory is the history of a feature gate. Numbers are minor releases of
+// Kubernetes 1; 0 means not yet.
 type gateHistory struct {
-	alphaSince   int // alpha; older kubelets do not start if it is set
+	alphaSince   int // alpha; older kubelets do not start if the gate is set
 	betaSince    int // beta, and enabled by default
-	lockedSince  int // kubelets do not start if it is not at its default
-	removedSince int // kubelets do not start if it is set
+	lockedSince  int // kubelets do not start if the gate is set to a non-default value
+	removedSince int // kubelets do not start if the gate is set
 }
 
-// featureGates is the history of FeatureGates. Source: pkg/features/kube_features.go of each
-// release. TestParityGates compares with kubelets since 1.33 (testdata/parity/skew.json).
+// featureGates is the history of the gates in FeatureGates. Source:
+// pkg/features/kube_features.go of each release. TestParityGates compares it with
+// kubelets since 1.33 (testdata/parity/skew.json).
 var featureGates = map[string]gateHistory{
 	gateKubeletCredentialProviders: {alphaSince: sinceV1Alpha1, betaSince: sinceV1Beta1, lockedSince: sinceV1, removedSince: 28},
 	gateServiceAccountTokens:       {alphaSince: sinceTokenAttributes, betaSince: sinceTokenAttributes + 1},
@@ -51,7 +53,7 @@ var featureGates = map[string]gateHistory{
 	gatePullRecords:                {alphaSince: 33, betaSince: 35},
 }
 
-// supports reports whether k is at least of minor release since, unless that is 0.
+// supports reports whether k is release since or later. It returns false if since is 0.
 func (k kubelet) supports(since int) bool { return since > 0 && k.minor >= since }
 
 // gateEnabled returns the setting of a gate, or its default. Settings of locked and removed
@@ -67,7 +69,7 @@ func (k kubelet) gateEnabled(name string) bool {
 	return k.supports(g.betaSince)
 }
 
-// defaultGate returns the gate that sets the default of g; "" for none.
+// defaultGate returns the gate that sets the default of g, or "".
 func (k kubelet) defaultGate(g gateHistory) string {
 	switch {
 	case k.supports(g.lockedSince), k.supports(g.removedSince), !k.supports(g.alphaSince):
@@ -78,10 +80,11 @@ func (k kubelet) defaultGate(g gateHistory) string {
 	return gateAllAlpha
 }
 
-// removeGateFix is the fix for a gate, which is not set in the configuration file.
+// removeGateFix is the fix for an invalid gate setting. Gates are set in the kubelet's
+// flags and configuration, not in the providers' configuration file.
 const removeGateFix = ": remove it from the kubelet's --feature-gates and featureGates"
 
-// gateIgnoringCase returns the gate that differs from name only in case; "" for none.
+// gateIgnoringCase returns the gate whose name differs from name only in case, or "".
 func gateIgnoringCase(name string) string {
 	for _, gate := range FeatureGates() {
 		if gate != name && strings.EqualFold(gate, name) {
@@ -91,7 +94,7 @@ func gateIgnoringCase(name string) string {
 	return ""
 }
 
-// gateErrors returns the gate settings with which the kubelet does not start.
+// gateErrors returns errors for gate settings with which the kubelet does not start.
 func (k kubelet) gateErrors() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
 		if gate := gateIgnoringCase(name); gate != "" {

@@ -31,9 +31,10 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// The out-of-tree proposal ("Out-of-Tree Credential Providers"), which preceded KEP-2133,
-// has its own configuration. Its text has the kind RegistryCredentialConfig, its example
-// credentialprovider; the version is v1alpha1 without a group.
+// The out-of-tree proposal ("Out-of-Tree Credential Providers"), which preceded
+// KEP-2133, has its own configuration format. The proposal's text uses the kind
+// RegistryCredentialConfig, and its example uses credentialprovider. The version is
+// v1alpha1 without a group.
 const (
 	kindOutOfTree         = "RegistryCredentialConfig"
 	kindOutOfTreeExample  = "credentialprovider"
@@ -41,7 +42,7 @@ const (
 	versionOutOfTree      = plugin.OutOfTree
 )
 
-// isOutOfTree reports whether the kind is one of the out-of-tree proposal.
+// isOutOfTree reports whether the kind belongs to the out-of-tree proposal.
 func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
@@ -49,7 +50,7 @@ func (m typeMeta) isOutOfTree() bool {
 // typeError is an error about a top-level field.
 type typeError struct{ field, value, msg string }
 
-// firstError returns why a kind and version is not supported; nil if it is.
+// firstError returns why a kind and version are not supported, or nil.
 func (m typeMeta) firstError() *typeError {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
@@ -78,8 +79,8 @@ func (m typeMeta) firstError() *typeError {
 	return nil
 }
 
-// allErrors returns all errors of the type. Without a kind, the version is checked as for
-// [Kind].
+// allErrors returns all errors in the kind and version. Without a kind, the version is
+// checked as for [Kind].
 func (m typeMeta) allErrors() []*typeError {
 	first := m.firstError()
 	if first == nil {

@@ -12,9 +12,9 @@ import (
 // NewestKubelet is the newest supported kubelet version.
 const NewestKubelet = "1.37"
 
-// The minor releases of Kubernetes 1 that added a feature. Sources: KEP-2133 (alpha in
-// 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and the results of kubelets 1.33 to 1.37
-// (testdata/parity/skew.json).
+// Minor releases of Kubernetes 1 that added a feature. Sources: KEP-2133 (alpha in
+// 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and the results of kubelets 1.33 to
+// 1.37 (testdata/parity/skew.json).
 const (
 	sinceV1Alpha1        = 20
 	sinceV1Beta1         = 24
@@ -22,14 +22,14 @@ const (
 	sinceTokenAttributes = 33
 	sinceCacheType       = 34
 	sinceDirectory       = 34
-	sinceStrictColons    = 36 // built with Go 1.26
+	sinceStrictColons    = 36 // the first release built with Go 1.26
 	newestKubeletMinor   = 37 // of NewestKubelet
 )
 
 // Target is the kubelet that a configuration is validated for. The zero value is
 // [NewestKubelet] with default feature gates.
 type Target struct {
-	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest known
+	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest supported version
 	FeatureGates   map[string]bool // gates that are set
 }
 
@@ -49,11 +49,12 @@ func (t Target) resolve() (kubelet, error) {
 	if m == nil {
 		return k, fmt.Errorf("invalid kubelet version %q: use a version such as 1.33 or v1.33.4", t.KubeletVersion)
 	}
-	k.minor, _ = strconv.Atoi(m[1]) // three digits at most
+	k.minor, _ = strconv.Atoi(m[1]) // the pattern allows at most three digits
 	return k, nil
 }
 
-// noProvidersReason returns why the kubelet has no credential providers, or "".
+// noProvidersReason returns why the kubelet does not support credential providers, or
+// "".
 func (k kubelet) noProvidersReason() string {
 	switch {
 	case k.minor < sinceV1Alpha1:
@@ -75,7 +76,7 @@ func (k kubelet) noTokensReason() string {
 	return ""
 }
 
-// unsupportedFeature returns the error for a feature of a newer kubelet.
+// unsupportedFeature returns the error for a feature that only newer kubelets have.
 func (k kubelet) unsupportedFeature(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not support %s (added in 1.%d)", k.minor, what, since)
 }
@@ -86,7 +87,8 @@ func (k kubelet) strictColonsError() string {
 		"list each host separately, and put an IPv6 address in brackets, followed by the port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
-// supportedVersion names the version of a group that the kubelet supports.
+// supportedVersion names the version of a group to use instead, which the kubelet
+// supports.
 func (k kubelet) supportedVersion(group string) string {
 	switch {
 	case k.minor < sinceV1Alpha1:
@@ -97,7 +99,8 @@ func (k kubelet) supportedVersion(group string) string {
 	return ": use " + group + "/v1beta1"
 }
 
-// apiVersionSince returns the release that added a version of a group; 0 for an unknown version.
+// apiVersionSince returns the release that added a version of a group, or 0 for an
+// unknown version.
 func apiVersionSince(group, apiVersion string) int {
 	switch apiVersion {
 	case group + "/v1alpha1":

@@ -37,7 +37,8 @@ func (outOfTreeKind) shape() *shape {
 
 func (outOfTreeVersion) shape() *shape { return optionalConst(versionOutOfTree) }
 
-// optionalConst returns the shape of an optional field with one of these values.
+// optionalConst returns the shape of an optional field that accepts only the given
+// values.
 func optionalConst(words ...string) *shape {
 	return &shape{noun: nounString, checkText: func(s string) string {
 		if s == "" || slices.Contains(words, s) {
@@ -47,8 +48,8 @@ func optionalConst(words ...string) *shape {
 	}}
 }
 
-// toProvider converts p. The proposal has no default cache duration: a response is cached
-// until its expirationTimestamp, and not at all without one.
+// toProvider converts p. The proposal has no default cache duration. A response is
+// cached until its expirationTimestamp; a response without one is not cached.
 func (p outOfTreeProvider) toProvider() (out Provider, argKeys []string, err error) {
 	if msg := cmp.Or(p.Kind.shape().checkText(string(p.Kind)), p.APIVersion.shape().checkText(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
@@ -63,8 +64,8 @@ func (p outOfTreeProvider) toProvider() (out Provider, argKeys []string, err err
 	return out, p.ExtraArgs.keys, nil
 }
 
-// toUpperASCII converts ASCII letters to upper case. [variableProblem] rejects others, some
-// of which have an ASCII upper case.
+// toUpperASCII converts ASCII letters to upper case. [variableProblem] rejects other
+// letters, some of which have an ASCII upper case.
 func toUpperASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -74,14 +75,14 @@ func toUpperASCII(name string) string {
 	}, name)
 }
 
-// extraArgs is a list of names and values, as in the proposal's types, or a mapping, as in
-// its example. A mapping has no order, so it is sorted.
+// extraArgs is a list of names and values, as in the proposal's types, or a mapping, as
+// in its example. A mapping is sorted, because it has no order.
 type extraArgs struct {
 	list []EnvVar
 	keys []string // the original names in a mapping; nil for a list
 }
 
-// UnmarshalJSON strictly decodes either form.
+// UnmarshalJSON decodes either form strictly.
 func (a *extraArgs) UnmarshalJSON(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return unmarshalStrict(data, &a.list)

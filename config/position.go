@@ -54,14 +54,15 @@ func parsePath(p string) (path fieldPath) {
 // with returns a copy of p with one more element.
 func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
 
-// Position is a position in a configuration. The zero value is unknown.
+// Position is a position in a configuration. The zero value means unknown.
 type Position struct {
 	File         string // "" for a Config without files
-	Line, Column int    // from 1, Column in bytes; 0 if unknown
+	Line, Column int    // starts at 1, Column in bytes; 0 if unknown
 	Path         string // within the file, e.g. "providers[2].matchImages[0]"
 }
 
-// String returns "file:line:column", or "file: path" or the path if the rest is unknown.
+// String returns "file:line:column". If the line is unknown, it returns "file: path" or
+// only the path.
 func (p Position) String() string {
 	switch {
 	case p.File == "":

@@ -22,21 +22,21 @@ type Provider struct {
 	Name                 string           `json:"name"`                      // file name of the executable: see CheckName
 	MatchImages          []string         `json:"matchImages"`               // patterns: see package match
 	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // for responses without one; nil if absent
-	APIVersion           string           `json:"apiVersion"`                // of the protocol, e.g. plugin.V1
+	APIVersion           string           `json:"apiVersion"`                // version of the protocol, e.g. plugin.V1
 	Args                 []plugin.Secret  `json:"args,omitempty"`            // may contain tokens
-	Env                  []EnvVar         `json:"env,omitempty"`             // of equal names, the last wins
-	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"` // nil: no service-account mode
+	Env                  []EnvVar         `json:"env,omitempty"`             // if names repeat, the last one wins
+	TokenAttributes      *TokenAttributes `json:"tokenAttributes,omitempty"` // nil disables service-account mode
 }
 
-// EnvVar is an environment variable that is added to the plugin's environment. Values may
-// contain tokens, so they are secrets.
+// EnvVar is an environment variable to add to the plugin's environment. Its value may
+// be a token, so it is treated as a secret.
 type EnvVar struct {
 	Name  string        `json:"name"`
 	Value plugin.Secret `json:"value"`
 }
 
-// TokenAttributes enables service-account mode (KEP-4412): the plugin gets a token of the
-// pod's service account and the account's annotations with the given keys.
+// TokenAttributes enables service-account mode (KEP-4412). The plugin receives a token
+// for the pod's service account, and the account's annotations with the given keys.
 type TokenAttributes struct {
 	ServiceAccountTokenAudience          string         `json:"serviceAccountTokenAudience"`
 	CacheType                            TokenCacheType `json:"cacheType"`
@@ -45,8 +45,8 @@ type TokenAttributes struct {
 	OptionalServiceAccountAnnotationKeys []string       `json:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-// TokenCacheType is the cache key of responses in service-account mode. Kubelets since 1.34
-// require it; older ones do not support it.
+// TokenCacheType determines how responses are cached in service-account mode. Kubelets
+// since 1.34 require it; older ones do not support it.
 type TokenCacheType string
 
 const (

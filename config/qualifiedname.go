@@ -6,13 +6,13 @@ package config
 import "strings"
 
 const (
-	maxNamePart   = 63  // of a qualified name, in bytes
+	maxNamePart   = 63  // limit for a qualified name, in bytes
 	maxNamePrefix = 253 // a DNS subdomain
 )
 
-// qualifiedNameProblem returns why s is not a qualified name in the sense of Kubernetes: an
-// optional DNS subdomain and a slash, then a name of at most 63 bytes
-// (k8s.io/apimachinery/pkg/util/validation). It returns "" if s is valid.
+// qualifiedNameProblem returns why s is not a qualified name in Kubernetes
+// (k8s.io/apimachinery/pkg/util/validation), or "" if it is. A qualified name is an
+// optional DNS subdomain and a slash, then a name of at most 63 bytes.
 func qualifiedNameProblem(s string) string {
 	prefix, name, ok := strings.Cut(s, "/")
 	if !ok {
@@ -46,8 +46,8 @@ func isSubdomain(s string) bool {
 	return true
 }
 
-// isAlphanumericWith reports whether s is not empty and consists of ASCII letters, digits
-// and, except at its ends, the bytes of inner.
+// isAlphanumericWith reports whether s is not empty and consists of ASCII letters and
+// digits and, except at its ends, the bytes of inner.
 func isAlphanumericWith(s, inner string) bool {
 	for i := range len(s) {
 		c := s[i]

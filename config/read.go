@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// maxConfigSize bounds the total size of a configuration's files, in bytes. A
-	// thousand providers have about 0.5 MiB.
+	// maxConfigSize limits the total size of a configuration's files, in bytes. A
+	// thousand providers take about 0.5 MiB.
 	maxConfigSize = 16 << 20
-	// maxConfigEntries bounds the separators of values in all files: line ends and the
-	// characters , [ { - : and ?. The decoders need up to a thousand bytes per value. A
-	// thousand providers have about 30,000 separators.
+	// maxConfigEntries limits the number of value separators in all files: line ends
+	// and the characters , [ { - : and ?. The decoders need up to a thousand bytes per
+	// value. A thousand providers have about 30,000 separators.
 	maxConfigEntries = 1 << 17
-	// maxConfigFiles bounds the files of a directory.
+	// maxConfigFiles limits the number of files in a directory.
 	maxConfigFiles = 4096
 )
 
@@ -50,8 +50,8 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 // maxListedIgnored is the number of ignored files that an error lists.
 const maxListedIgnored = 3
 
-// listConfigDir returns the configuration files in dir, sorted. It reads the directory in
-// parts, so a huge directory does not need much memory.
+// listConfigDir returns the configuration files in dir, sorted. It reads the directory
+// in chunks, so a huge directory does not need much memory.
 func listConfigDir(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -100,7 +100,7 @@ func isConfigEntry(e fs.DirEntry) bool {
 	return false
 }
 
-// readLimits are the remaining limits while files are read.
+// readLimits tracks the remaining limits while files are read.
 type readLimits struct{ bytes, entries int }
 
 // read reads a regular file within the limits.
@@ -119,7 +119,7 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	return data, r.subtract(name, data)
 }
 
-// subtract subtracts a file.
+// subtract subtracts a file from the limits.
 func (r *readLimits) subtract(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
@@ -143,13 +143,14 @@ func irregularFileText(what *regularfile.NotRegularError) string {
 	return what.Kind()
 }
 
-// fileError returns why a file cannot be read, without the path that errors of os contain.
+// fileError returns why a file cannot be read. It omits the path, which errors of
+// package os contain.
 func fileError(name, msg string, err error) error {
 	err = regularfile.Cause(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }
 
-// fileCountError rejects a directory without files or with too many.
+// fileCountError rejects a directory with no files or too many.
 func fileCountError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:

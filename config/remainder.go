@@ -12,8 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// validateRemainder adds the validation errors of the parts that can be decoded, so that
-// all errors are reported at once. It checks only rules of every kubelet.
+// validateRemainder adds the validation errors of the parts that can be decoded, so
+// that all errors are reported at once. It checks only rules that apply to every
+// kubelet.
 func (d *diagnosis) validateRemainder(value any, want *shape) {
 	known, ok := decodableParts(value, want).(map[string]any)
 	if !ok || d.list.isFull() {
@@ -30,7 +31,7 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	}
 	c := &Config{Providers: read.providers, path: d.src.name}
 	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
-	// The target is unknown here, so use the more lenient kubelet.
+	// The target is unknown here, so the rules of the more lenient kubelet apply.
 	v := &validator{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
 		v.list.add(d.src.valuePosition(fieldPath{"providers"}).newFieldError("", noProvidersMessage))
@@ -49,14 +50,14 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	}
 }
 
-// isWithin reports whether path is other or below it.
+// isWithin reports whether path equals other or is below it.
 func isWithin(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// decodableParts returns the parts of a value that have the required type; nil for others.
-// Misspelt fields get their correct names.
+// decodableParts returns the parts of a value that have the required type, or nil if
+// there are none. It corrects the names of misspelled fields.
 func decodableParts(v any, want *shape) any {
 	switch v := v.(type) {
 	case map[string]any:

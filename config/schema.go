@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// jsonSchema is the part of JSON Schema (draft 7, which editors support best) that a
-// configuration needs.
+// jsonSchema is the subset of JSON Schema that a configuration needs. It uses draft 7,
+// which editors support best.
 type jsonSchema struct {
 	Dialect     string                 `json:"$schema,omitempty"`
 	Ref         string                 `json:"$ref,omitempty"`
@@ -71,7 +71,8 @@ func Schema(version string) ([]byte, error) {
 func combinedSchema() *jsonSchema {
 	s := &jsonSchema{
 		Dialect: draft7URI, Title: Kind, Type: "object", Required: []string{"apiVersion", "kind", "providers"},
-		// Also here, so that an editor can complete a file that has no apiVersion yet.
+		// Repeated here so that an editor can complete a file that has no apiVersion
+		// yet.
 		Properties: map[string]*jsonSchema{
 			"apiVersion": {Type: "string", Enum: configVersions},
 			"kind":       {Type: "string", Const: Kind, Description: fieldDocs()["kind"].text},
@@ -89,12 +90,13 @@ func combinedSchema() *jsonSchema {
 
 const draft7URI = "http://json-schema.org/draft-07/schema#"
 
-// schemaIf returns a schema that applies then if a field has a value.
+// schemaIf returns a schema that applies the schema then if a field has a given value.
 func schemaIf(field string, value any, then *jsonSchema) *jsonSchema {
 	return &jsonSchema{If: &jsonSchema{Properties: map[string]*jsonSchema{field: {Const: value}}, Required: []string{field}}, Then: then}
 }
 
-// versionSchema combines the type that files of a version are decoded into with fieldDocs.
+// versionSchema combines fieldDocs with the type that files of a version are decoded
+// into.
 func versionSchema(version string) *jsonSchema {
 	format := typeMeta{APIVersion: version, Kind: Kind}.fileFormat()
 	s := newShape(reflect.TypeOf(format)).toSchema("")
@@ -127,7 +129,7 @@ func (s *shape) toSchema(path string) *jsonSchema {
 	return out
 }
 
-// fieldDoc describes a field, and adds the constraints that its type does not have.
+// fieldDoc describes a field and adds constraints that its type does not express.
 type fieldDoc struct {
 	text      string
 	constrain func(*jsonSchema)

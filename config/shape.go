@@ -13,15 +13,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// shape describes the valid values of a field. It is derived from the type that the field
-// is decoded into, and only explains errors; the decoder decides.
+// shape describes the valid values of a field. It is derived from the type that the
+// field is decoded into. It only explains errors; the decoder decides.
 type shape struct {
 	noun                string                // for messages: "must be " + noun
 	checkText           func(s string) string // validates a string and returns the problem; nil if strings are invalid
 	fields              map[string]*shape     // of a mapping
-	values              *shape                // of a mapping with arbitrary field names
+	values              *shape                // values of a mapping with arbitrary field names
 	elem                *shape                // of a list
-	secret              bool                  // do not show values and unknown fields
+	secret              bool                  // do not show values or unknown fields
 	unknownFieldMessage string                // message for unknown fields that are not shown
 }
 
@@ -30,8 +30,8 @@ const (
 	nounBoolean = "a boolean"
 )
 
-// newShape returns the shape of a type; nil if the field must be absent. Types with their
-// own decoder have a method shape.
+// newShape returns the shape of a type, or nil if the field must be absent. Types with
+// their own decoder have a shape method.
 func newShape(t reflect.Type) *shape {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -91,7 +91,7 @@ func (s *shape) findField(name string) (*shape, any) {
 	return nil, hiddenName(name)
 }
 
-// itemShape returns the shape of a list's items; nil if s is not a list.
+// itemShape returns the shape of a list's items, or nil if s is not a list.
 func (s *shape) itemShape() *shape {
 	if s == nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *shape) itemShape() *shape {
 // fieldNames returns the fields of a mapping, sorted.
 func (s *shape) fieldNames() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
-// joinWithAnd returns "a, b and c".
+// joinWithAnd formats words as "a, b and c".
 func joinWithAnd(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -111,7 +111,7 @@ func joinWithAnd(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// isFieldName reports whether a text looks like a field name. Other texts may be values
+// isFieldName reports whether s looks like a field name. Other strings may be values
 // that were parsed as names because of wrong quoting.
 func isFieldName(s string) bool {
 	return len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
@@ -119,7 +119,7 @@ func isFieldName(s string) bool {
 	})
 }
 
-// variablePathElement returns a text as a path element. It is shown only if it looks like a
+// variablePathElement returns s as a path element. It is shown only if it looks like a
 // variable name, because it may be a misplaced secret.
 func variablePathElement(s string) any {
 	unlike := func(r rune) bool {

@@ -13,10 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// maxNodeDepth bounds the aliases and merges that are followed.
+// maxNodeDepth limits the number of aliases and merges that are followed.
 const maxNodeDepth = 32
 
-// sourceFile finds positions in a file. It parses the file at the first use. It is safe for
+// sourceFile finds positions in a file. It parses the file on first use. It is safe for
 // concurrent use.
 type sourceFile struct {
 	name  string
@@ -42,8 +42,8 @@ func parseNodes(text []byte) (root *yaml.Node) {
 	return root
 }
 
-// findNode follows p as far as possible. It returns the last node, its key if it is in a
-// mapping, and the number of elements that it followed.
+// findNode follows p as far as possible. It returns the last node, the node's key if it
+// is in a mapping, and the number of elements followed.
 func (s *sourceFile) findNode(p fieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
@@ -98,7 +98,7 @@ func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	// Backwards, because the decoder uses the last of duplicate fields.
+	// Iterate backwards, because the decoder uses the last of duplicate fields.
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
 		if k := resolveAlias(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
 			return n.Content[i], n.Content[i+1]
@@ -136,7 +136,7 @@ func mergedMappings(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// resolveAlias follows aliases; nil if there are too many.
+// resolveAlias follows aliases. It returns nil if there are too many.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	for range maxNodeDepth {
 		if n == nil || n.Kind != yaml.AliasNode {
@@ -147,7 +147,7 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// withNodePosition adds the position of a node, if there is one.
+// withNodePosition adds the position of a node, if it is known.
 func (s *sourceFile) withNodePosition(at Position, n *yaml.Node) Position {
 	if n == nil {
 		return at

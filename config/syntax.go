@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// yamlError explains a YAML syntax error. It does not contain the parser's text, which may
-// quote the file.
+// yamlError explains a YAML syntax error. It omits the parser's text, which may quote
+// the file.
 func (s *sourceFile) yamlError(err error) error {
 	text, line := err.Error(), 0
 	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && isParserError(text) {
@@ -45,8 +45,8 @@ func (s *sourceFile) yamlError(err error) error {
 	return fe
 }
 
-// isParserError reports whether an error comes from the parser and not its scanner. The parser
-// counts lines from 0.
+// isParserError reports whether an error comes from the parser instead of its scanner.
+// The parser counts lines from 0.
 func isParserError(text string) bool {
 	for _, expected := range []string{"node content", "'-' indicator", "key", "',' or", "<"} {
 		if strings.Contains(text, "did not find expected "+expected) {
@@ -89,14 +89,14 @@ func (s *sourceFile) findTab(line int) (n, column int) {
 	return 0, 0
 }
 
-// indentSize returns the size of a line's indentation in bytes.
+// indentSize returns the width of a line's indentation in bytes.
 func (s *sourceFile) indentSize(line int) int {
 	text := s.line(line)
 	return len(text) - len(bytes.TrimLeft(text, " \t"))
 }
 
-// jsonError explains a JSON syntax error. It does not contain the decoder's text, which
-// may quote the file.
+// jsonError explains a JSON syntax error. It omits the decoder's text, which may quote
+// the file.
 func (s *sourceFile) jsonError(offset int64, cause error) error {
 	line, column := s.lineColumn(offset)
 	msg := "not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"

@@ -16,9 +16,10 @@ import (
 )
 
 // Validate returns everything that the newest known kubelet rejects, as [*FieldError]
-// joined with [errors.Join]; nil if the kubelet starts. For a RegistryCredentialConfig it
-// returns what a [github.com/regcred/regcred.Keyring] cannot run. It does not check
-// executables: see package [github.com/regcred/regcred/lint].
+// joined with [errors.Join], or nil if the kubelet would start. For a
+// RegistryCredentialConfig, it returns what a [github.com/regcred/regcred.Keyring]
+// cannot run. It does not check executables; package [github.com/regcred/regcred/lint]
+// does.
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
 // ValidateFor is [Config.Validate] for a given kubelet:
@@ -57,8 +58,8 @@ func (c *Config) ValidateFor(t Target) error {
 
 const noProvidersMessage = "missing: at least one provider is required"
 
-// validator collects the errors of a kubelet (validateCredentialProviderConfig in
-// pkg/credentialprovider/plugin/config.go).
+// validator collects the errors that a kubelet reports
+// (validateCredentialProviderConfig in pkg/credentialprovider/plugin/config.go).
 type validator struct {
 	c            *Config
 	kubelet      kubelet
@@ -73,7 +74,7 @@ func (v *validator) addError(i int, value, msg string, path ...any) {
 	}
 }
 
-// checkRelease checks the features that the kubelet needs for the files.
+// checkRelease checks that the kubelet has the features that the files need.
 func (v *validator) checkRelease() {
 	k, c := v.kubelet, v.c
 	for _, msg := range k.gateErrors() {
@@ -105,12 +106,13 @@ func (v *validator) checkKind(f *File) {
 	}
 }
 
-// checkUniqueNames checks that names are unique, for a Config that [Load] did not check.
+// checkUniqueNames checks that names are unique. It is for a Config that [Load] did not
+// check.
 func (v *validator) checkUniqueNames() {
 	v.c.reportDuplicateNames(&v.list)
 }
 
-// checkBasics checks the rules of every kubelet.
+// checkBasics checks the rules that apply to every kubelet.
 func (v *validator) checkBasics(i int, p *Provider) {
 	v.checkName(i, p)
 	v.checkAPIVersion(i, p.APIVersion)
@@ -134,7 +136,8 @@ func (v *validator) checkProvider(i int, p *Provider) {
 	}
 }
 
-// checkOutOfTree checks a provider of the out-of-tree proposal for a keyring.
+// checkOutOfTree checks whether a keyring can use a provider of the out-of-tree
+// proposal.
 func (v *validator) checkOutOfTree(i int, p *Provider) {
 	v.checkName(i, p)
 	v.checkPatterns(i, p, "regcred")
@@ -150,7 +153,7 @@ func (v *validator) checkName(i int, p *Provider) {
 	}
 }
 
-// checkPatterns checks matchImages. host is the program that matches them.
+// checkPatterns checks matchImages. host is the program that matches the patterns.
 func (v *validator) checkPatterns(i int, p *Provider, host string) {
 	if len(p.MatchImages) == 0 {
 		v.addError(i, "", "missing: at least one pattern is required", "matchImages")
@@ -175,8 +178,8 @@ func (v *validator) checkPatterns(i int, p *Provider, host string) {
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		// The kubelet's validation accepts it; then the kubelet finds a directory instead
-		// of the executable, and exits.
+		// The kubelet's validation accepts this name. But the kubelet then finds a
+		// directory instead of the executable, and exits.
 		return errors.New("missing: set the plugin's file name")
 	case name == "." || name == "..":
 		return errors.New("must be the file name of the plugin, not a directory")

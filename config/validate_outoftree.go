@@ -48,7 +48,7 @@ func (v *validator) wasYAMLBoolean(i, k int) bool {
 	return (name == "true" || name == "false") && !v.c.hasField(i, "extraArgs", name)
 }
 
-// variableProblem returns why an environment variable name is invalid, by the rule for
+// variableProblem returns why an environment variable name is invalid, by the rules for
 // containers (IsEnvVarName in k8s.io/apimachinery).
 func variableProblem(name string) string {
 	const msg = "cannot be used as an environment variable name: "

@@ -21,13 +21,13 @@ const (
 	DockerCfg                // .dockercfg, as in secrets of type kubernetes.io/dockercfg
 )
 
-// Parse decodes a file as a kubelet does and returns its credentials by key. As
-// in the kubelet (pkg/credentialprovider/config.go), one invalid entry makes the
-// whole file invalid. Errors contain the position, but no values.
+// Parse decodes a file as the kubelet does and returns its credentials by key. As in
+// the kubelet (pkg/credentialprovider/config.go), one invalid entry makes the whole
+// file invalid. Errors contain the position, but no values.
 func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	var file struct {
 		Auths map[string]configEntry
-		// kubelet: headers of another type than string make the file invalid.
+		// kubelet: headers that are not strings make the file invalid.
 		HTTPHeaders map[string]string `json:"HttpHeaders"`
 	}
 	var target any = &file
@@ -48,11 +48,12 @@ func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	return auths, nil
 }
 
-// maxSeparators bounds the commas and braces of a file. The decoder needs several
-// hundred bytes for an entry of eight bytes, such as {"a":{},
+// maxSeparators limits the number of commas and braces in a file. The decoder needs
+// several hundred bytes for an entry of eight bytes, such as {"a":{},
 const maxSeparators = 1 << 17
 
-// checkEntries returns an error for a small file that would need much memory.
+// checkEntries returns an error for a small file that would need a lot of memory to
+// decode.
 func checkEntries(data []byte) error {
 	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxSeparators {
 		return fmt.Errorf("the file contains more than %d commas and braces: check that it is a docker config file", maxSeparators)

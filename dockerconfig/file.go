@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// File is a config.json or auth.json as docker and podman read it. The zero
-// value is an empty file. It is safe for concurrent use while it is not changed.
+// File is a config.json or auth.json as docker and podman read it. The zero value is an
+// empty file. It is safe for concurrent use unless it is changed.
 type File struct {
 	Auths       map[string]Auth   // by key, as in the file; without empty entries
 	CredHelpers map[string]string // names of helpers, by key as in the file
@@ -24,8 +24,8 @@ type Auth struct {
 	Username string
 	Password plugin.Secret
 
-	// IdentityToken is exchanged for access tokens at the registry's token
-	// server. RegistryToken is an access token. A kubelet can use neither.
+	// IdentityToken is exchanged for access tokens at the registry's token server.
+	// RegistryToken is an access token. The kubelet can use neither.
 	IdentityToken plugin.Secret
 	RegistryToken plugin.Secret
 }
@@ -74,7 +74,7 @@ func ParseFile(data []byte) (*File, error) {
 }
 
 // legacyEntries returns the members of a .dockercfg that are credentials. For a
-// config.json without credentials it returns none.
+// config.json without credentials, there are none.
 func legacyEntries(members map[string]json.RawMessage) map[string]json.RawMessage {
 	entries := map[string]json.RawMessage{}
 	for key, data := range members {
@@ -120,7 +120,7 @@ func parseEntry(data []byte) (Auth, error) {
 		return auth, nil
 	}
 	user, password, err := dockerjson.DecodeAuth(raw.Auth)
-	// Old versions of docker padded the password with zeros.
+	// Old versions of docker padded the password with NUL bytes.
 	auth.Username, auth.Password = user, plugin.NewSecret(strings.Trim(password, "\x00"))
 	return auth, err
 }

@@ -26,10 +26,10 @@ import (
 // of [plugin.Serve], so that a plugin can name the helper that timed out.
 const DefaultHelperTimeout = 45 * time.Second
 
-// maxHelperOutput is the limit on a helper's standard output, in bytes.
+// maxHelperOutput limits a helper's standard output, in bytes.
 const maxHelperOutput = 1 << 20
 
-// helperPrefix is the prefix of the file names of helpers.
+// helperPrefix is the prefix of helpers' file names.
 const helperPrefix = "docker-credential-"
 
 // Errors that helpers print instead of a response (docker-credential-helpers,
@@ -40,7 +40,7 @@ const (
 	helperNoUsernameMessage  = "no credentials username"
 )
 
-// tokenUser is the user name in responses whose secret is an identity token.
+// tokenUser is the user name in a response whose secret is an identity token.
 const tokenUser = "<token>"
 
 // Helper is a docker-credential-* program. It runs without a shell. At the
@@ -49,24 +49,24 @@ const tokenUser = "<token>"
 //
 // The zero value is not usable: Name is required.
 type Helper struct {
-	Name string // without "docker-credential-", as in credHelpers and credsStore
+	Name string // name without "docker-credential-", as in credHelpers and credsStore
 
-	// Dir is the directory of the program; "" means the absolute directories
-	// of PATH in Environ.
+	// Dir is the directory of the program. If it is "", the absolute directories in the
+	// PATH of Environ are searched.
 	Dir string
 
-	// Environ is the environment of the program, as "key=value"; nil means
-	// os.Environ.
+	// Environ is the environment of the program, as "key=value". If it is nil,
+	// os.Environ is used.
 	Environ []string
 
-	Timeout time.Duration // bounds one run; 0 means [DefaultHelperTimeout]
+	Timeout time.Duration // limits one run; 0 means [DefaultHelperTimeout]
 }
 
-// Get returns the helper's credential for a server, or the zero Auth if the
-// helper does not know the server.
+// Get returns the helper's credential for a server, or the zero Auth if the helper does
+// not know the server.
 //
-// Helpers print errors to standard output too, and these may contain secrets. So
-// errors of Get do not quote the output.
+// Get does not quote the helper's output in errors. Helpers print errors to standard
+// output too, so they may contain secrets.
 func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 	auth, err := h.get(ctx, server)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h Helper) get(ctx context.Context, server string) (Auth, error) {
 	return decodeResponse(res.Stdout)
 }
 
-// helperError returns the error of a failed run, or nil if the helper has no
+// helperError returns the error of a failed run. It returns nil if the helper has no
 // credential.
 func helperError(res *process.Result, err error) error {
 	failed, ok := errors.AsType[*process.Error](err)
@@ -147,7 +147,7 @@ func (h Helper) findProgram() (string, error) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		// With a directory, LookPath does not search PATH, but adds the
+		// If the name has a directory, LookPath does not search PATH, but adds the
 		// extension on Windows.
 		if path, err := exec.LookPath(filepath.Join(dir, file)); err == nil {
 			return path, nil
@@ -156,7 +156,7 @@ func (h Helper) findProgram() (string, error) {
 	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
 }
 
-// programName returns the file name for errors.
+// programName returns the file name to use in errors.
 func (h Helper) programName() string {
 	if !isHelperName(h.Name) {
 		return helperPrefix + "(hidden name)"

@@ -11,16 +11,16 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// hubServer is the key of Docker Hub in docker's files and helpers.
+// hubServer is Docker Hub's key in docker's files and helpers.
 const hubServer = "https://index.docker.io/v1/"
 
-// hubHostName is the host of Docker Hub in image names.
+// hubHostName is Docker Hub's host in image names.
 const hubHostName = "docker.io"
 
-// Helper returns the name of the helper for a registry (host[:port]) and the
-// server to pass to [Helper.Get], or "" if Auths is used. As in docker, Auths is
-// ignored for a registry with a helper, and an entry of CredHelpers with an empty
-// name selects Auths.
+// Helper returns the name of the helper for a registry (host[:port]) and the server to
+// pass to [Helper.Get]. The name is "" if Auths is used. As in docker, Auths is ignored
+// for a registry with a helper, and an entry of CredHelpers with an empty name selects
+// Auths.
 //
 // Keys of CredHelpers match exactly. Docker Hub is https://index.docker.io/v1/ for
 // docker and docker.io for podman; the server is the key that was found.
@@ -40,7 +40,7 @@ func (f *File) Helper(registry string) (name, server string) {
 // Match is an entry of Auths that applies to an image.
 type Match struct {
 	Key   string // as in the file
-	Scope string // the images to which it applies; see [Scope]
+	Scope string // the images to which the entry applies; see [Scope]
 	Auth  Auth
 }
 
@@ -86,11 +86,11 @@ func (f *File) HasPaths(registry string) bool {
 }
 
 // Scope returns the registry or path to which a key of auths applies, as
-// host[:port][/path]: the key without scheme, trailing slashes, and the path /v1/ or
-// /v2/ of an API address. All hosts of Docker Hub become docker.io.
+// host[:port][/path]. This is the key without its scheme, trailing slashes, and the
+// path /v1/ or /v2/ of an API address. All hosts of Docker Hub become docker.io.
 //
-// A key with a scheme keeps its path. Docker and podman ignore the path, and
-// would use a credential of one path for the whole registry.
+// A key with a scheme keeps its path. Docker and podman ignore that path, and would use
+// the credential for one path for the whole registry.
 func Scope(key string) string {
 	bare := key
 	for _, scheme := range []string{"https://", "http://"} {
@@ -115,7 +115,7 @@ func normalizeHubHost(host string) string {
 	return host
 }
 
-// isPathPrefix reports whether a path is prefix or below it.
+// isPathPrefix reports whether a path equals prefix or is below it.
 func isPathPrefix(prefix, path string) bool {
 	return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
 }

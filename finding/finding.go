@@ -21,19 +21,19 @@ import (
 // appear in JSON output.
 type Severity string
 
-// The severities, from best to worst.
+// Severities, from best to worst.
 const (
 	SeverityOK      Severity = "ok"      // the check passed
 	SeveritySkipped Severity = "skipped" // the check could not run; Message has the reason
 	SeverityInfo    Severity = "info"    // worth knowing
-	SeverityWarning Severity = "warning" // works, but not as written or not safely
+	SeverityWarning Severity = "warning" // works, but not as configured or not safely
 	SeverityError   Severity = "error"   // cannot work
 )
 
 var severities = []Severity{SeverityOK, SeveritySkipped, SeverityInfo, SeverityWarning, SeverityError}
 
-// Compare returns a negative number if s is less severe than other, zero if the
-// two are equal, and a positive number otherwise. Unknown severities come first.
+// Compare returns a negative number if s is less severe than other, zero if they are
+// equal, and a positive number otherwise. Unknown severities sort first.
 func (s Severity) Compare(other Severity) int {
 	return slices.Index(severities, s) - slices.Index(severities, other)
 }
@@ -47,10 +47,10 @@ type Finding struct {
 	Host     string   `json:"host,omitempty"`     // host[:port] that was contacted
 	File     string   `json:"file,omitempty"`
 	Line     int      `json:"line,omitempty"`   // from 1
-	Column   int      `json:"column,omitempty"` // from 1, in bytes
+	Column   int      `json:"column,omitempty"` // in bytes, starts at 1
 	Path     string   `json:"path,omitempty"`   // field in the file, such as providers[0].matchImages[1]
 	Message  string   `json:"message"`
-	Fix      string   `json:"suggestion,omitempty"` // replacement value, or what to do
+	Fix      string   `json:"suggestion,omitempty"` // replacement value, or instructions
 }
 
 // String returns the finding's position, message and rule on one line, such as

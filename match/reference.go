@@ -233,5 +233,5 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits reports whether s contains only digits, or is empty.
+// isDigits reports whether s is empty or contains only digits.
 func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -20,7 +20,7 @@ type Finding struct {
 	Kubelet string // how the kubelet treats such a plugin
 }
 
-// jsonFinding has the fields of a Finding in JSON.
+// jsonFinding holds the fields of a Finding in JSON.
 type jsonFinding struct {
 	Check    string           `json:"check"`
 	Severity finding.Severity `json:"severity"`

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/provider/acr"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() { program().Main() }
@@ -45,7 +45,7 @@ func program() pluginmain.Program {
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
 			args := in.Args
 			if len(args) > 0 && args[0] == "get-credentials" {
-				args = args[1:] // it allows the predecessor's protocol, as in every plugin
+				args = args[1:] // skipped, because configurations for the out-of-tree proposal pass it
 			}
 			if len(args) != 1 {
 				return nil, errors.New("expected one argument: the path to the cloud configuration (azure.json)")

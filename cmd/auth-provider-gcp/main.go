@@ -14,13 +14,13 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() { program().Main() }
 
-// program is the plugin, with flags of its own.
+// program returns the plugin with its flags.
 func program() pluginmain.Program {
 	var opts gcr.Options
 	flags := pluginmain.NewFlagSet()
@@ -63,8 +63,8 @@ func program() pluginmain.Program {
 	}
 }
 
-// checkArgs takes the command that configurations in the field pass, whatever
-// follows it, or none.
+// checkArgs accepts no arguments, or the get-credentials command that existing
+// configurations pass, whatever follows it.
 func checkArgs(args []string, opts gcr.Options) error {
 	if len(args) > 0 && args[0] != "get-credentials" {
 		return fmt.Errorf("unknown command %q; the only command is get-credentials", args[0])

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/internal/dockerhelper"
 )
 
-// helper implements [credentials.Helper] for one run, with a context, which
-// that interface lacks.
+// helper implements [credentials.Helper] for one run. It holds a context, because the
+// interface has none.
 type helper struct {
 	ctx     context.Context
 	machine environment
-	timeout time.Duration // of one plugin run
+	timeout time.Duration // timeout of one plugin run
 }
 
-// Get returns the credential that a kubelet would try first. If there is none,
-// it returns the protocol's error, or another one if a provider failed.
+// Get returns the credential that a kubelet would try first. If there is none, it
+// returns the protocol's "not found" error or, if a provider failed, a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)
 	if err != nil {
@@ -73,8 +73,8 @@ func firstCredential(creds []regcred.Credential) (username, secret string, err e
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
 
-// timeoutError returns err or, if the run timed out, the cause and the providers that
-// were running.
+// timeoutError returns err. If the run timed out, the error instead states the cause
+// and the providers that were running.
 func (h helper) timeoutError(res *regcred.Result, err error) error {
 	var waited []string
 	if res != nil && h.ctx.Err() != nil {

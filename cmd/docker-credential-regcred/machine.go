@@ -48,7 +48,7 @@ func (m environment) loadConfig(ctx context.Context) (*config.Config, *node.Orig
 	}
 	cfg, err := o.Load(ctx)
 	if err != nil && want.Config != "" {
-		err = fmt.Errorf("%s: %w", configBy, err) // the environment variable is easily forgotten
+		err = fmt.Errorf("%s: %w", configBy, err) // users may forget that the environment variable is set
 	}
 	return cfg, o, err
 }

@@ -32,17 +32,17 @@ The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 ` + node.DefaultConfig + ` with its plugins in ` + node.DefaultBinDir + `.`
 )
 
-// maxInputSize bounds a server name, in bytes.
+// maxInputSize limits the length of a server name, in bytes.
 const maxInputSize = 4096
 
-// maxErrorLength is the approximate limit of an error, in bytes.
+// maxErrorLength limits the length of an error message, approximately, in bytes.
 const maxErrorLength = 8 << 10
 
-// timeouts are timeouts. The plugin's is shortest, so that the error can name the
-// provider that did not respond.
+// timeouts holds the timeouts. The plugin's timeout is the shortest, so that the error
+// can name the provider that did not respond.
 type timeouts struct{ input, plugin, run time.Duration }
 
-// killGracePeriod is the time for ending the plugin after a timeout.
+// killGracePeriod is how long a plugin has to end after a timeout.
 const killGracePeriod = 2 * time.Second
 
 // program is one run of the helper.
@@ -53,8 +53,8 @@ type program struct {
 	limits  timeouts
 }
 
-// run returns the exit code. The protocol prints errors on standard output;
-// standard error stays empty.
+// run runs the helper and returns the exit code. As the protocol requires, errors go to
+// standard output; standard error stays empty.
 func (p program) run(ctx context.Context, args []string) int {
 	if len(args) != 1 {
 		fmt.Fprintln(p.stdout, usage)
@@ -84,7 +84,7 @@ func singleLine(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
 	}
-	text := programName + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // each of several errors is on its own line
+	text := programName + ": " + strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") // joined errors are separated by newlines
 	if e, ok := errors.AsType[*node.HintError](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
@@ -122,7 +122,7 @@ func (p program) runAction(ctx context.Context, action string) ([]byte, error) {
 	var response bytes.Buffer
 	switch action {
 	case credentials.ActionStore:
-		return nil, h.Add(nil) // the credential to store is not read
+		return nil, h.Add(nil) // Add always fails, so the credential is not read
 	case credentials.ActionList:
 		err := credentials.List(h, &response)
 		return response.Bytes(), err

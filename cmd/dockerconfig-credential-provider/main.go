@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command dockerconfig-credential-provider is a kubelet credential provider
-// that answers from a docker config.json or a podman auth.json and the
+// Command dockerconfig-credential-provider is a kubelet credential provider that
+// returns credentials from a docker config.json or a podman auth.json and the
 // credential helpers it names. docs/plugins/dockerconfig.md describes it.
 package main
 
@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command regcred-credential-provider is the plugin that a kubelet is given
-// once: at each run it asks the providers of the node's current generation.
-// "regcred install" puts it on a node, and docs/node.md describes it.
+// Command regcred-credential-provider is a plugin that is configured in the kubelet
+// once. Each run calls the providers of the node's current generation. "regcred
+// install" installs it on a node; see docs/node.md.
 package main
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() {
-	// Not undone at the end, which takes longer than a run does.
+	// stop is not called, because it would take longer than the run itself.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
 
-// run is main with everything passed in; args has the name of the program too,
-// which says for which entry of the kubelet's configuration it runs.
+// run is main without global state. args includes the program name, which selects the
+// entry of the kubelet's configuration.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.NewFlagSet()
@@ -55,18 +55,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// dispatcher answers one request.
+// dispatcher handles one request.
 type dispatcher struct {
 	entry, state, counts string
 
-	mu       sync.Mutex // a request that takes too long is left behind
+	mu       sync.Mutex // needed because a request that times out keeps running
 	provider *dispatch.Provider
 	current  *generation.OpenGeneration
 	batch    *tally.Batch
 }
 
-// GetCredentials implements [plugin.Provider]. The generation is opened here, so
-// that what is wrong with it is counted.
+// GetCredentials implements [plugin.Provider]. It opens the generation, so that errors
+// in opening it are counted.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
@@ -101,12 +101,12 @@ func (d *dispatcher) recordCounts(b tally.Batch) {
 	d.batch = &b
 }
 
-// countTimeout bounds what a run takes longer because it is counted: a kubelet
-// waits for the end of a plugin, not for its answer.
+// countTimeout limits how much longer a run takes because it is counted. The kubelet
+// waits for the plugin to exit, not just for its response.
 const countTimeout = 100 * time.Millisecond
 
-// finish waits for plugins that are being ended, and counts the run. To fail at
-// that is of no consequence.
+// finish waits for plugins that are being stopped, and counts the run. It ignores
+// errors in counting.
 func (d *dispatcher) finish() {
 	d.mu.Lock()
 	p, current, batch := d.provider, d.current, d.batch

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// kubeFlags select the API server and the identity to use.
+// kubeFlags holds the flags that select the API server and the identity to use.
 type kubeFlags struct {
 	kubeconfig, context string
 	caFile              caFile
@@ -42,15 +42,15 @@ func (k *kubeFlags) setFlags() []string {
 	return setFlagNames(flagValue{"kubeconfig", k.kubeconfig}, flagValue{"context", k.context}, flagValue{"ca-file", string(k.caFile)})
 }
 
-// cluster is a client of an API server, and the origin of its configuration.
+// cluster holds a client for an API server and the source of its configuration.
 type cluster struct {
 	*kube.Client
 	configSource string // where the address and the identity were found
 }
 
-// connect returns a client for the API server that the flags select, or that o has from
-// a running kubelet. It does not call the API server. If wrap is not nil, it wraps the
-// transport.
+// connect returns a client for the API server that the flags select, or else for the
+// API server of the kubelet that o describes. It does not call the API server. If wrap
+// is not nil, it wraps the transport.
 func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	cfg, from, err := k.clientConfig(ctx, o)
 	if err != nil {

@@ -36,7 +36,7 @@ type demoReport struct {
 	Anonymous tryReport              `json:"anonymous"` // the pull that the registry rejects
 	Pulled    imageReport            `json:"pulled"`
 	Second    demoSecondLookupReport `json:"secondLookup"`
-	Execs     int                    `json:"execs"` // of the plugin, for two lookups with one keyring
+	Execs     int                    `json:"execs"` // plugin execs for two lookups with one keyring
 }
 
 type demoSecondLookupReport struct {
@@ -79,7 +79,7 @@ func (a *app) demoPluginCmd() *cobra.Command {
 	}
 }
 
-// demoPlugin returns a plugin that reads the password from a file, like a plugin for an
+// demoPlugin returns a plugin that reads the password from a file, as a plugin for an
 // on-premises registry might.
 func demoPlugin(passwordFile, registry string) plugin.Provider {
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -180,7 +180,8 @@ func (a *app) demoAnonymousStep(ctx context.Context, n *demoNode, r *demoReport,
 	return t.flush()
 }
 
-// demoPullStep pulls with the plugin's credential, and then looks it up again.
+// demoPullStep pulls with the plugin's credential and then looks the credential up
+// again.
 func (a *app) demoPullStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
 	cfg, err := config.Load(n.configFile())
 	if err != nil {
@@ -239,7 +240,7 @@ const demoIndent = "   "
 
 func (t *demoText) printIndented(s string) { t.Quote(demoIndent, s) }
 
-// printWrapped prints running text, indented.
+// printWrapped prints running text, wrapped and indented.
 func (t *demoText) printWrapped(s string) { t.Hang(demoIndent, s) }
 
 // flush prints the text so far, so that each step appears as it happens.

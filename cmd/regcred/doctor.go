@@ -150,7 +150,8 @@ func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags
 // configuration.
 func (a *app) originFromCaller() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
 
-// doctorFindings returns what SARIF shows: everything except passed and skipped checks.
+// doctorFindings returns the results to include in SARIF: all except passed and skipped
+// checks.
 func doctorFindings(r *doctor.Report) (list []finding.Finding) {
 	for _, f := range r.Findings {
 		if f.Severity.Compare(finding.SeverityInfo) < 0 {
@@ -185,7 +186,7 @@ func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	}
 }
 
-// imageCheckFlags holds the flags of "regcred doctor" about an image.
+// imageCheckFlags holds the flags of "regcred doctor" that select an image.
 type imageCheckFlags struct {
 	image       string
 	pullSecrets []string

@@ -176,10 +176,10 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 	return o, nil
 }
 
-// imageHosts returns the registries for which the command must call the helper. It
-// leaves out registries without a provider, so that the user's own credentials still
-// apply. It returns an error for an image whose provider the helper would not call,
-// because clients pass only the registry.
+// imageHosts returns the registries for which the command must call the helper.
+// Registries without a provider are left out, so that the user's own credentials still
+// apply. Clients pass only the registry to the helper. So imageHosts returns an error
+// for an image whose provider matches only a longer path.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
 		x, err := a.explainTarget(cfg, lookupTarget{image: image})
@@ -250,7 +250,8 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 	return logins, nil
 }
 
-// warnExpiry warns when a credential that is written to a file expires, if this is known.
+// warnExpiry warns when a credential that is written to a file will expire, if the time
+// is known.
 func (a *app) warnExpiry(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
 	switch at := (&terminal.Text{Now: a.Now}); {

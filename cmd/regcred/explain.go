@@ -154,7 +154,8 @@ func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *n
 	return nil
 }
 
-// reportInvalidConfig prints the error of an invalid configuration as JSON too.
+// reportInvalidConfig returns the error of an invalid configuration. With -o json, it
+// also prints the error as JSON.
 func (a *app) reportInvalidConfig(e *explainFlags, r *report.Explanation, invalid error) error {
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid

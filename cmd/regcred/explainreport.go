@@ -46,8 +46,7 @@ func (s *kubeSubject) newSubjectReport() *report.Subject {
 	return j
 }
 
-// addSkippedSecrets adds the pull secrets without credentials, for which there is no
-// attempt.
+// addSkippedSecrets adds the pull secrets that have no credentials and so no attempt.
 func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.IgnoredReason(&s); why != "" {
@@ -136,8 +135,8 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	}
 }
 
-// sourceMark returns the mark of a source: of its attempt or, if worse, of the findings
-// about its credentials for the image.
+// sourceMark returns the mark of a source: the mark of its attempt or, if worse, of the
+// findings about its credentials for the image.
 func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
 	mark := attemptMark(&s.Attempt)
 	if s.Outcome != report.Answered {
@@ -237,7 +236,8 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 	}
 }
 
-// renderClosestPattern prints the pattern that matches most, and where it fails.
+// renderClosestPattern prints the pattern that comes closest to matching, and where it
+// fails.
 func renderClosestPattern(t *terminal.Text, p *report.Provider) {
 	if n := len(p.Patterns); n > 1 {
 		t.Detail("none of the %d patterns match; the closest is %q", n, p.Pattern)

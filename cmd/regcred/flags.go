@@ -19,11 +19,12 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// aliasedFlag is a value that two flags can set: the kubelet's own name and a short form.
-// Different values are an error. An environment variable sets the default.
+// aliasedFlag is a value that two flags can set: one named as in the kubelet, and a
+// short form. It is an error if their values differ. An environment variable sets the
+// default.
 type aliasedFlag struct {
 	value    string
-	source   string // the name of its source: "--config", "REGCRED_CONFIG"; "" if not set
+	source   string // source of the value: "--config", "REGCRED_CONFIG"; "" if not set
 	variable string // name of the environment variable
 }
 
@@ -48,7 +49,7 @@ func (s *aliasedFlag) set(flag string) func(string) error {
 	}
 }
 
-// isSetByFlag reports whether a flag set the value, and not only the environment.
+// isSetByFlag reports whether the value comes from a flag instead of the environment.
 func (s *aliasedFlag) isSetByFlag() bool { return s.source != "" && s.source != s.variable }
 
 // isRelativePath reports whether the value is a relative path.
@@ -91,8 +92,8 @@ func (g featureGatesFlag) String() string         { return "" }
 func (g featureGatesFlag) Type() string           { return "gates" }
 func (g featureGatesFlag) Set(value string) error { return node.ParseFeatureGates(g, value) }
 
-// addTargetFlags adds the flags that select a kubelet version. something names what is
-// checked for it.
+// addTargetFlags adds the flags that select a kubelet version and its feature gates.
+// something completes the help text "kubelet version …".
 func addTargetFlags(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
@@ -153,8 +154,8 @@ func (n *objectNameFlag) Set(v string) error {
 }
 
 // rejectEmptyFlags rejects flags with an empty value, for example from an unset shell
-// variable. If they were ignored, --as-kubelet=$PID would use the caller's environment,
-// and --kubeconfig another cluster.
+// variable. If such flags were ignored, --as-kubelet=$PID would use the caller's
+// environment, and --kubeconfig would use another cluster.
 func rejectEmptyFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {

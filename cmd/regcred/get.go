@@ -170,8 +170,8 @@ func formatSingle(format string, meta metav1.ObjectMeta, repository string, c re
 	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
 		if !terminal.Printable(login) {
-			// The shell's "$(…)" would strip trailing newlines, and a terminal would interpret the
-			// others.
+			// The shell's "$(…)" would strip trailing newlines, and a terminal would
+			// interpret other control characters.
 			return nil, withHint(errors.New("-o crictl: the user name or password contains a control character"), "use -o json")
 		}
 		return []byte(login + "\n"), nil

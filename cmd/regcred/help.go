@@ -65,7 +65,8 @@ func printUsage(cmd *cobra.Command) error {
 	return t.Print(cmd.OutOrStderr())
 }
 
-// printCommandsHelp lists the subcommands of cmd by group, and those without a group last.
+// printCommandsHelp lists the subcommands of cmd by group. Subcommands without a group
+// come last.
 func printCommandsHelp(t *terminal.Text, cmd *cobra.Command) {
 	rest := &cobra.Group{Title: "Commands"}
 	if len(cmd.Groups()) > 0 {
@@ -108,7 +109,7 @@ func assignFlagGroup(cmd *cobra.Command, group string, names ...string) {
 
 func flagGroup(f *pflag.Flag) string { return strings.Join(f.Annotations[groupAnnotation], "") }
 
-// printFlagNames lists only the names of flags that another help text describes.
+// printFlagNames lists only the names of flags. Another help text describes them.
 func printFlagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) {

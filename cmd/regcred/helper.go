@@ -50,7 +50,7 @@ func addHelperFlags(cmd *cobra.Command) *helperFlags {
 	return h
 }
 
-// selectedClients returns the clients that the flags select, or otherwise by default.
+// selectedClients returns the clients that the flags select, or the default clients.
 func (h *helperFlags) selectedClients(otherwise ...dockerclient.Client) (list []dockerclient.Client) {
 	if h.docker {
 		list = append(list, dockerclient.ClientDocker)
@@ -189,8 +189,8 @@ func (a *app) forEachClientFile(clients []dockerclient.Client, do func(dockercli
 	return list, nil
 }
 
-// clientKeys returns the keys for hosts in a client's file, as used by every client that
-// reads it.
+// clientKeys returns the keys for hosts in a client's file, in the spelling of every
+// client that reads it.
 func (a *app) clientKeys(c dockerclient.Client, hosts []string) (keys []string) {
 	for _, reader := range c.ClientsOfFile(a.clientEnv()) {
 		keys = append(keys, reader.HelperKeys(hosts)...)

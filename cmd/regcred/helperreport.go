@@ -28,10 +28,11 @@ type helperReport struct {
 	Files  []helperFileReport `json:"files"`
 
 	install, dryRun bool
-	siblingPath     string // path of the helper if it is not on the PATH but in the directory of this program
+	siblingPath     string // path of the helper if it is next to this program but not on the PATH
 }
 
-// helperFileReport describes a client's file, with --dry-run after the change.
+// helperFileReport describes a client's file. With --dry-run, it describes the file
+// after the change.
 type helperFileReport struct {
 	Client   dockerclient.Client `json:"client"`
 	Path     string              `json:"path"`
@@ -51,7 +52,7 @@ func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, 
 	f := helperFileReport{Client: c, Path: change.Path, Changed: change.IsChanged(), Hosts: []string{}, Others: map[string]string{}}
 	e, err := dockerclient.ReadEntries(change.New)
 	if err != nil {
-		return f // cannot fail: the edit has parsed the same content
+		return f // cannot fail, because the edit has parsed the same content
 	}
 	f.Hosts = append(f.Hosts, e.Hosts...)
 	f.AllHosts = e.Store == dockerclient.HelperName
@@ -71,8 +72,9 @@ func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, 
 	return f
 }
 
-// diffText returns the changes in a file as input for patch. If the changed lines contain
-// other values, which may be secret, the result is only for reading.
+// diffText returns the changes in a file as input for patch. If the changed lines
+// contain other values, which may be secret, the result is only for reading, not for
+// patch.
 func diffText(c dockerclient.FileChange) string {
 	raw := textedit.Diff(c.Path, c.Old, c.New)
 	masked := textedit.Diff(c.Path, dockerclient.MaskValues(c.Old), dockerclient.MaskValues(c.New))

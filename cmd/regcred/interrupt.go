@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// The main thread only waits. Linux delivers a signal for the process to it first, and
-// the signal has no effect while that thread is blocked on a hung mount.
+// The main thread only waits. Linux delivers a signal for the process to the main
+// thread first, and the signal has no effect while that thread is blocked on a hung
+// mount.
 func init() { runtime.LockOSThread() }
 
 // runWithSignals runs f with a context that is canceled by a signal, so that f can stop
@@ -22,8 +23,8 @@ func init() { runtime.LockOSThread() }
 // so that a shell loop ends too. runWithSignals does not wait for calls that cannot be
 // canceled, for example stat on a hung mount.
 func runWithSignals(f func(context.Context) int) int {
-	// Turn SIGPIPE into a write error. Ignoring the signal would do the same, but plugins
-	// would inherit that.
+	// Turn SIGPIPE into a write error. Ignoring the signal would have the same effect,
+	// but plugins would inherit the ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, terminationSignals(signal.Ignored)...)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// exitBySignal ends the program by a signal. It returns only if the signal is blocked, with
-// the exit code that shells use for it.
+// exitBySignal ends the program with a signal. If the signal is blocked, it returns the
+// exit code that shells use for that signal.
 func exitBySignal(sig os.Signal) int {
 	number, ok := sig.(syscall.Signal)
 	if !ok {

@@ -26,7 +26,7 @@ type lookupSession struct {
 	origin           *node.Origin
 	subject          *kubeSubject    // nil without --pod and --service-account
 	req              regcred.Request // pod or service account; the target is not set
-	kubeletExitError error           // why the kubelet would not start on this node; nil if it would
+	kubeletExitError error           // why the kubelet would not start on this node, or nil
 
 	nodeConfig regcred.Source // nil if disabled
 
@@ -34,9 +34,9 @@ type lookupSession struct {
 	printed map[string]bool // findings about the node's docker config
 }
 
-// openKeyring finds, loads and validates the configuration and opens a keyring with the
+// openKeyring finds, loads and validates the configuration. It opens a keyring with the
 // sources and the environment of a pull on this node, for the pod that l selects. The
-// caller must close it.
+// caller must close the session.
 func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -104,10 +104,10 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	return s, err
 }
 
-// lookupTarget looks up a target. failed reports that all providers or a pull secret failed;
-// the reasons are in the attempts, not in err. It is an error if there are no
-// credentials on a node whose kubelet does not start, because that node pulls nothing,
-// not even anonymously.
+// lookupTarget looks up a target. failed reports that all providers or a pull secret
+// failed; the reasons are in the attempts, not in err. A lookup without credentials is
+// an error on a node whose kubelet does not start, because that node cannot pull at
+// all, not even anonymously.
 func (s *lookupSession) lookupTarget(ctx context.Context, tgt lookupTarget) (res *regcred.Result, failed bool, err error) {
 	req := s.req
 	req.Image, req.Registry = tgt.image, tgt.registry
@@ -133,8 +133,8 @@ func hasFailedPullSecret(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedAttempts(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
-// warnFailedAttempts warns about failed attempts if others succeeded, and prints why a plugin
-// has no credentials, which the kubelet drops.
+// warnFailedAttempts warns about failed attempts if others succeeded. It also prints
+// the reason that a plugin gives for returning no credentials, which the kubelet drops.
 func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
 	for _, at := range failedAttempts(attempts) {
 		a.Warn("%v", at.Err)

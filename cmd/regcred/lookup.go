@@ -60,12 +60,12 @@ func (l *lookupFlags) check() error {
 		flagValue{"service-account-token-file", l.tokenFile})
 }
 
-// queriesCluster reports whether the lookup queries an API server for a pod or service
+// queriesCluster reports whether the lookup calls an API server for a pod or service
 // account.
 func (l *lookupFlags) queriesCluster() bool { return l.pod.isSet() || l.serviceAccount.isSet() }
 
-// setPodFlags returns the flags that are set and add credentials of a pod. Without any,
-// only the node's credentials are used.
+// setPodFlags returns the flags that are set and that add a pod's credentials. If there
+// are none, only the node's credentials are used.
 func (l *lookupFlags) setPodFlags() []string {
 	return setFlagNames(
 		flagValue{"pod", l.pod.String()},
@@ -74,8 +74,8 @@ func (l *lookupFlags) setPodFlags() []string {
 		flagValue{"service-account-token-file", l.tokenFile})
 }
 
-// subjectArgs returns the flags that select the pod or service account, to repeat the
-// lookup with another command.
+// subjectArgs returns the flags that select the pod or service account, for repeating
+// the lookup with another command.
 func (l *lookupFlags) subjectArgs() []string {
 	var words []string
 	add := func(flag string, values ...string) {
@@ -119,7 +119,8 @@ func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcr
 	return req, err
 }
 
-// repeatCommandLine returns a command line, quoted for a shell, that uses the same configuration.
+// repeatCommandLine returns a command line that uses the same configuration, quoted for
+// a shell.
 func (a *app) repeatCommandLine(command string, words ...string) string {
 	line := []string{commandName(os.Args[0]), command}
 	for _, s := range []struct {
@@ -179,7 +180,7 @@ func (tgt lookupTarget) newRequest() regcred.Request {
 	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
 }
 
-// args returns the target as command-line arguments.
+// args returns the command-line arguments that select the target.
 func (tgt lookupTarget) args() []string {
 	if tgt.registry != "" {
 		return []string{"--registry", terminal.ShellWord(tgt.registry)}
@@ -208,7 +209,8 @@ func (a *app) explainTarget(cfg *config.Config, tgt lookupTarget) (regcred.Expla
 	return e, nil
 }
 
-// identityFlags set the service account's token and annotations for a plugin.
+// identityFlags holds the flags for the service account token and annotations that a
+// plugin receives.
 type identityFlags struct {
 	tokenFile       string
 	annotationPairs []string // annotations as key=value

@@ -28,7 +28,7 @@ func main() {
 
 // run is main without global state. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	dir, _ := os.Getwd() // if the directory was deleted, commands that need it return an error
+	dir, _ := os.Getwd() // if the directory was deleted, only commands that need it fail
 	a := newApp(stdin, stdout, stderr, environ)
 	a.dir, a.root = dir, "/"
 	return a.run(ctx, args)
@@ -48,7 +48,7 @@ type app struct {
 	root    string // root of the node's paths: "/", except in tests
 
 	config, binDir aliasedFlag
-	forHelper      bool // find the configuration for the credential helper too
+	forHelper      bool // find the configuration that the credential helper will use
 	timeout        time.Duration
 	asKubelet      string // "" = no, autoKubelet, or a process ID
 	rootDir        string
@@ -95,13 +95,13 @@ func commandName(path string) string {
 
 // Exit codes, the same for every command.
 const (
-	exitOK      = report.ExitOK     // yes: found, valid, passed
-	exitFailed  = report.ExitFailed // no: something failed or is invalid
+	exitOK      = report.ExitOK     // success: found, valid, passed
+	exitFailed  = report.ExitFailed // failure: something failed or is invalid
 	exitUsage   = report.ExitUsage  // called wrongly
 	exitNoMatch = report.ExitEmpty  // nothing matched, or the response has no credentials
 )
 
-// exitError ends the program with an exit code after everything except the hint has
+// exitError ends the program with an exit code, after all output except the hint has
 // been printed.
 type exitError struct {
 	code int
@@ -121,7 +121,7 @@ func exitWithCode(code int) error {
 // withHint adds a hint on how to fix err.
 func withHint(err error, hint string) error { return &node.HintError{Err: err, Hint: hint} }
 
-// usageError returns an error about wrong arguments or flags.
+// usageError returns an error about invalid arguments or flags.
 func usageError(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }

@@ -139,14 +139,14 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 // kubeletService returns the service that runs the kubelet.
 func kubeletService(s *node.Setup) service.Service {
 	k := service.Service{Name: s.Service, LogFile: s.KubeletLog()}
-	if m, err := service.Detect(); err == nil { // otherwise a restart returns the error
+	if m, err := service.Detect(); err == nil { // on failure, a restart returns the error
 		k.Manager = m
 	}
 	return k
 }
 
-// probePull pulls an image into the node's runtime, with the credentials of the installed
-// entries and in the kubelet's environment.
+// probePull pulls an image into the node's runtime. It uses the credentials of the
+// installed entries and the kubelet's environment.
 func (a *app) probePull(ctx context.Context, in *install.Installer, image string) error {
 	status, err := in.Status(ctx)
 	if err != nil {
@@ -188,8 +188,8 @@ func (a *app) probePull(ctx context.Context, in *install.Installer, image string
 	return err
 }
 
-// kubeletOrigin returns the environment of the running kubelet or, if another program
-// embeds the kubelet, the caller's.
+// kubeletOrigin returns the environment of the running kubelet. If another program
+// embeds the kubelet, it returns the caller's environment.
 func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 	n := a.localNode().NewReader()
 	setup, err := n.Setup(ctx)

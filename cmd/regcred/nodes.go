@@ -124,7 +124,7 @@ func newNodesReport(server string, f *fleet.Fleet) *nodesReport {
 	return r
 }
 
-// allHealthy reports whether no node needs further work.
+// allHealthy reports whether all nodes are well and all rollouts are done.
 func (r *nodesReport) allHealthy() bool {
 	return !slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }) &&
 		!slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.ProgressDone })
@@ -185,7 +185,8 @@ func nodeMark(n fleet.Node) terminal.Mark {
 	return terminal.Error
 }
 
-// nodeStateText returns a node's state, and for a healthy node also that its pod is outdated.
+// nodeStateText returns a node's state. For a healthy node with an outdated pod, it
+// adds that.
 func nodeStateText(n fleet.Node) string {
 	if n.Behind {
 		return string(n.State) + ", old"
@@ -201,8 +202,8 @@ func (r *nodesReport) stateAge(n fleet.Node) string {
 	return duration.HumanDuration(max(0, r.now.Sub(n.Since)))
 }
 
-// nodeGenerationText returns a node's generation and, if different, the generation that the
-// kubelet uses.
+// nodeGenerationText returns a node's generation and, if the kubelet uses a different
+// one, that generation.
 func nodeGenerationText(n fleet.Node) string {
 	s := n.Status
 	switch {
@@ -228,7 +229,8 @@ func nodeDriftText(n fleet.Node) string {
 	return "0"
 }
 
-// nodeErrorText returns why a node is unhealthy, or its last error since the last apply.
+// nodeErrorText returns why a node is unhealthy, or the last error since its last
+// apply.
 func nodeErrorText(n fleet.Node) string {
 	if n.Reason != "" || n.Status == nil || n.Status.LastError == nil || n.Status.LastError.Time.Before(n.Status.LastApply) {
 		return n.Reason
@@ -263,7 +265,7 @@ func (r *nodesReport) renderDetails(t *terminal.Text) {
 	}
 }
 
-// abbreviateNames lists at most three names.
+// abbreviateNames lists the first few names, at most three.
 func abbreviateNames(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)

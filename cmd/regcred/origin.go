@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// localNode returns this machine. Its errors name variables instead of flags if the
-// variables are set, or if there are no flags.
+// localNode returns this machine. If variables are set or there are no flags, its
+// errors name environment variables instead of flags.
 func (a *app) localNode() node.Node {
 	n := node.Node{Root: a.root}
 	if !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
@@ -30,9 +30,10 @@ func (a *app) localNode() node.Node {
 	return n
 }
 
-// resolveOrigin finds the configuration from the flags, a running kubelet (--as-kubelet) or
-// the well-known paths of a node. path, if not empty, is a configuration given as an
-// argument. Without needBinDir, a missing plugin directory is not searched for.
+// resolveOrigin finds the configuration from the flags, a running kubelet
+// (--as-kubelet) or the well-known paths of a node. path, if not empty, is a
+// configuration given as an argument. Without needBinDir, resolve does not search for a
+// missing plugin directory.
 func (a *app) resolveOrigin(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
 	w, err := a.findOptions()
 	if err != nil {
@@ -85,8 +86,8 @@ func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions
 	return o, nil
 }
 
-// appendVariableNames appends to from the names of the environment variables that set a
-// value, because users may not be aware of them.
+// appendVariableNames appends the names of the environment variables that set a value
+// to from, because users may not be aware of them.
 func (a *app) appendVariableNames(from, path string) string {
 	const flags = "flags"
 	var names []string
@@ -151,7 +152,7 @@ func (a *app) resolveAndLoad(ctx context.Context, path string, needBinDir bool) 
 	return cfg, o, err
 }
 
-// loadProvider is like load, and finds a provider by name.
+// loadProvider is like load, but also finds a provider by name.
 func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config, o *node.Origin, index int, err error) {
 	if cfg, o, err = a.resolveAndLoad(ctx, "", true); err != nil {
 		return nil, nil, 0, err

@@ -67,7 +67,8 @@ none, and 1 if the run failed or the kubelet would reject the response.`,
 	return cmd
 }
 
-// completeProviderNames completes provider names. Errors cannot be printed during completion.
+// completeProviderNames completes provider names. It ignores errors, because they
+// cannot be printed during completion.
 func (a *app) completeProviderNames(ctx context.Context) []string {
 	a.Stderr = io.Discard
 	cfg, _, err := a.resolveAndLoad(ctx, "", false)
@@ -138,7 +139,7 @@ type pluginRunReport struct {
 	Provider        string          `json:"provider"`
 	Path            string          `json:"path"`
 	Environment     string          `json:"environment"` // "caller" or "kubelet pid N"
-	Args            int             `json:"args"`        // number only; values may be secret
+	Args            int             `json:"args"`        // number of arguments; the values may be secret
 	Env             []string        `json:"env"`         // names set by the configuration
 	Request         requestReport   `json:"request"`
 	Response        *responseReport `json:"response,omitempty"` // set if the kubelet accepts the response
@@ -151,11 +152,12 @@ type pluginRunReport struct {
 	Stage           plugin.Stage    `json:"stage,omitempty"`       // where the run failed
 	Error           string          `json:"error,omitempty"`       // why the run failed
 
-	outOfTree   bool   // uses the out-of-tree proposal's protocol
+	outOfTree   bool   // the plugin uses the out-of-tree proposal's protocol
 	hostProgram string // program that would run the plugin
 }
 
-// requestReport has no kind and version in the out-of-tree proposal's protocol.
+// requestReport is a request. In the out-of-tree proposal's protocol it has no kind and
+// version.
 type requestReport struct {
 	Kind                      string            `json:"kind,omitempty"`
 	APIVersion                string            `json:"apiVersion,omitempty"`
@@ -164,8 +166,8 @@ type requestReport struct {
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
-// responseReport is a response in current terms. A response in the out-of-tree proposal's
-// protocol keeps its kind and version.
+// responseReport is a response with the current field names. A response in the
+// out-of-tree proposal's protocol keeps its kind and version.
 type responseReport struct {
 	Kind          string                `json:"kind"`
 	APIVersion    string                `json:"apiVersion"`
@@ -216,7 +218,8 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	return r
 }
 
-// rejectEchoedToken rejects a response whose password is the token, as the kubelet does.
+// rejectEchoedToken rejects a response that returns the token as the password, as the
+// kubelet does.
 func (r *pluginRunReport) rejectEchoedToken(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
 	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
@@ -265,7 +268,8 @@ func toResponseJSON(resp *plugin.Response) *responseReport {
 	return j
 }
 
-// redactUserinfo hides the part of an auth key before "@", which may be a password.
+// redactUserinfo hides the part of an auth key before "@", because it may be a
+// password.
 func redactUserinfo(key string) string {
 	at := strings.LastIndexByte(key, '@')
 	if at < 0 {
@@ -310,7 +314,7 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 	r.renderResult(t)
 }
 
-// argsText describes the arguments, and names only the one that cannot be secret.
+// argsText describes the arguments. It shows only the one that cannot be secret.
 func (r *pluginRunReport) argsText() string {
 	switch {
 	case !r.outOfTree:

@@ -161,11 +161,11 @@ type pluginTestReport struct {
 	Path            string                   `json:"path"`
 	Provider        string                   `json:"provider,omitempty"` // name in the configuration, if --config is set
 	Environment     string                   `json:"environment"`        // "caller" or "kubelet pid N"
-	Args            int                      `json:"args"`               // number only; values may be secret
+	Args            int                      `json:"args"`               // number of arguments; the values may be secret
 	Env             []string                 `json:"env"`                // names set for the run
 	Images          []string                 `json:"images"`
 	Passed          bool                     `json:"passed"`                // exit code 0
-	Interrupted     bool                     `json:"interrupted,omitempty"` // the remaining checks are missing
+	Interrupted     bool                     `json:"interrupted,omitempty"` // if true, the remaining checks are missing
 	Checks          int                      `json:"checks"`
 	Counts          map[finding.Severity]int `json:"counts"` // number of checks by highest severity
 	Findings        []plugintest.Finding     `json:"findings"`
@@ -200,7 +200,7 @@ func newPluginTestReport(s *testSubject, findings []plugintest.Finding, strict b
 	return r
 }
 
-// highestSeverities returns the highest severity of each check, by its ID.
+// highestSeverities returns the highest severity of each check, keyed by check ID.
 func highestSeverities(findings []plugintest.Finding) map[string]finding.Severity {
 	worst := map[string]finding.Severity{}
 	for _, f := range findings {
@@ -263,8 +263,8 @@ func idColumnWidth() int {
 	return width
 }
 
-// renderCheckDetails prints the observed behavior, its effect in the kubelet and how to fix
-// it. Passed and skipped checks have no details.
+// renderCheckDetails prints the observed behavior, how it affects the kubelet, and how
+// to fix it. Passed and skipped checks have no details.
 func renderCheckDetails(t *terminal.Text, f plugintest.Finding) {
 	if f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped {
 		return

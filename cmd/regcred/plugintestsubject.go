@@ -141,7 +141,7 @@ func checkExecutable(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "PATH must be an existing file or, with --bin-dir, --config or --as-kubelet, the name of a provider whose executable exists"
 	}
-	// These errors repeat the path.
+	// These errors already contain the path.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
@@ -165,8 +165,8 @@ func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.Servi
 	}, nil
 }
 
-// expandTestEnv adds the value from the environment to each NAME, so that a secret need not
-// be on the command line.
+// expandTestEnv completes each NAME with its value from the environment, so that
+// secrets need not be on the command line.
 func (a *app) expandTestEnv(list []string) ([]string, error) {
 	var env []string
 	for _, entry := range list {
@@ -186,8 +186,8 @@ func (a *app) expandTestEnv(list []string) ([]string, error) {
 	return env, nil
 }
 
-// normalizeTestImages normalizes images as the kubelet does, and prints those for which the
-// kubelet would not call the provider.
+// normalizeTestImages normalizes images as the kubelet does. It prints the images for
+// which the kubelet would not call the provider.
 func (a *app) normalizeTestImages(cfg *config.Config, provider string, images []string) ([]string, error) {
 	if len(images) == 0 {
 		images = []string{plugintest.DefaultImage}

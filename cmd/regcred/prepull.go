@@ -228,8 +228,8 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 	return images, nil
 }
 
-// readStdin reads until EOF or until ctx is done, because a read from a terminal or
-// pipe cannot be canceled.
+// readStdin reads until EOF or until ctx is done. It is needed because a read from a
+// terminal or pipe cannot be canceled.
 func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	done := make(chan struct{})
 	var data []byte

@@ -22,7 +22,7 @@ const (
 	outcomePulled     = "pulled"
 	outcomePresent    = "present"  // already in the runtime
 	outcomeCanceled   = "canceled" // interrupted during the pull
-	outcomeNotStarted = "notBegun" // not started, because of an interrupt or because the runtime was no longer available
+	outcomeNotStarted = "notBegun" // not started: the run was interrupted or the runtime became unavailable
 )
 
 // pullReport is the result of "regcred pull -o json" and of
@@ -39,7 +39,7 @@ type pullReport struct {
 
 type pauseImageReport struct {
 	Image string `json:"image"`
-	From  string `json:"from"` // where its name was found
+	From  string `json:"from"` // where the pause image's name was found
 }
 
 type runtimeReport struct {
@@ -56,7 +56,7 @@ type imageReport struct {
 	Image           string             `json:"image"`
 	Outcome         string             `json:"outcome"`
 	Digest          string             `json:"digest,omitempty"`   // digest of the manifest in the layout
-	Resolved        string             `json:"resolved,omitempty"` // digest of the reference, if it is an index
+	Resolved        string             `json:"resolved,omitempty"` // digest of the index, if the reference is one
 	MediaType       string             `json:"mediaType,omitempty"`
 	Platform        string             `json:"platform,omitempty"`
 	Layers          []layerReport      `json:"layers,omitempty"`
@@ -96,8 +96,8 @@ func (r *imageReport) setRuntimeResult(got *pull.RuntimeResult) {
 	r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
 }
 
-// setError sets the error. With node-wide credentials, it adds that a provider requiring
-// a service account was not called.
+// setError sets the error. With node-wide credentials, it adds a note if a provider was
+// not called because it requires a service account.
 func (r *imageReport) setError(ctx context.Context, err error, attempts []regcred.Attempt) {
 	r.Outcome = report.Failed
 	name := r.Image
@@ -106,7 +106,7 @@ func (r *imageReport) setError(ctx context.Context, err error, attempts []regcre
 	}
 	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", name))
 	if late := context.Cause(ctx); errors.Is(late, context.DeadlineExceeded) && !strings.Contains(r.Error, late.Error()) {
-		r.Error = late.Error() // the other error is only a consequence
+		r.Error = late.Error() // the other error is only a consequence of this one
 	}
 	for _, at := range attempts {
 		if at.Skipped != "" {
@@ -250,8 +250,8 @@ func newWarningReports(attempts []regcred.Attempt) []warningReport {
 	return list
 }
 
-// pullFailureText lists the failed attempts, and explains why the image was not pulled
-// without them.
+// pullFailureText lists the failed attempts, and explains why the image could not be
+// pulled without them.
 func pullFailureText(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
 	if hasFailedPullSecret(attempts) {

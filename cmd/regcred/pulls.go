@@ -24,12 +24,12 @@ import (
 // commonPullFlags holds the flags shared by "pull" and "prepull".
 type commonPullFlags struct {
 	*lookupFlags
-	timeout  time.Duration // for each image; 0 = none
+	timeout  time.Duration // per image; 0 = none
 	parallel int
 	output   *enumFlag
 }
 
-// defaultPullTimeout is long enough for a large image on a slow network.
+// defaultPullTimeout allows for a large image on a slow network.
 const defaultPullTimeout = 30 * time.Minute
 
 func addCommonPullFlags(cmd *cobra.Command) *commonPullFlags {
@@ -58,7 +58,7 @@ type lookupFunc func(context.Context) ([]regcred.Credential, error)
 type pullRun struct {
 	a    *app
 	f    *commonPullFlags
-	s    *lookupSession // shared by all images, so that a cached response serves many
+	s    *lookupSession // shared, so that a cached response can serve several images
 	bars *terminal.Images
 
 	// pullInto pulls one image to its destination and fills in the report, even if it returns
@@ -87,8 +87,8 @@ func (a *app) checkImages(s *lookupSession, images []string) error {
 	return errors.Join(errs...)
 }
 
-// pullAll pulls the images concurrently, up to a limit, and prints each result when it is
-// available.
+// pullAll pulls the images concurrently, up to a limit, and prints each result as soon
+// as it is available.
 func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []string) error {
 	report.Images, report.Counts = make([]imageReport, len(images)), map[string]int{}
 	var g errgroup.Group
@@ -166,7 +166,8 @@ func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcre
 	return res.Credentials, res.Attempts, nil
 }
 
-// warnFailedAttempts prints failed attempts if another one succeeded, once for all images.
+// warnFailedAttempts prints the failed attempts of a lookup that succeeded. It prints
+// each warning once for all images.
 func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 	above.warnFailedAttempts(fresh)
 }
 
-// printNodeFindings prints findings about the node's docker config, each once.
+// printNodeFindings prints each finding about the node's docker config once.
 func (p *pullRun) printNodeFindings(ctx context.Context, res *regcred.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +212,7 @@ func (p *pullRun) resultError(r *pullReport) error {
 	}
 	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
-		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // the policy Never looks up no credentials
+		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // with the policy Never, no credentials are looked up
 			return withHint(err, image.failureHint(p.a.repeatCommandLine("explain", append(p.f.subjectArgs(), terminal.ShellWord(image.Image))...)))
 		}
 	}

@@ -31,8 +31,8 @@ import (
 // maxPullSecretFileSize limits the size of a file with a pull secret, in bytes.
 const maxPullSecretFileSize = 16 << 20
 
-// newPullSecret returns a pull secret with a docker config. kubelet: an invalid docker
-// config fails the lookup.
+// newPullSecret returns a pull secret that contains a docker config. kubelet: an
+// invalid docker config fails the lookup.
 func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
 	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
 }
@@ -64,7 +64,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	}
 	if f.Kind != "Secret" {
 		if strings.ContainsFunc(f.Kind, func(r rune) bool { return !unicode.IsLetter(r) }) {
-			f.Kind = "…" // not the name of a kind, and maybe a secret
+			f.Kind = "…" // not a valid kind, so it may be a secret
 		}
 		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
 	}
@@ -84,8 +84,8 @@ func secretDisplayName(s *regcred.PullSecret) string {
 	return strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 }
 
-// addSourceFindings adds the lint findings to each source, and the reason if no key
-// matches.
+// addSourceFindings adds the lint findings to each source and, if no key matches, the
+// reason.
 func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
 	byTitle := map[string]*regcred.PullSecret{}
 	for i := range s.req.PullSecrets {
@@ -113,7 +113,7 @@ func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list [
 	if s.nodeConfig == nil {
 		return nil
 	}
-	sets, _ := s.nodeConfig.Auths(ctx, "") // the lookup reports unreadable files
+	sets, _ := s.nodeConfig.Auths(ctx, "") // unreadable files are reported by the lookup
 	for _, set := range sets {
 		if found := doctor.DockerFindings(ctx, set.Origin.File, now); found != nil {
 			list = append(list, found.Findings...)
@@ -122,9 +122,9 @@ func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list [
 	return list
 }
 
-// isRelevantToImage reports whether a finding about a docker config is relevant for an image.
-// If keys match, only findings about their entries are; otherwise only findings about
-// the file and about keys are.
+// isRelevantToImage reports whether a finding about a docker config is relevant for an
+// image. If keys match, only findings about their entries are relevant. Otherwise only
+// findings about the file and its keys are.
 func isRelevantToImage(f finding.Finding, matched []string) bool {
 	_, rest, ok := strings.Cut(f.Path, "[")
 	switch {
@@ -178,7 +178,7 @@ func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regc
 	}
 }
 
-// markPrinted records that a text is printed, and reports whether it was printed before.
+// markPrinted marks a text as printed and reports whether it was already printed.
 func (s *lookupSession) markPrinted(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,7 +91,8 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	return a.writeManifests(manifestComment(who, cfg), objects)
 }
 
-// policyRules returns the rules that who needs. If the list is empty, it prints why.
+// policyRules returns the rules that who needs. If there are none, it prints the
+// reason.
 func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
 	rules := lookupRules(f.pullSecrets, len(audiences) > 0)
 	needs := subjectText(who) + " needs"
@@ -116,8 +117,8 @@ func lookupRules(secrets, tokens bool) []rbacv1.PolicyRule {
 	if !secrets && !tokens {
 		return nil
 	}
-	// Needed without tokens too: --service-account reads the names of the account's pull
-	// secrets.
+	// Needed even without tokens, because --service-account reads the names of the
+	// account's pull secrets.
 	rules := []rbacv1.PolicyRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
 	if tokens {
 		rules = append(rules, coreRule("serviceaccounts/token", "create"))
@@ -175,7 +176,7 @@ func coreRule(resource, verb string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
-// rbacList is a List for kubectl, for JSON output with several objects.
+// rbacList is a List as kubectl accepts it, for JSON output with several objects.
 type rbacList struct {
 	metav1.TypeMeta
 	Items []any `json:"items"`
@@ -198,7 +199,7 @@ func (f *rbacFlags) roleObjects(who rbacv1.Subject, rules []rbacv1.PolicyRule) [
 }
 
 // roleAndBinding returns a role of the given kind and its binding. A Role is marshaled
-// like a ClusterRole.
+// from the same type as a ClusterRole.
 func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	is := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
@@ -210,7 +211,7 @@ func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rul
 	}
 }
 
-// manifestComment returns a comment for the manifest about its purpose.
+// manifestComment returns a comment that explains the manifest's purpose.
 func manifestComment(who rbacv1.Subject, cfg *config.Config) []string {
 	if !isNodeSubject(who) {
 		return []string{
@@ -237,8 +238,8 @@ func (a *app) writeManifests(comment []string, objects []any) error {
 			return err
 		}
 		if !terminal.PrintableLines(string(data)) {
-			// JSON is valid YAML, and terminal.JSON escapes bidirectional control characters, which
-			// YAML would allow.
+			// JSON is valid YAML. terminal.JSON also escapes bidirectional control
+			// characters, which YAML would allow.
 			if data, err = terminal.JSON(o); err != nil {
 				return err
 			}

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// addCommands adds the subcommands, in the groups of the help text. Each command is in
-// the file of the same name.
+// addCommands adds the subcommands, in the help text's groups. Each command is in the
+// file of the same name.
 func (a *app) addCommands(root *cobra.Command) {
 	for _, g := range []struct {
 		title    string
@@ -105,7 +105,7 @@ node's docker config files, and pull secrets. It explains each decision.`,
 			if a.Quiet && a.verbose {
 				return errors.New("--quiet and --verbose are mutually exclusive")
 			}
-			if a.asKubelet == "" { // --as-kubelet looks only in the kubelet's environment
+			if a.asKubelet == "" { // --as-kubelet ignores the variables in the caller's environment
 				a.config.applyEnvDefault(a.Getenv)
 				a.binDir.applyEnvDefault(a.Getenv)
 			}
@@ -145,8 +145,8 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	}
 }
 
-// reportError prints err, if any, and returns the exit code. For joined errors, it prints
-// each with its hint, and returns the worst code.
+// reportError prints err, if any, and returns the exit code. For joined errors, it
+// prints each error with its hint and returns the worst exit code.
 func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) int {
 	code := exitOK
 	interrupted := false
@@ -176,7 +176,7 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 		code = exitFailed
 	}
 	if len(told.Errors) > 0 && a.printsJSON(cmd) && !a.Wrote {
-		_ = a.WriteJSON(told) // errors were printed on standard error too
+		_ = a.WriteJSON(told) // the errors were also printed on standard error
 	}
 	return code
 }
@@ -189,8 +189,8 @@ func addFailure(f *report.Failure, err error, hint string) {
 }
 
 // printsJSON reports whether a command prints regcred's own JSON. Output for another
-// program, for example a manifest, has no field for errors and defaults to another
-// format.
+// program, such as a manifest, has no field for errors, and those commands do not print
+// JSON by default.
 func (a *app) printsJSON(cmd *cobra.Command) bool {
 	if cmd == nil || !a.started {
 		return false
@@ -199,15 +199,15 @@ func (a *app) printsJSON(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == "json" && f.DefValue == "text"
 }
 
-// exitResult returns the exit code and hint for an error, and the error to print. say is
-// nil if everything has been printed.
+// exitResult returns the exit code, the hint and the error to print. say is nil if
+// everything has been printed.
 func (a *app) exitResult(cmd *cobra.Command, err error) (code int, hint string, say error) {
 	if e, ok := err.(*exitError); ok {
 		return e.code, e.hint, nil
 	}
 	if e, ok := errors.AsType[*node.HintError](err); ok {
 		if err == error(e) {
-			err = e.Err // may be joined errors, one per line; wrapping errors are part of the message
+			err = e.Err // may be joined errors, one per line; a wrapping error is part of the message
 		}
 		if e.Usage {
 			return exitUsage, e.Hint, err
@@ -237,7 +237,7 @@ func worseExitCode(a, b int) int {
 }
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set a package variable; nothing else writes it.
+// only set package variables; nothing else writes it.
 var version string
 
 // versionInfo is the result of "regcred version -o json".

@@ -51,7 +51,7 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 // isPod reports whether the subject is a pod, and not only a service account.
 func (s *kubeSubject) isPod() bool { return s.pod.Name != "" }
 
-// pullSecretOwner returns the object that lists the pull secrets.
+// pullSecretOwner returns the object that references the pull secrets.
 func (s *kubeSubject) pullSecretOwner() string {
 	if s.isPod() {
 		return "the pod" // admission copies the account's pull secrets to the pod
@@ -59,8 +59,8 @@ func (s *kubeSubject) pullSecretOwner() string {
 	return "service account " + s.pod.ServiceAccount
 }
 
-// podDifferences lists how the kubelet's lookup for a pod of this service account can
-// differ.
+// podDifferences lists how a lookup by the kubelet for a pod of this service account
+// can differ.
 func (s *kubeSubject) podDifferences() []string {
 	if s.isPod() {
 		return nil
@@ -72,7 +72,7 @@ func (s *kubeSubject) podDifferences() []string {
 	}
 }
 
-// printUnusedImageNote prints a note if the pod does not use the image.
+// printUnusedImageNote prints a note if the pod does not use the looked-up image.
 func (a *app) printUnusedImageNote(cfg *config.Config, s *kubeSubject, repository string) {
 	if s == nil || len(s.pod.Images) == 0 {
 		return
@@ -87,7 +87,7 @@ func (a *app) printUnusedImageNote(cfg *config.Config, s *kubeSubject, repositor
 
 // unreadableSecret is a pull secret that could not be read from the API server. As a
 // source, it always fails. kubelet: a secret that cannot be read is skipped with an
-// event; one that does not parse fails the pull.
+// event; a secret that does not parse fails the pull.
 type unreadableSecret struct {
 	name string // NAMESPACE/NAME
 	error

@@ -83,14 +83,14 @@ type validationReports struct {
 
 func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) error {
 	if len(paths) == 0 {
-		paths = []string{""} // from the flags or the node
+		paths = []string{""} // use the flags or the node's configuration
 	}
 	var list []*report.Validation
 	var errs []error
 	for _, path := range paths {
 		r, err := a.validatePath(ctx, v, path)
 		if err != nil {
-			errs = append(errs, err) // report the other paths too
+			errs = append(errs, err) // continue with the other paths
 			continue
 		}
 		r.Select(&v.rules)

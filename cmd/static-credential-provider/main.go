@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command static-credential-provider is a kubelet credential provider that
-// answers with a user name and password from files. docs/plugins/static.md
-// describes it.
+// Command static-credential-provider is a kubelet credential provider that returns a
+// user name and password from files. docs/plugins/static.md describes it.
 package main
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command token-credential-provider is a kubelet credential provider plugin
-// that answers with the pod's service-account token, or with what an endpoint
-// gives for it. See docs/plugins/token.md.
+// Command token-credential-provider is a kubelet credential provider plugin that
+// returns the pod's service account token, or the credential that an endpoint issues
+// for that token. See docs/plugins/token.md.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The
-// linker can only reach a package variable; nothing else writes it.
+// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
+// only set package variables; nothing else writes it.
 var version string
 
 func main() { program().Main() }
@@ -47,7 +47,7 @@ const usageExample = `  Use the token as the password:
   Exchange the token as configured in a file (docs/plugins/token.md):
     token-credential-provider --config=/etc/token-credential-provider/quay.yaml`
 
-// flags are the flags as they were given.
+// flags holds the command-line flags as given.
 type flags struct {
 	set           *pflag.FlagSet
 	config        string
@@ -112,7 +112,7 @@ func (f *flags) options() (token.Options, error) {
 	return opts, nil
 }
 
-// setClientCredential adds the client's own credential.
+// setClientCredential adds the client's own credential to x.
 func (f *flags) setClientCredential(x *token.Exchange) error {
 	if (f.client == "") != (f.secretFile == "") {
 		return errors.New("--exchange-client-id and --exchange-client-secret-file must be set together")
@@ -123,7 +123,8 @@ func (f *flags) setClientCredential(x *token.Exchange) error {
 	return nil
 }
 
-// otherSetFlag returns a flag of the provider's own other than that one, or "".
+// otherSetFlag returns one of the provider's own flags that is set, other than name, or
+// "".
 func (f *flags) otherSetFlag(name string) (other string) {
 	f.set.Visit(func(flag *pflag.Flag) {
 		if flag.Name != name && flag.Name != "other-hosts" && flag.Name != "v" && flag.Name != "version" {

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// contentSecurityPolicy allows the page and its worker to load only files of the site. The page also
-// has it as a meta element, for hosts that do not set headers, but frame-ancestors
-// works only as a header.
+// contentSecurityPolicy allows the page and its worker to load only the site's own
+// files. The page has the same policy in a meta element, for hosts that do not set
+// headers, but frame-ancestors works only in a header.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// mediaTypes maps file extensions to media types, independent of the machine's own table.
+// mediaTypes maps file extensions to media types, independently of this machine's own
+// table.
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -25,7 +26,7 @@ var mediaTypes = map[string]string{
 	".z":    "application/octet-stream",
 }
 
-// newHandler serves the files of the site.
+// newHandler serves the site's files.
 func newHandler(files map[string][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/")
@@ -55,8 +56,8 @@ func newHandler(files map[string][]byte) http.Handler {
 	})
 }
 
-// isLoopbackName reports whether host is a name of this machine's loopback, to prevent DNS
-// rebinding.
+// isLoopbackName reports whether host is a loopback name of this machine. Rejecting
+// other names prevents DNS rebinding.
 func isLoopbackName(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return name == "127.0.0.1" || name == "localhost"

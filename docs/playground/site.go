@@ -22,17 +22,17 @@ var pageHTML embed.FS
 
 const (
 	modulePackage = "github.com/regcred/regcred/docs/playground/module"
-	// moduleFile is compressed, and the page decompresses it, because few static hosts
-	// compress. It does not end in .gz, because some hosts decompress such files
-	// automatically.
+	// moduleFile is the compressed module. The page decompresses it, because few static
+	// hosts compress files. The name does not end in .gz, because some hosts decompress
+	// such files automatically.
 	moduleFile = "regcred.wasm.z"
-	// goSupportFile is the JavaScript support file for the module. It must be from the Go release
-	// that built the module.
+	// goSupportFile is the JavaScript support file for the module. It must come from
+	// the Go release that built the module.
 	goSupportFile = "wasm_exec.js"
 )
 
-// buildSite builds the files of the site, by name. It needs the go command and the module
-// cache.
+// buildSite builds the site's files, keyed by name. It needs the go command and the
+// module cache.
 func buildSite(ctx context.Context, version string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	list, err := pageHTML.ReadDir("page")
@@ -77,7 +77,8 @@ func buildModule(ctx context.Context, version string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// runGoTool runs the go command with the browser as target, and returns its output.
+// runGoTool runs the go command for the browser target (GOOS and GOARCH), and returns
+// its output.
 func runGoTool(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "CGO_ENABLED=0")

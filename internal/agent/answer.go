@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// maxOutputSize bounds the output of regcred on the node, in bytes.
+// maxOutputSize limits the output of regcred on the node, in bytes.
 const maxOutputSize = 16 << 20
 
-// changeResponse is what "regcred install" or "uninstall" prints.
+// changeResponse is the output of "regcred install" or "uninstall".
 type changeResponse struct {
 	report.Change
 	report.Failure
@@ -31,15 +31,15 @@ func (r *changeResponse) reason() string {
 	return joinReasons(r.Errors)
 }
 
-// statusResponse is what "regcred status" prints.
+// statusResponse is the output of "regcred status".
 type statusResponse struct {
 	report.Status
-	Current *int `json:"current"` // nil if absent; hides the field of Status
+	Current *int `json:"current"` // nil if absent; shadows the field of Status
 	report.Failure
 }
 
-// decodeOutput decodes the output of a command that may exit with one of the codes. Errors do
-// not quote the output.
+// decodeOutput decodes the output of a command that may exit with one of the given
+// codes. Errors do not quote the output.
 func decodeOutput(command string, stdout []byte, code int, codes []int, answer any) error {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
@@ -60,8 +60,8 @@ func decodeOutput(command string, stdout []byte, code int, codes []int, answer a
 	return nil
 }
 
-// decodeChange decodes the result of a change: code 0 and one of the good outcomes, or
-// code 1 and a reason.
+// decodeChange decodes the result of a change. It must have exit code 0 and one of the
+// good outcomes, or exit code 1 and a reason.
 func decodeChange(command string, stdout []byte, code int, good ...report.ChangeOutcome) (*changeResponse, error) {
 	a := &changeResponse{}
 	if err := decodeOutput(command, stdout, code, []int{report.ExitOK, report.ExitFailed}, a); err != nil {
@@ -150,8 +150,8 @@ func chartValueNames() map[string]string {
 	}
 }
 
-// chartHint replaces a flag at the start of a hint with the chart's value. Commands in a
-// hint are kept.
+// chartHint replaces a flag at the start of a hint with the corresponding chart value.
+// Commands in a hint are kept.
 func chartHint(hint string) string {
 	flag, rest, _ := strings.Cut(hint, " ")
 	flag, comma := strings.CutSuffix(flag, ",")

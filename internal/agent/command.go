@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// run runs regcred on the node and waits for at most that long.
+// run runs regcred on the node and waits for at most the given time.
 func (w agentTurn) run(ctx context.Context, within time.Duration, args ...string) (out []byte, code int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, &timeoutError{args[0], within})
 	defer cancel()
@@ -25,7 +25,7 @@ func (w agentTurn) run(ctx context.Context, within time.Duration, args ...string
 	return out, code, err
 }
 
-// timeoutError means that a command took too long.
+// timeoutError is returned if a command took too long.
 type timeoutError struct {
 	command string
 	within  time.Duration
@@ -35,7 +35,7 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
-// installArgs returns the arguments of install except the configuration.
+// installArgs returns the arguments of install, except for the configuration.
 func (w agentTurn) installArgs() []string {
 	args := append(w.Install.args(), w.Install.stateDirArgs()...)
 	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
@@ -52,8 +52,8 @@ func (w agentTurn) installCommand(more ...string) changeCommand {
 	return changeCommand{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
-// uninstallCommand allows a kubelet restart: the kubelet would otherwise run plugins that no
-// longer exist.
+// uninstallCommand allows a kubelet restart, because the kubelet would otherwise run
+// plugins that no longer exist.
 func (w agentTurn) uninstallCommand() changeCommand {
 	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
 	return changeCommand{append(args, w.Install.stateDirArgs()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
@@ -63,7 +63,7 @@ func (w agentTurn) uninstallCommand() changeCommand {
 func (w agentTurn) runChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	w.publishStatus(w.Install.waitTimeout())
 	out, code, err := w.run(ctx, w.Install.waitTimeout(), c.args...)
-	w.logged = true // as it may have
+	w.logged = true // run may have logged a message
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (w agentTurn) runChange(ctx context.Context, c changeCommand) (*changeRespo
 	return a, nil
 }
 
-// unreadableResultError means that a change ended and its result is unreadable.
+// unreadableResultError is returned if a change ended but its result cannot be read.
 type unreadableResultError struct{ why error }
 
 func (e *unreadableResultError) Error() string { return e.why.Error() }
@@ -100,7 +100,7 @@ func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statu
 	return a, nil
 }
 
-// redact redacts the configuration's secrets in a text from the node, and replaces the
+// redact redacts the configuration's secrets in output from the node, and replaces the
 // node's paths with the pod's.
 func (w agentTurn) redact(text string) string {
 	text = scrub.Part(text, w.configSecrets(), false, false)
@@ -110,7 +110,8 @@ func (w agentTurn) redact(text string) string {
 	return shown.Line(text)
 }
 
-// redactAll applies words to each text that is shown; the others are only counted.
+// redactAll redacts each text that will be shown. The others are only counted, so their
+// content is dropped.
 func (w agentTurn) redactAll(list []string) (texts []string) {
 	for i, text := range list {
 		if i < maxDriftEntries {
@@ -123,8 +124,8 @@ func (w agentTurn) redactAll(list []string) (texts []string) {
 	return texts
 }
 
-// minSecretLength is the minimum length of values of args and env that are redacted, as in
-// package plugin: shorter ones are values like "true".
+// minSecretLength is the minimum length of the values of args and env that are
+// redacted, as in package plugin. Shorter values are usually words like "true".
 const minSecretLength = 8
 
 // configSecrets returns the values of args and env.

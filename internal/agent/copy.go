@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// CopyExecutables copies executables into a directory, atomically and with mode 0755. Nothing is
-// copied if one of them is not a regular file or not a Linux executable. Copy uses no
-// other file of the image.
+// CopyExecutables copies executables into a directory, atomically and with mode 0755.
+// It copies nothing if one of them is not a regular file or not a Linux executable. It
+// uses no other files from the image.
 func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
@@ -47,7 +47,7 @@ func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	return inroot.FS{}.Sweep(to)
 }
 
-// checkExecutable returns why a file cannot be executed.
+// checkExecutable returns an error if a file cannot be executed.
 func checkExecutable(name string) error {
 	info, err := executable.Read(name)
 	switch {

@@ -25,14 +25,14 @@ const (
 	maxStateFileSize = 1 << 20 // bytes
 )
 
-// statusFile is the status in the file for the readiness probe.
+// statusFile is the status as stored in the file for the readiness probe.
 type statusFile struct {
 	Status
-	Until time.Time `json:"until"` // when the pod will have written the next one
+	Until time.Time `json:"until"` // when the next status is due
 }
 
-// IsReady returns whether the pod with that work directory is ready, and the node's state
-// in one line of at most 1 KiB.
+// IsReady reports whether the pod with the given work directory is ready. It also
+// returns the node's state, in one line of at most 1 KiB.
 func IsReady(ctx context.Context, work string, now time.Time) (ready bool, line string) {
 	data, err := regularfile.Read(ctx, filepath.Join(work, statusFileName), maxStateFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func IsReady(ctx context.Context, work string, now time.Time) (ready bool, line 
 	return f.Phase.IsDone() && late <= 0, shortenText(text, maxReasonLength)
 }
 
-// savedState is kept when the container restarts.
+// savedState is the state that survives container restarts.
 type savedState struct {
 	SchemaVersion int `json:"schemaVersion"`
 
@@ -69,17 +69,17 @@ type savedState struct {
 
 	Reached bool `json:"reached,omitempty"` // regcred has run on the node, so the node has systemd
 
-	Begun string `json:"begun,omitempty"` // the goal of a change whose result is not known yet
-	Tries int    `json:"tries,omitempty"` // how often that change was started
+	Begun string `json:"begun,omitempty"` // goal of a change whose result is not yet known
+	Tries int    `json:"tries,omitempty"` // number of times that change was started
 
-	GivenUp    string `json:"spent,omitempty"` // the goal of a change that failed after it restarted the kubelet: it is not retried
+	GivenUp    string `json:"spent,omitempty"` // goal of a change that failed after it restarted the kubelet, so it is not retried
 	GivenUpWhy string `json:"why,omitempty"`   // why that change failed
 }
 
 const savedStateVersion = 1
 
-// loadSavedState reads the memory. With an error the memory is empty, so that changes may be
-// retried.
+// loadSavedState reads the memory. If it returns an error, the memory is empty, so that
+// changes may be retried.
 func loadSavedState(ctx context.Context, work string) (m savedState, err error) {
 	none := savedState{SchemaVersion: savedStateVersion}
 	data, err := regularfile.Read(ctx, filepath.Join(work, savedStateFileName), maxStateFileSize)
@@ -95,7 +95,7 @@ func loadSavedState(ctx context.Context, work string) (m savedState, err error) 
 	return m, nil
 }
 
-// reset allows all changes again.
+// reset makes all changes allowed again.
 func (m *savedState) reset() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
 
 // writeStateFile replaces one of the agent's own files.

@@ -23,12 +23,13 @@ type Host interface {
 	// node without systemd it is a [*hostrun.NoSystemdError].
 	Run(ctx context.Context, args ...string) (stdout []byte, code int, err error)
 
-	// Path returns the node's path of a file in the directory that the pod shares with it.
+	// Path returns the path on the node of a file in the directory that the pod shares
+	// with the node.
 	Path(name string) string
 }
 
-// UnitName is the unit in which the node's systemd runs regcred for a pod: one for all
-// charts and pods, so that only one changes the node at a time.
+// UnitName is the unit in which the node's systemd runs regcred for a pod. All charts
+// and pods use the same unit, so that only one of them changes the node at a time.
 const UnitName = "regcred-agent.service"
 
 // runner runs programs on a node: a [hostrun.Runner].
@@ -36,8 +37,8 @@ type runner interface {
 	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
 }
 
-// NewSystemdHost returns the node on which a runner runs programs. hostWork is the node's path of
-// o.Work. regcred's standard error goes to stderr.
+// NewSystemdHost returns the node on which a runner runs programs. hostWork is the path
+// of o.Work on the node. regcred's standard error goes to stderr.
 func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host {
 	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.Work, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
 }
@@ -45,7 +46,7 @@ func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host
 type systemdHost struct {
 	runner     runner
 	dir        string        // on the node
-	resultFile string        // a file of this pod for the result of a change
+	resultFile string        // this pod's file for the result of a change
 	limit      time.Duration // of a change
 	stderr     io.Writer
 }
@@ -53,8 +54,8 @@ type systemdHost struct {
 // Path returns a path below the shared directory.
 func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
 
-// Run runs the node's copy of regcred. The result of a change is kept in a file in case
-// this container ends first.
+// Run runs the node's copy of regcred. The result of a change is saved in a file in
+// case this container ends first.
 func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
 	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
 	if args[0] == "status" {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// maxTries is how often a change is started that returns no result: because the node
-// goes down, systemd stops it, or the disk is full.
+// maxTries limits how often a change that returns no result is started. This happens if
+// the node goes down, systemd stops the change, or the disk is full.
 const maxTries = 3
 
 // goalID identifies the desired state of the node.
@@ -48,8 +48,8 @@ func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResp
 	return answer, nil
 }
 
-// startChange makes a change, and saves before that it has. An earlier change's result is
-// removed first, so that it is not mistaken for this one's.
+// startChange makes a change, and first saves that it does. It removes the result of an
+// earlier change, so that it is not mistaken for the result of this change.
 func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	if err := os.Remove(filepath.Join(w.Work, resultFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
@@ -66,7 +66,7 @@ func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeRes
 	return answer, err
 }
 
-// changeMayHaveRun reports whether a change may have done something before the error.
+// changeMayHaveRun reports whether a change may have had an effect before the error.
 func changeMayHaveRun(err error) bool {
 	_, overdue := errors.AsType[*timeoutError](err)
 	_, killed := errors.AsType[*hostrun.KilledError](err)
@@ -83,7 +83,7 @@ func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeRe
 		return nil, nil
 	}
 	w.publishStatus(w.Install.waitTimeout())
-	if _, err := w.readStatus(ctx, w.Install.waitTimeout()); err != nil { // status waits for the change that is running
+	if _, err := w.readStatus(ctx, w.Install.waitTimeout()); err != nil { // status waits for a change in progress
 		return nil, err
 	}
 	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultFileName), maxOutputSize)

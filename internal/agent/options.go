@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Options are the chart's settings for a node's pod. Paths are the pod's.
+// Options holds the chart's settings for a node's pod. Paths are paths in the pod.
 type Options struct {
 	Node     string // its name
 	Owner    string // NAMESPACE/RELEASE
 	Revision string // the name of the ConfigMap with the configuration
 
-	Config       string // the configuration, a file or directory
-	State        string // a file with "present" or "absent"
+	Config       string // configuration file or directory
+	State        string // file that contains "present" or "absent"
 	Plugins      string // a directory with third-party plugins
 	ImagePlugins string // a directory with the image's plugins
-	Work         string // a directory that is kept when the container restarts, and partly shared with the node; absolute
+	Work         string // absolute path of a directory that survives container restarts; partly shared with the node
 
 	Executable string // of regcred
 	Dispatcher string // of regcred-credential-provider
 
 	Install InstallFlags
 
-	Interval time.Duration // between two checks of the node; a minute if 0
+	Interval time.Duration // time between checks of the node; a minute if 0
 }
 
-// InstallFlags has flags of "regcred install".
+// InstallFlags holds flags of "regcred install".
 type InstallFlags struct {
 	DryRun    bool
 	Restart   bool
@@ -39,12 +39,12 @@ type InstallFlags struct {
 	MaxStale  time.Duration // 0 means regcred's default
 	Keep      int           // 0 means regcred's default
 	Reapplied bool
-	StateDir  string        // on the node; "" means regcred's default
-	Timeout   time.Duration // until a restarted kubelet is healthy; 4 minutes if 0
+	StateDir  string        // path on the node; "" means regcred's default
+	Timeout   time.Duration // how long a restarted kubelet may take to become healthy; 4 minutes if 0
 }
 
-// args returns the flags. It sets all that would otherwise be inherited from the current
-// generation.
+// args returns the flags. It sets all flags that would otherwise be inherited from the
+// current generation.
 func (i InstallFlags) args() []string {
 	args := []string{i.timeout(), "--any-image=" + strconv.FormatBool(i.AnyImage)}
 	for _, p := range i.Reserve {
@@ -83,21 +83,21 @@ func (i InstallFlags) timeout() string { return "--timeout=" + i.healthTimeout()
 
 func (i InstallFlags) healthTimeout() time.Duration { return cmp.Or(i.Timeout, 4*time.Minute) }
 
-// ChangeTimeout returns how long a change may take before systemd stops it: to copy files and
-// check plugins, to wait for a healthy kubelet and a test pull, and to roll back, which
-// takes at most 10 minutes.
+// ChangeTimeout returns how long a change may take before systemd stops it. The time
+// includes copying files, checking plugins, waiting for a healthy kubelet and a test
+// pull, and rolling back, which takes at most 10 minutes.
 func (i InstallFlags) ChangeTimeout() time.Duration {
 	return 5*time.Minute + 2*i.healthTimeout() + 10*time.Minute
 }
 
-// waitTimeout returns how long the pod waits for a change, which may have to wait for another
-// pod's change.
+// waitTimeout returns how long the pod waits for a change. The change may first have to
+// wait for another pod's change.
 func (i InstallFlags) waitTimeout() time.Duration { return 2*i.ChangeTimeout() + time.Minute }
 
-// statusTimeout is how long "regcred status" may take on the node.
+// statusTimeout limits how long "regcred status" may take on the node.
 const statusTimeout = time.Minute
 
-// statusWaitTimeout is how long the pod waits for it.
+// statusWaitTimeout is how long the pod waits for "regcred status".
 const statusWaitTimeout = 2 * statusTimeout
 
 func (o *Options) interval() time.Duration { return cmp.Or(o.Interval, time.Minute) }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package agent runs in a pod of the chart (deploy/chart) on each node. It installs what
-// the chart specifies, checks the node regularly, and reports the node's state in a
-// readiness probe, in its log and as metrics.
+// Package agent runs in one of the chart's pods (deploy/chart) on each node. It
+// installs what the chart specifies, checks the node regularly, and reports the node's
+// state in a readiness probe, in its log and as metrics.
 //
-// The agent does not change the node itself: the node's systemd runs "regcred install",
-// "status" and "uninstall" (package hostrun). So a pod that is killed interrupts no
-// change, and needs only access to systemd.
+// The agent does not change the node itself. The node's systemd runs "regcred install",
+// "status" and "uninstall" (package hostrun). So killing a pod does not interrupt a
+// change, and the pod only needs access to systemd.
 package agent
 
 import (
@@ -34,8 +34,8 @@ type Agent struct {
 	Say   func(text string)       // prints a message to standard error
 
 	memory         savedState
-	lastSavedState savedState    // as saved in the file
-	desiredState   string        // the desired state that was read last
+	lastSavedState savedState    // as saved in the memory file
+	desiredState   string        // last desired state that was read
 	sharedChecksum string        // checksum of the files that were shared with the node last
 	installed      int           // the generation that this chart installed; 0 if unknown
 	isSettled      bool          // the node is known to be in the desired state
@@ -45,13 +45,13 @@ type Agent struct {
 	failedChecks   int           // consecutive checks that failed
 	logged         bool          // a message was printed after the last status
 
-	printed     []byte // the last line, without its time
+	printed     []byte // last line that was printed, without its time
 	lastPrinted time.Time
 
 	mu     sync.Mutex // guards the fields below, which metrics read
 	status Status
 	counts *tally.Counts
-	until  time.Time // when the next turn will have ended
+	until  time.Time // when the next turn must have ended
 }
 
 // The desired states.
@@ -60,11 +60,11 @@ const (
 	stateAbsent  = "absent"
 )
 
-// statusPrintInterval is how often an unchanged status is printed.
+// statusPrintInterval is the interval at which an unchanged status is printed again.
 const statusPrintInterval = 10 * time.Minute
 
-// Run manages the node until ctx ends, which is not an error. A change that is then
-// running on the node continues.
+// Run manages the node until ctx ends, which is not an error. A change that is running
+// on the node at that time continues.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.initialize(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// statePollInterval is how often the desired state is read.
+// statePollInterval is the interval at which the desired state is read.
 const statePollInterval = 2 * time.Second
 
 // waitForNextTurn waits until the next turn is due, or the desired state changes. It returns false
@@ -106,7 +106,7 @@ func (a *Agent) waitForNextTurn(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// initialize reads the memory and publishes the first status.
+// initialize reads the saved memory and publishes the first status.
 func (a *Agent) initialize(ctx context.Context) (err error) {
 	if err := makeDir(a.Work); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *Agent) nextPause(begun time.Time) time.Duration {
 	return max(time.Until(next), time.Second)
 }
 
-// runTurn does what is due now.
+// runTurn does whatever is due now.
 func (a *Agent) runTurn(ctx context.Context) {
 	want, err := a.readState(ctx)
 	if err != nil {
@@ -161,7 +161,8 @@ func (a *Agent) runTurn(ctx context.Context) {
 	}
 }
 
-// resetIfChanged starts again if the configuration has changed.
+// resetIfChanged starts again from an unsettled state, without a pending retry, if the
+// configuration has changed.
 func (a *Agent) resetIfChanged(sum string) {
 	if a.sharedChecksum != "" && a.sharedChecksum != sum {
 		a.isSettled, a.retry = false, retrySchedule{}
@@ -169,7 +170,8 @@ func (a *Agent) resetIfChanged(sum string) {
 	a.sharedChecksum = sum
 }
 
-// readState reads the desired state. If it is unknown, nothing is changed on the node.
+// readState reads the desired state. If it cannot be read, nothing is changed on the
+// node.
 func (a *Agent) readState(ctx context.Context) (string, error) {
 	data, err := regularfile.Read(ctx, a.State, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,10 +209,10 @@ func (a *Agent) setPhase(p Phase, reason string) {
 	a.updateStatus(func(s *Status) { s.Phase, s.Reason = p, reason })
 }
 
-// publishStatus writes the status to the file, and prints it if it has changed or was printed
-// long ago. The next call may be late by more.
+// publishStatus writes the status to the file. It prints the status if it has changed
+// or was last printed long ago. more extends the deadline for the next call.
 func (a *Agent) publishStatus(more time.Duration) {
-	now := time.Now() // with the monotonic clock
+	now := time.Now() // keeps the monotonic clock reading
 	a.mu.Lock()
 	a.until = now.Add(3*a.interval() + statusWaitTimeout + more)
 	a.status.Time = now.UTC().Truncate(time.Second)
@@ -244,7 +246,8 @@ func (a *Agent) saveState() {
 	a.lastSavedState = a.memory
 }
 
-// logf prints a message. A status must follow, because the log's last line must be one.
+// logf prints a message. A status must be printed after it, because the log's last line
+// must be a status.
 func (a *Agent) logf(format string, args ...any) {
 	a.logged = true
 	if a.Say != nil {
@@ -259,7 +262,7 @@ func (a *Agent) isAlive() bool {
 	return !a.until.IsZero() && time.Now().Before(a.until)
 }
 
-// retrySchedule is when something is retried, and the phase until then.
+// retrySchedule holds the time of the next try, and the phase until then.
 type retrySchedule struct {
 	wait     time.Duration
 	nextTime time.Time // zero: immediately
@@ -273,8 +276,8 @@ const (
 	maxRetryWait = 10 * time.Minute
 )
 
-// scheduleNext schedules the next try: after twice the last wait, minus up to a quarter, so that
-// the nodes of a cluster do not retry at the same time.
+// scheduleNext schedules the next try after twice the last wait, minus up to a quarter,
+// so that a cluster's nodes do not all retry at the same time.
 func (r *retrySchedule) scheduleNext() {
 	r.wait = min(max(2*r.wait, minRetryWait), maxRetryWait)
 	r.nextTime = time.Now().Add(r.wait - rand.N(r.wait/4))

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/tally/metrics"
 )
 
-// Metrics returns a registry with the metrics of the node and of its dispatcher.
+// Metrics returns a registry with the metrics of the node and its dispatcher.
 func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "regcred_build_info", Help: "regcred version in this pod; the value is always 1.",
@@ -87,8 +87,8 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge("drift", "Current number of differences between the node and the installed state.", float64(len(s.Drift)))
 }
 
-// Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 while the agent
-// checks its node, whatever the node's state.
+// Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 as long as
+// the agent keeps checking its node, whatever the node's state.
 func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.Registry) error {
 	server := &http.Server{
 		Handler:           a.newHandler(metrics),
@@ -107,7 +107,7 @@ func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.R
 	return nil
 }
 
-// maxConcurrentScrapes bounds concurrent requests for metrics.
+// maxConcurrentScrapes limits concurrent requests for metrics.
 const maxConcurrentScrapes = 4
 
 func (a *Agent) newHandler(metrics *prometheus.Registry) http.Handler {

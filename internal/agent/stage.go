@@ -42,7 +42,8 @@ type sharedFiles struct {
 // path returns the path of a shared file.
 func (s *sharedFiles) path(name string) string { return filepath.Join(s.Work, sharedDir, name) }
 
-// loadSharedFiles reads the configuration. With an error the stage can still share regcred.
+// loadSharedFiles reads the configuration. If it returns an error, the stage can still
+// be used to share regcred.
 func loadSharedFiles(o *Options) (*sharedFiles, error) {
 	cfg, err := config.Load(o.Config)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *sharedFiles) copyAll(ctx context.Context) error {
 	return s.copyConfig()
 }
 
-// copyRegcred copies regcred, which is enough to check the node.
+// copyRegcred copies only regcred, which is enough to check the node.
 func (s *sharedFiles) copyRegcred(ctx context.Context) error {
 	for _, dir := range []string{s.path(""), s.path(pluginDir), s.path(configDir)} {
 		if err := makeDir(dir); err != nil {
@@ -111,13 +112,13 @@ func copySharedExecutable(ctx context.Context, from, to string) error {
 	return hostrun.SetExecutableLabel(to)
 }
 
-// copyConfig copies the configuration, as a directory.
+// copyConfig copies the configuration into a directory.
 func (s *sharedFiles) copyConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
 		name := filepath.Base(f.Name)
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
-			name += ".yaml" // otherwise ignored in a directory; JSON is YAML
+			name += ".yaml" // other names are ignored in a directory; JSON is valid YAML
 		}
 		if err := writeSecretFile(filepath.Join(s.path(configDir), name), f.Data()); err != nil {
 			return err
@@ -127,8 +128,8 @@ func (s *sharedFiles) copyConfig() error {
 	return removeOthers(s.path(configDir), wanted)
 }
 
-// pluginPath returns the path of a provider's executable in this pod. One copied from another
-// image overrides this image's.
+// pluginPath returns the path of a provider's executable in this pod. An executable
+// copied from another image overrides this image's own.
 func (s *sharedFiles) pluginPath(name string) (string, error) {
 	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
 		path := filepath.Join(dir, name)
@@ -172,7 +173,7 @@ func makeDir(dir string) error {
 	return inroot.FS{}.Sweep(dir)
 }
 
-// removeOthers removes everything from a directory except wanted.
+// removeOthers removes everything from a directory except the wanted names.
 func removeOthers(dir string, wanted []string) error {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
@@ -183,7 +184,7 @@ func removeOthers(dir string, wanted []string) error {
 	return err
 }
 
-// writeSecretFile writes a file with secrets.
+// writeSecretFile writes a file that may contain secrets.
 func writeSecretFile(to string, data []byte) error {
 	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
 		return nil
@@ -191,7 +192,7 @@ func writeSecretFile(to string, data []byte) error {
 	return inroot.FS{}.WriteFile(to, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 }
 
-// updateExecutable copies an executable, unless the copy is up to date.
+// updateExecutable copies an executable unless the existing copy is up to date.
 func updateExecutable(ctx context.Context, from, to string) error {
 	file, err := regularfile.Open(from)
 	if err != nil {
@@ -207,7 +208,7 @@ func updateExecutable(ctx context.Context, from, to string) error {
 	return inroot.FS{}.WriteFile(to, regularfile.WithContext(ctx, file), inroot.FileAttr{Mode: 0o755})
 }
 
-// hasSameContent reports whether an executable is a copy of a file.
+// hasSameContent reports whether an executable is a copy of another file.
 func hasSameContent(file *os.File, name string) (bool, error) {
 	other, err := regularfile.Open(name)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Phase is a node's state in one word.
+// Phase is a node's state as a single word.
 type Phase string
 
 const (
 	PhaseStarting    Phase = "starting"    // nothing has been done yet
 	PhaseApplying    Phase = "applying"    // an install or uninstall is running
-	PhaseInstalled   Phase = "installed"   // the node has what the chart specifies
-	PhasePlanned     Phase = "planned"     // mode DryRun: Reason has the plan
+	PhaseInstalled   Phase = "installed"   // the node is in the state that the chart specifies
+	PhasePlanned     Phase = "planned"     // mode DryRun; Reason contains the plan
 	PhaseDrifted     Phase = "drifted"     // the node differs from the installed state and could not be repaired
 	PhaseFailed      Phase = "failed"      // the install failed; the node is unchanged
-	PhaseUnsupported Phase = "unsupported" // the node's system undoes changes, or it has no systemd
-	PhaseRemoved     Phase = "removed"     // state absent: the node has nothing of regcred
+	PhaseUnsupported Phase = "unsupported" // the node's system reverts changes, or it has no systemd
+	PhaseRemoved     Phase = "removed"     // state absent: nothing of regcred is left on the node
 	PhaseNotRemoved  Phase = "not-removed" // state absent: the uninstall failed
 )
 
-// IsDone reports whether a pod in this phase has nothing to do and is ready.
+// IsDone reports whether a pod in this phase is ready and has nothing left to do.
 func (p Phase) IsDone() bool {
 	return p == PhaseInstalled || p == PhasePlanned || p == PhaseUnsupported || p == PhaseRemoved
 }
@@ -37,28 +37,28 @@ func (p Phase) IsDone() bool {
 // statusVersion is the schema version of a Status.
 const statusVersion = 1
 
-// Status is a node's state. A pod prints it as one line of JSON when it changes, and
-// regularly, so that the last line of its log has it and readers need only the
+// Status is a node's state. A pod prints it as one line of JSON regularly and whenever
+// it changes. So it is always the last line of the pod's log, and readers only need
 // permission to read logs.
 type Status struct {
 	SchemaVersion int       `json:"schemaVersion"` // 1
-	Time          time.Time `json:"time"`          // when this was written
+	Time          time.Time `json:"time"`          // when this status was written
 	Node          string    `json:"node"`
 	Owner         string    `json:"owner"`    // NAMESPACE/RELEASE of the chart
-	Revision      string    `json:"revision"` // of the configuration: the name of its ConfigMap
+	Revision      string    `json:"revision"` // name of the ConfigMap with the configuration
 	Phase         Phase     `json:"phase"`
-	Reason        string    `json:"reason,omitempty"` // one line: why it is in that phase
+	Reason        string    `json:"reason,omitempty"` // why the node is in this phase, on one line
 
-	Kind       string   `json:"kind,omitempty"`       // of node, as in "regcred status"
+	Kind       string   `json:"kind,omitempty"`       // kind of node, as in "regcred status"
 	Kubelet    string   `json:"kubelet,omitempty"`    // its version
-	Generation int      `json:"generation,omitempty"` // the current one; 0 if none
+	Generation int      `json:"generation,omitempty"` // current generation; 0 if there is none
 	KubeletHas int      `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
 	Drift      []string `json:"drift,omitempty"`      // differences that have not been repaired
 
 	Applies   int       `json:"applies"`            // installs that changed the node since the pod was created
 	Failures  int       `json:"failures"`           // installs and uninstalls that failed
 	Mended    int       `json:"mended"`             // repairs
-	LastApply time.Time `json:"lastApply,omitzero"` // the last change that worked
+	LastApply time.Time `json:"lastApply,omitzero"` // last successful change
 	LastError *Error    `json:"lastError,omitempty"`
 }
 
@@ -68,8 +68,8 @@ type Error struct {
 	Message string    `json:"message"` // one line, without secrets
 }
 
-// The limits of a status line, in bytes. Container runtimes split lines above 16 KiB
-// (containerd) or 8 KiB (CRI-O), and a kubelet returns only the last part.
+// Limits for a status line, in bytes. Container runtimes split lines above 16 KiB
+// (containerd) or 8 KiB (CRI-O), and the kubelet returns only the last part.
 const (
 	maxStatusLine      = 8 << 10
 	maxReasonLength    = 1 << 10
@@ -96,7 +96,7 @@ func (s Status) encodeLine() []byte {
 	}
 }
 
-// shortenTexts shortens texts, and makes each one line.
+// shortenTexts shortens texts and puts each on one line.
 func (s *Status) shortenTexts() {
 	for _, text := range []*string{&s.Node, &s.Owner, &s.Revision, &s.Kind, &s.Kubelet} {
 		*text = shortenText(*text, maxOwnerLength)
@@ -131,7 +131,7 @@ func compactJSON(v any) []byte {
 	return b.Bytes()
 }
 
-// shortenText returns a text as one printable line of at most max bytes.
+// shortenText returns a text as a single printable line of at most max bytes.
 func shortenText(text string, max int) string {
 	if text = shown.Line(text); len(text) <= max {
 		return text

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// agentTurn is one turn of an agent.
+// agentTurn is a single turn of an agent.
 type agentTurn struct {
 	*Agent
 	stage *sharedFiles
@@ -45,13 +45,13 @@ func (w agentTurn) maintain(ctx context.Context) {
 func (w agentTurn) installFirst(ctx context.Context) {
 	w.applyConfig(ctx, PhaseFailed)
 	if p := w.currentPhase(); ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
-		w.publishStatus(0)                          // look may take long if systemd hangs
+		w.publishStatus(0)                          // look may block if systemd hangs
 		_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; apply has reported the error
 	}
 }
 
-// repairNode installs again, unless it did so recently: if another process keeps changing the
-// node, the kubelet must not be restarted each minute.
+// repairNode installs again, unless it did so recently. If another process keeps
+// changing the node, the kubelet must not be restarted every minute.
 func (w agentTurn) repairNode(ctx context.Context) {
 	if !w.repairs.isDue() {
 		w.setPhase(PhaseDrifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.nextTime.UTC().Format(time.RFC3339)))
@@ -77,8 +77,9 @@ func (w agentTurn) markInstalled() {
 	w.setPhase(PhaseInstalled, "")
 }
 
-// maxFailedChecks is the number of failed checks after which a node is failed: systemd is
-// unavailable for a moment when it re-executes itself.
+// maxFailedChecks is the number of failed checks after which a node counts as failed.
+// One failure is not enough, because systemd is briefly unavailable when it re-executes
+// itself.
 const maxFailedChecks = 3
 
 func (w agentTurn) recordFailedCheck(err error) {
@@ -89,8 +90,8 @@ func (w agentTurn) recordFailedCheck(err error) {
 	}
 }
 
-// applyConfig installs, unless it has to wait before it retries. If it fails, the phase
-// becomes otherwise.
+// applyConfig installs, unless it must wait before a retry. If the install fails, the
+// phase becomes otherwise.
 func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	switch {
 	case w.gaveUp():
@@ -144,7 +145,7 @@ func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	}
 }
 
-// differences lists what differs from what this chart installed.
+// differences lists how the node differs from what this chart installed.
 func (w agentTurn) differences(a *statusResponse) []string {
 	list := a.differences()
 	switch current := *a.Current; {
@@ -159,8 +160,8 @@ func (w agentTurn) differences(a *statusResponse) []string {
 	return list
 }
 
-// handleRefusal handles a node whose system undoes changes: it logs the manual change, without
-// values of args and env.
+// handleRefusal handles a node whose system reverts changes. It logs how to make the
+// change manually, without the values of args and env.
 func (w agentTurn) handleRefusal(answer *changeResponse) {
 	if w.retry.phase != PhaseUnsupported {
 		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.configSecrets(), false, false))
@@ -168,7 +169,7 @@ func (w agentTurn) handleRefusal(answer *changeResponse) {
 	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
 }
 
-// reportPlan reports once what an install would do.
+// reportPlan reports once what an install would change.
 func (w agentTurn) reportPlan(ctx context.Context) {
 	if _, err := w.readStatus(ctx, statusWaitTimeout); err != nil && ctx.Err() == nil && !w.handleUnsupported(err) {
 		w.logf("check the node: %v", err)
@@ -194,7 +195,7 @@ func (w agentTurn) reportPlan(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether there is nothing to do now, and keeps the phase.
+// isIdle reports whether there is nothing to do now. If so, it keeps the phase.
 func (w agentTurn) isIdle() bool {
 	switch {
 	case w.isSettled:
@@ -207,7 +208,7 @@ func (w agentTurn) isIdle() bool {
 	return true
 }
 
-// planText returns what would change, without content.
+// planText returns what would change, without file content.
 func planText(a *changeResponse) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
 		return "no changes needed: the node is up to date"
@@ -257,7 +258,7 @@ func (w agentTurn) uninstallOwn(ctx context.Context) {
 	}
 }
 
-// reportRemovalPlan reports in a dry run whether there is something to uninstall.
+// reportRemovalPlan reports, in a dry run, whether there is anything to uninstall.
 func (w agentTurn) reportRemovalPlan(ctx context.Context) {
 	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
@@ -273,7 +274,7 @@ func (w agentTurn) reportRemovalPlan(ctx context.Context) {
 	}
 }
 
-// handleNoSystemd handles a node without systemd, once that is certain.
+// handleNoSystemd handles a node that is certain to have no systemd.
 func (w agentTurn) handleNoSystemd(err error) {
 	if w.failedChecks++; w.failedChecks <= maxFailedChecks {
 		w.retryLater(PhaseNotRemoved, err.Error())
@@ -304,7 +305,7 @@ func (w agentTurn) recordFailure(ctx context.Context, p Phase, err error) {
 	}
 }
 
-// retryLater schedules a retry, and keeps this phase until then.
+// retryLater schedules a retry, and keeps the given phase until then.
 func (w agentTurn) retryLater(p Phase, reason string) {
 	w.retry.scheduleNext()
 	w.retry.phase, w.retry.reason = p, reason
@@ -316,8 +317,8 @@ func (w agentTurn) recordError(err error) {
 	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
 }
 
-// handleUnsupported reports whether an error means that regcred cannot run on the node. If it
-// has run there before, systemd is only unavailable for a moment.
+// handleUnsupported reports whether an error means that regcred cannot run on the node.
+// If regcred has run there before, systemd is only temporarily unavailable.
 func (w agentTurn) handleUnsupported(err error) bool {
 	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
 	return ok && !w.memory.Reached

@@ -21,13 +21,13 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Failure is why a call failed. It has no secrets: of a response it only has the reason
-// and message of its Status.
+// Failure describes why a call failed. It contains no secrets, because it keeps only
+// the reason and message of the response's Status.
 type Failure struct {
 	Code       int           // the HTTP status; 0 if there was no response
-	Reason     string        // of the Status; "" if there was none
-	Message    string        // of the Status, in one line
-	RetryAfter time.Duration // set if the API server has not begun to serve the request
+	Reason     string        // reason of the Status; "" if there was none
+	Message    string        // message of the Status, on one line
+	RetryAfter time.Duration // set if the API server has not started to process the request
 
 	Err error // why there was no response; nil if there was one
 
@@ -44,7 +44,7 @@ func refused(resp *http.Response, body []byte) *Failure {
 	return f
 }
 
-// retryAfter returns the Retry-After of a response. Zero is treated as one second.
+// retryAfter returns a response's Retry-After. Zero is treated as one second.
 func retryAfter(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < 500 {
 		return 0
@@ -82,16 +82,18 @@ func redactedCause(ctx context.Context, err error) error {
 	return remote.Cause(ctx, err)
 }
 
-// isConnectionLost reports whether the connection, or its stream, was closed before the response
-// was complete. HTTP/2's error types are not exported by net/http.
+// isConnectionLost reports whether the connection or its stream was closed before the
+// response was complete. It cannot use HTTP/2's error types, because net/http does not
+// export them.
 func isConnectionLost(err error) bool {
 	text := err.Error()
 	return utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "stream error: ") || strings.Contains(text, "GOAWAY")
 }
 
-// missingCredentialError shortens client-go's error for a missing credential: to the first line,
-// because advice follows, and without a program's output, which a decoder quotes.
+// missingCredentialError shortens client-go's error for a missing credential. It keeps
+// only the first line, because the rest is advice, and removes a program's output,
+// which a decoder quotes.
 func missingCredentialError(text string) error {
 	text, _, _ = strings.Cut(text, "\n")
 	if before, _, ok := strings.Cut(text, "decoding stdout: "); ok {
@@ -100,10 +102,10 @@ func missingCredentialError(text string) error {
 	return errors.New(CleanMessage(text))
 }
 
-// maxMessageSize bounds the API server's message, in bytes.
+// maxMessageSize limits the API server's message, in bytes.
 const maxMessageSize = 1000
 
-// CleanMessage returns an API server's message as one printable line.
+// CleanMessage returns an API server's message as a single printable line.
 func CleanMessage(s string) string {
 	if len(s) > maxMessageSize {
 		s = strings.ToValidUTF8(s[:maxMessageSize], "") + "..."

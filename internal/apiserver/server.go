@@ -41,7 +41,7 @@ type Server struct {
 }
 
 // New returns a Server for a client-go configuration, which it does not change. timeout
-// limits a call with its retries. New does not call the API server.
+// limits a call including its retries. New does not call the API server.
 func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	if cfg == nil {
 		return nil, errors.New("create API server client: no configuration")
@@ -52,7 +52,7 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	}
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		host := cfg.Host[strings.LastIndex(cfg.Host, "@")+1:] // without a password, which err quotes
+		host := cfg.Host[strings.LastIndex(cfg.Host, "@")+1:] // without the password, which err would quote
 		return nil, fmt.Errorf("create API server client: address %q is neither a URL nor host:port", host)
 	}
 	base.User = nil
@@ -60,23 +60,24 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client for API server %s: %w", base, err)
 	}
-	// Credentials, which client-go adds to every request, do not go to another host.
+	// Redirects are not followed. client-go adds credentials to every request, and
+	// would send them to another host.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Server{&http.Client{Transport: transport, CheckRedirect: stay}, base, timeout}, nil
 }
 
-// URL returns the address without a password.
+// URL returns the address without its password.
 func (s *Server) URL() string { return s.base.String() }
 
 // Call is one request.
 type Call struct {
 	Method string   // "" means GET
-	Path   []string // below the base address
+	Path   []string // path segments below the base address
 	Query  url.Values
 	Body   []byte
-	Type   string // of the body; "" means JSON
+	Type   string // media type of the body; "" means JSON
 	Most   int64  // maximum bytes of the response; 0 means 4 MiB
-	Repeat bool   // it may be retried if the connection was closed before the response was complete
+	Repeat bool   // retry if the connection was closed before the response was complete
 }
 
 // Do sends a call, with retries if they are safe, and returns the body of a successful
@@ -84,7 +85,7 @@ type Call struct {
 func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("timed out after %v: %w", s.timeout, context.DeadlineExceeded))
 	defer cancel()
-	again := c.Repeat // once, without a response
+	again := c.Repeat // retry once if there was no response
 	for {
 		body, failure := s.doOnce(ctx, c)
 		if failure == nil {
@@ -149,7 +150,7 @@ func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json, */*") // a log is plain text
+	req.Header.Set("Accept", "application/json, */*") // logs are plain text
 	switch {
 	case c.Type != "":
 		req.Header.Set("Content-Type", c.Type)
@@ -159,7 +160,7 @@ func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error)
 	return req, nil
 }
 
-// isPathSegment refuses names that would change the path.
+// isPathSegment rejects names that would change the path.
 func isPathSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 253 && !strings.ContainsAny(s, "/%")
 }

@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// CallError is the error of a call that panicked or exited its goroutine. It does
-// not contain the panic value, which may be a secret.
+// CallError is the error of a call that panicked or called runtime.Goexit. It does not
+// contain the panic value, which may be a secret.
 type CallError struct {
 	What string // the operation
 	How  string // what happened
@@ -28,9 +28,9 @@ type CallError struct {
 
 func (e *CallError) Error() string { return e.What + ": " + e.How }
 
-// Call returns the result of f, or the cause of ctx if that ends first; a
-// later result of f is dropped. After a panic and after runtime.Goexit the error
-// is a [*Broken]. Errors that f did not return begin with the operation.
+// Call returns the result of f or, if ctx ends first, the cause of ctx; a later result
+// of f is dropped. If f panics or calls runtime.Goexit, the error is a [*Broken].
+// Errors that f did not return begin with the operation.
 func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -47,7 +47,7 @@ func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, erro
 		}()
 		res.value, res.err = f()
 		if res.err != nil {
-			_ = res.err.Error() // panics here rather than in the caller if err is a nil pointer
+			_ = res.err.Error() // if err is a nil pointer, this panics here and not in the caller
 		}
 	}()
 	select {
@@ -59,14 +59,14 @@ func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, erro
 	}
 }
 
-// endedError is a context's cause that also matches context.Canceled or
+// endedError is a cause of a context that also matches context.Canceled or
 // context.DeadlineExceeded.
 type endedError struct{ cause, contextErr error }
 
 func (e endedError) Error() string   { return e.cause.Error() }
 func (e endedError) Unwrap() []error { return []error{e.cause, e.contextErr} }
 
-// panicLocation returns the location of the panic that is being recovered.
+// panicLocation returns the location of the panic being recovered.
 func panicLocation() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])

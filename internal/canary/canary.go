@@ -15,7 +15,7 @@ import (
 // Marker is the prefix of every secret.
 const Marker = "canary-"
 
-// The secrets, by where they are used.
+// Secrets, by where they are used.
 const (
 	PasswordSecret = Marker + "password-4b1d"
 	TokenSecret    = Marker + "token-4b1d"
@@ -23,7 +23,8 @@ const (
 	ArgSecret      = Marker + "arg-4b1d"
 )
 
-// EncodedMarkers returns the marker in plain, in hex, and in base64 at each alignment.
+// EncodedMarkers returns the marker in plain text, in hex, and in base64 at each
+// alignment.
 func EncodedMarkers() []string {
 	forms := []string{Marker, hex.EncodeToString([]byte(Marker))}
 	for shift := range 3 {

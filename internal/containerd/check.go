@@ -17,14 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// maxHostEntries bounds the directories that are checked, and the tables of a hosts.toml.
+// maxHostEntries limits the number of directories checked, and of tables in a
+// hosts.toml.
 const maxHostEntries = 1000
 
-// RuleVersion is the rule of the note that the version of containerd is unknown.
+// RuleVersion is the rule for the note that containerd's version is unknown.
 const RuleVersion = "mirror-version"
 
 // Check returns findings about the configuration and all hosts.toml files. It reads
-// the files only once.
+// each file only once.
 func (r *Runtime) Check() []finding.Finding {
 	r.once.Do(func() { r.checked = r.withVersionNote(r.findProblems()) })
 	return slices.Clone(r.checked)
@@ -39,7 +40,8 @@ func (r *Runtime) findProblems() []finding.Finding {
 	return c.found
 }
 
-// withVersionNote adds a note to warnings and errors if the version is unknown.
+// withVersionNote adds a note to warnings and errors if containerd's version is
+// unknown.
 func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
 	if r.Version.IsKnown() || finding.Worst(found).Compare(finding.SeverityInfo) <= 0 {
 		return found
@@ -50,7 +52,7 @@ func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
 	})
 }
 
-// checker collects findings for one release.
+// checker collects the findings for one containerd release.
 type checker struct {
 	runtime *Runtime
 	release Version
@@ -87,7 +89,8 @@ func (r *Runtime) Hosts() (list []string) {
 	})
 }
 
-// hostFromDirName returns the host that a directory is for: "quay.io_8443_" is for quay.io:8443.
+// hostFromDirName returns the host that a directory is for, such as quay.io:8443 for
+// "quay.io_8443_".
 func hostFromDirName(name string) string {
 	if rest, ok := strings.CutSuffix(name, "_"); ok {
 		if i := strings.LastIndexByte(rest, '_'); i > 0 {
@@ -148,14 +151,14 @@ func (c *checker) checkConfigPathUnset() {
 		"config_path is not set, so containerd reads no hosts.toml in %s and pulls every image directly from its registry", documentedCertDir)
 }
 
-// treatsListAsOneDir reports whether containerd takes a list of directories for the name
-// of one, and so reads no hosts.toml.
+// treatsListAsOneDir reports whether containerd treats a list of directories as a
+// single directory name, and so reads no hosts.toml.
 func (reg *registryConfig) treatsListAsOneDir(v Version) bool {
 	return reg.usesTransferService && v.allowsOnlyOneDirectory() && len(reg.configPaths) > 1
 }
 
-// checkMultipleDirectories reports a config_path with two directories, of which some
-// releases read none.
+// checkMultipleDirectories reports a config_path with two directories, because some
+// releases read neither.
 func (c *checker) checkMultipleDirectories() {
 	reg := c.registryConfig()
 	if !reg.configPathSet || !reg.treatsListAsOneDir(c.release) || !slices.ContainsFunc(c.configPathDirs(), c.hasHosts) {
@@ -170,7 +173,8 @@ func (c *checker) hasHosts(dir string) bool {
 	return slices.ContainsFunc(c.subdirectories(dir), func(name string) bool { return c.runtime.hasHostsFile(filepath.Join(dir, name)) })
 }
 
-// checkSections reports registry tables that belong to another version of the file.
+// checkSections reports registry tables that belong to another version of the
+// configuration file.
 func (c *checker) checkSections() {
 	for _, s := range c.runtime.files {
 		for _, plugin := range []string{criPluginV1, criPluginV2, imagesPluginV3} {
@@ -183,7 +187,8 @@ func (c *checker) checkSections() {
 	}
 }
 
-// registryPlugin returns the plugin that has the registry table in a file of a version.
+// registryPlugin returns the plugin that contains the registry table in a file of the
+// given version.
 func registryPlugin(format int) string {
 	switch format {
 	case 1:
@@ -239,7 +244,8 @@ func (c *checker) checkDirectory(root string) {
 	}
 }
 
-// checkMisplaced reports hosts files where directories of hosts are expected.
+// checkMisplaced reports hosts files in a directory that should contain only
+// directories of hosts.
 func (c *checker) checkMisplaced(root string) {
 	entries, err := c.runtime.fs().ReadDir(root)
 	if err != nil {
@@ -261,7 +267,8 @@ func (c *checker) checkMisplaced(root string) {
 	}
 }
 
-// isHostsFile reports whether a file has the content of a hosts.toml, whatever its name.
+// isHostsFile reports whether a file, whatever its name, has the content of a
+// hosts.toml.
 func (c *checker) isHostsFile(path string) bool {
 	f, err := tomlfile.Read(context.Background(), c.runtime.fs(), path)
 	if f == nil || err != nil {
@@ -270,7 +277,7 @@ func (c *checker) isHostsFile(path string) bool {
 	return f.Line("server") > 0 || f.Line("host") > 0 || filepath.Base(path) == "docker.io"
 }
 
-// checkDirectoryName reports a directory whose name is never an image's host.
+// checkDirectoryName reports a directory whose name can never be an image's host.
 func (c *checker) checkDirectoryName(dir, name string) {
 	const rule = "mirror-directory"
 	switch {
@@ -292,7 +299,8 @@ func (c *checker) checkOverridesDefault(dir, name string, names []string) {
 		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
-// checkHostsFile checks the hosts.toml in dir, which is for images of the host name.
+// checkHostsFile checks the hosts.toml in dir, which applies to images of the host
+// name.
 func (c *checker) checkHostsFile(dir, name string) {
 	h, err := c.runtime.readHosts(dir, c.release)
 	if err != nil {
@@ -320,5 +328,6 @@ func (c *checker) isReadableByOthers(path string) bool {
 	return err == nil && info.Mode()&fs.FileMode(0o044) != 0
 }
 
-// lineOrDefault returns the line of the host's table, or the file's first line.
+// lineOrDefault returns the line of the host's table or, if unknown, the file's first
+// line.
 func (h *host) lineOrDefault() int { return cmp.Or(h.line, 1) }

@@ -36,7 +36,7 @@ func (c *checker) checkHost(f *hostsFile, h *host, dir string, last bool) {
 	}
 }
 
-// checkPath reports a path below which no registry is expected.
+// checkPath reports a host whose path cannot be the base path of a registry.
 func (c *checker) checkPath(f *hostsFile, h *host) {
 	const rule = "mirror-path"
 	_, written, _ := strings.Cut(h.name, "://")
@@ -63,10 +63,10 @@ func (h *host) sentenceSubject() string {
 	return "the host "
 }
 
-// redactedURL returns a host as configured, without a password.
+// redactedURL returns a host as configured, but without its password.
 func redactedURL(name string) string { return strconv.Quote(route.Masked(name)) }
 
-// lastURLInText returns the last of several URLs in a text, without its scheme.
+// lastURLInText returns the last of several URLs in s, without its scheme.
 func lastURLInText(name string) string {
 	name = name[strings.LastIndex(name, "://")+len("://"):]
 	return name[strings.LastIndexByte(name, '@')+1:]
@@ -140,7 +140,7 @@ func knownHostKeys() []string {
 	return []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
 }
 
-// checkKeys reports unknown keys, which containerd ignores without a message.
+// checkKeys reports unknown keys, which containerd silently ignores.
 func (c *checker) checkKeys(f *hostsFile) {
 	var top map[string]any
 	if f.file.Decode(&top) != nil {
@@ -158,7 +158,7 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 			continue
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
-			if !c.release.isAtLeast2() { // its parser is case-sensitive
+			if !c.release.isAtLeast2() { // containerd 1's parser is case-sensitive
 				c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
 			}
 			continue

@@ -27,12 +27,12 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// Runtime is a containerd's configuration.
+// Runtime is the configuration of a containerd.
 type Runtime struct {
 	Root    string   // root directory; "" means "/"
 	File    string   // config.toml
-	Files   []string // File and its imports, in the order in which they are read
-	Version Version  // zero if unknown: the newest known release is assumed
+	Files   []string // File and its imports, in the order they are read
+	Version Version  // zero if unknown; then the newest known release is assumed
 
 	once    sync.Once
 	checked []finding.Finding // set by once
@@ -48,22 +48,23 @@ type parsedConfigFile struct {
 	plugins map[string]any
 }
 
-// ErrNoCRI means that a kubelet does not use this containerd. Docker's package disables
-// the CRI plugin.
+// ErrNoCRI is returned if no kubelet uses this containerd. For example, Docker's
+// package disables the CRI plugin.
 var ErrNoCRI = errors.New("the CRI plugin is disabled")
 
-// The plugins with a registry table, for config versions 1, 2 and 3.
+// Plugins with a registry table, for config versions 1, 2 and 3.
 const (
 	criPluginV1    = "cri"
 	criPluginV2    = "io.containerd.grpc.v1.cri"
 	imagesPluginV3 = "io.containerd.cri.v1.images"
 )
 
-// maxImports bounds the number of files.
+// maxImports limits the number of imported files.
 const maxImports = 64
 
-// Read reads a config.toml and its imports as a version of containerd does. The error is
-// an [fs.ErrNotExist] if there is no file, and [ErrNoCRI] if no kubelet uses it.
+// Read reads a config.toml and its imports as the given version of containerd does. The
+// error is [fs.ErrNotExist] if there is no file, and [ErrNoCRI] if no kubelet uses this
+// containerd.
 func Read(root, path string, version Version) (*Runtime, error) {
 	r := &Runtime{Root: root, File: path, Version: version}
 	disabled := map[string]bool{}
@@ -123,7 +124,7 @@ func (r *Runtime) readFile(path string, disabled map[string]bool) (imports []str
 	return r.resolveImports(path, top.Imports)
 }
 
-// resolveImports expands the imports of a file, relative to its directory.
+// resolveImports expands the imports of a file. They are relative to its directory.
 func (r *Runtime) resolveImports(path string, imports []string) (found []string, err error) {
 	for _, pattern := range imports {
 		if !filepath.IsAbs(pattern) {
@@ -156,7 +157,8 @@ func (r *Runtime) globFiles(pattern string) (found []string, err error) {
 	return found, err
 }
 
-// keyLocation returns the file and line of a plugin's key. The last file that sets it wins.
+// keyLocation returns the file and line that set a plugin's key. The last file that
+// sets it wins.
 func (r *Runtime) keyLocation(keys ...string) (file string, line int) {
 	for _, s := range slices.Backward(r.files) {
 		for _, plugin := range []string{imagesPluginV3, criPluginV2, criPluginV1} {
@@ -168,15 +170,15 @@ func (r *Runtime) keyLocation(keys ...string) (file string, line int) {
 	return r.File, 0
 }
 
-// Version is a version of containerd. The zero Version means that it is unknown.
+// Version is a containerd version. The zero Version means that the version is unknown.
 type Version struct{ Major, Minor, Patch int }
 
-// ParseVersion finds a version in the output of containerd: "v2.1.4", "1.6.20~ds1",
-// "v1.7.23-k3s2". It returns the zero Version if there is none.
+// ParseVersion finds a version in containerd's output, such as "v2.1.4", "1.6.20~ds1"
+// or "v1.7.23-k3s2". It returns the zero Version if there is none.
 func ParseVersion(text string) (v Version) {
 	number := regexp.MustCompile(`(?:^|[^.\d])(\d{1,2})\.(\d{1,3})\.(\d{1,3})(?:[^.\d]|$)`)
 	if m := number.FindStringSubmatch(text); m != nil {
-		v.Major, _ = strconv.Atoi(m[1]) // at most three digits
+		v.Major, _ = strconv.Atoi(m[1]) // the pattern allows at most three digits
 		v.Minor, _ = strconv.Atoi(m[2])
 		v.Patch, _ = strconv.Atoi(m[3])
 	}
@@ -193,23 +195,24 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// atLeast reports whether v is that version or a later one.
+// atLeast reports whether v is the given version or later.
 func (v Version) atLeast(major, minor, patch int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Patch, patch)) >= 0
 }
 
-// Differences between releases, from their sources and the tests in upstream/mirrors.
+// Differences between releases, taken from their sources and the tests in
+// upstream/mirrors.
 
-func (v Version) isAtLeast2() bool             { return v.Major >= 2 }                              // merges imports key by key; needs no host table after a server
+func (v Version) isAtLeast2() bool             { return v.Major >= 2 }                              // merges imports key by key; needs no host table if there is a server
 func (v Version) supportsReferrers() bool      { return v.atLeast(2, 2, 0) }                        // has this capability
 func (v Version) supportsDialTimeout() bool    { return v.atLeast(2, 1, 0) }                        // has this key
 func (v Version) hasDefaultConfigPath() bool   { return v.atLeast(2, 2, 0) }                        // has a default for config_path
 func (v Version) supportsFormat4() bool        { return v.atLeast(2, 3, 0) }                        // reads config version 4, and migrates version 3
 func (v Version) triesHTTPSFirst() bool        { return v.atLeast(1, 7, 0) }                        // tries HTTPS for loopback hosts and for http hosts with TLS settings
 func (v Version) usesTransferService() bool    { return v.atLeast(2, 1, 0) }                        // pulls through the transfer service
-func (v Version) allowsOnlyOneDirectory() bool { return v.atLeast(2, 1, 0) && !v.atLeast(2, 4, 3) } // whose config_path is one directory, even with a colon
+func (v Version) allowsOnlyOneDirectory() bool { return v.atLeast(2, 1, 0) && !v.atLeast(2, 4, 3) } // treats config_path as one directory, even with a colon
 
-// tomlParser returns the function that reads a TOML file as the release does.
+// tomlParser returns the function that reads a TOML file as the given release does.
 func (v Version) tomlParser() func(context.Context, inroot.FS, string) (*tomlfile.File, error) {
 	if v.isAtLeast2() {
 		return tomlfile.Read
@@ -217,10 +220,11 @@ func (v Version) tomlParser() func(context.Context, inroot.FS, string) (*tomlfil
 	return tomlfile.ReadOld
 }
 
-// newestVersion is the newest release whose behaviour was compared with this package.
+// newestVersion is the newest release whose behavior was compared with this package.
 func newestVersion() Version { return Version{2, 4, 3} }
 
-// versionOrNewest returns the runtime's version or, if it is unknown, the newest one.
+// versionOrNewest returns the runtime's version or, if it is unknown, the newest
+// version.
 func (r *Runtime) versionOrNewest() Version {
 	if r.Version.IsKnown() {
 		return r.Version

@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxProgramOutput bounds the output of the program in bytes.
+// maxProgramOutput limits the program's output, in bytes.
 const maxProgramOutput = 1 << 20
 
-// daemon is the process that serves a socket. It is read through one open directory of
-// /proc, so that a reused PID is never taken for it.
+// daemon is the process that serves a socket. It is read through a single open
+// directory of /proc, so that a process that reuses the PID is never mistaken for it.
 type daemon struct {
 	pid  int
 	proc *os.File
@@ -34,7 +34,7 @@ type daemon struct {
 }
 
 // findDaemon finds the process that listens on a socket (SO_PEERCRED). The caller must
-// close it.
+// close the result.
 func findDaemon(ctx context.Context, socket string) (*daemon, error) {
 	cred, err := peerCredentials(ctx, socket)
 	if err != nil {
@@ -72,10 +72,10 @@ func peerCredentials(ctx context.Context, socket string) (cred *unix.Ucred, err 
 	return cred, errors.Join(failed, err)
 }
 
-// Close releases the directory of the process.
+// Close closes the process's /proc directory.
 func (d *daemon) Close() { _ = d.proc.Close() } // read only
 
-// procPath returns the path of a file in the directory of the process.
+// procPath returns the path of a file in the process's /proc directory.
 func (d *daemon) procPath(name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.proc.Fd(), name)
 }
@@ -96,7 +96,8 @@ func (d *daemon) readProcess() error {
 	return cmp.Or(d.checkSameFile("/"), d.checkSameFile(d.file), d.checkProgram())
 }
 
-// checkSameFile returns an error if the process has another file at path than this process.
+// checkSameFile returns an error if path is a different file for the process than for
+// this process.
 func (d *daemon) checkSameFile(path string) error {
 	theirs, theirErr := os.Stat(d.procPath("root") + path)
 	if errors.Is(theirErr, fs.ErrPermission) {
@@ -109,7 +110,7 @@ func (d *daemon) checkSameFile(path string) error {
 	return fmt.Errorf("containerd sees a different file at %s than this process does: run regcred where containerd runs", path)
 }
 
-// checkProgram returns an error for a set-user-ID program, which any user can start.
+// checkProgram rejects a set-user-ID program, which any user could have started.
 func (d *daemon) checkProgram() error {
 	exe, err := os.Stat(d.procPath("exe"))
 	if err != nil {
@@ -129,11 +130,11 @@ func permissionError(err error) error {
 	return regularfile.Cause(err)
 }
 
-// runProgram runs the program of the process and returns its output, which may contain
-// passwords and must not reach an error.
+// runProgram runs the program of the process and returns its output. The output may
+// contain passwords, so it must not be included in an error.
 func (d *daemon) runProgram(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, d.procPath("exe"))
-	// Keep argv[0]: k3s is one executable for several programs.
+	// Keep argv[0], because k3s is one executable for several programs.
 	cmd.Args = append([]string{d.args[0]}, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.WaitDelay = time.Second
@@ -146,7 +147,7 @@ func (d *daemon) runProgram(ctx context.Context, args ...string) ([]byte, error)
 	}
 	text, err := io.ReadAll(io.LimitReader(out, maxProgramOutput+1))
 	if len(text) > maxProgramOutput {
-		_ = cmd.Process.Kill() // or it would block on a full pipe
+		_ = cmd.Process.Kill() // otherwise it would block on a full pipe
 		err = fmt.Errorf("the output is longer than %d bytes", maxProgramOutput)
 	}
 	if ended := cmd.Wait(); err == nil {

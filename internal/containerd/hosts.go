@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// hostsFile is a hosts.toml as one release reads it.
+// hostsFile is a hosts.toml as a given release reads it.
 type hostsFile struct {
 	path       string
 	file       *tomlfile.File  // nil if the file is missing or empty
@@ -38,7 +38,7 @@ type host struct {
 	client [][2]string
 }
 
-// hostTable has the settings of a host, or of the server.
+// hostTable holds the settings of a host or the server.
 type hostTable struct {
 	Capabilities []string       `toml:"capabilities"`
 	CA           any            `toml:"ca"`
@@ -148,9 +148,9 @@ func (h *hostsFile) parse(v Version) *hostsFileError {
 	return nil
 }
 
-// queryOrder returns the names of the host tables in the order in which containerd queries
-// them. containerd 2 ignores inline tables, and queries a host twice whose tables are
-// not adjacent.
+// queryOrder returns the names of the host tables in the order in which containerd
+// queries the hosts. containerd 2 ignores inline tables. It queries a host twice if the
+// host's tables are not adjacent.
 func (h *hostsFile) queryOrder(v Version, hosts map[string]hostTable) (names []string) {
 	for _, keys := range h.file.Tables() {
 		if len(keys) < 2 || keys[0] != "host" {
@@ -178,7 +178,7 @@ func (h *hostsFile) queryOrder(v Version, hosts map[string]hostTable) (names []s
 	return names
 }
 
-// keyLine returns the line of a key of the host, or of its table.
+// keyLine returns the line of the host's key or table.
 func (h *host) keyLine(f *tomlfile.File, key ...string) int {
 	if line := f.Near(append(slices.Clone(h.keys), key...)...); line > 0 {
 		return line
@@ -308,8 +308,8 @@ func parseCertPairs(v any) (found [][2]string, ok bool) {
 	return found, true
 }
 
-// readCertificates returns the image's own host with the certificates in its directory:
-// *.crt are CAs, *.cert and *.key are the client's.
+// readCertificates returns the image's own host with the certificates in its directory.
+// *.crt files are CAs; *.cert and *.key files are for the client.
 func (r *Runtime) readCertificates(dir string) (own host, err error) {
 	entries, err := r.fs().ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

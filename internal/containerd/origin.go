@@ -13,9 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// OriginQueryReason returns why containerd may query host itself for images of host, or "" if it
-// never does. If the version is unknown, no possible release may query it: the check
-// decides whether a cloud's credential stays with its mirror.
+// OriginQueryReason returns why containerd may query host itself for images of host, or
+// "" if it never does. If the version is unknown, it returns "" only if no possible
+// release would query the host. The result decides whether a cloud's credential is sent
+// only to its mirror.
 func (r *Runtime) OriginQueryReason(host string) string {
 	image := route.Image{Repository: host + "/image", Host: host, Path: "image", Tag: "latest"}
 	for _, v := range r.originCheckVersions() {
@@ -35,8 +36,8 @@ func (r *Runtime) OriginQueryReason(host string) string {
 	return ""
 }
 
-// originCheckVersions returns the known version, or one release of each kind that differs
-// in when it queries an image's own host.
+// originCheckVersions returns the known version. If it is unknown, it returns one
+// release for each different rule about when the image's own host is queried.
 func (r *Runtime) originCheckVersions() []Version {
 	if r.Version.IsKnown() {
 		return []Version{r.Version}
@@ -51,7 +52,8 @@ func (r *Runtime) originCheckVersions() []Version {
 	return list
 }
 
-// relativePathReason reports a relative config_path, whose meaning depends on the process.
+// relativePathReason reports a relative config_path, because its meaning depends on the
+// process.
 func (r *Runtime) relativePathReason(v Version) string {
 	certs := r.decodeRegistry(v).configPaths
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
@@ -60,7 +62,7 @@ func (r *Runtime) relativePathReason(v Version) string {
 	return ""
 }
 
-// originHopReason returns why the settings for a host lead to the host itself.
+// originHopReason returns how the settings for a host lead to the host itself.
 func (r *Runtime) originHopReason(host string, v Version) string {
 	reg := r.decodeRegistry(v)
 	if len(reg.configPaths) == 0 {
@@ -87,7 +89,7 @@ func (r *Runtime) originHopReason(host string, v Version) string {
 	return ""
 }
 
-// describeOriginHop returns how a hosts.toml names the host itself.
+// describeOriginHop returns how a hosts.toml refers to the host itself.
 func describeOriginHop(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:

@@ -15,18 +15,19 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// DefaultFile is containerd's config.toml without --config.
+// DefaultFile is the config.toml that containerd reads without --config.
 const DefaultFile = "/etc/containerd/config.toml"
 
-// configDumpTimeout bounds the run time of "containerd config dump".
+// configDumpTimeout limits the run time of "containerd config dump".
 const configDumpTimeout = 10 * time.Second
 
 // PauseImage returns the pause image of the containerd that serves a socket, and its
-// config.toml. containerd 2 does not report the image over CRI
-// (containerd/containerd#11114), and imports and defaults differ by version. So
-// PauseImage runs the program of the process: "containerd --config FILE config dump".
+// config.toml. It runs the program of the process as "containerd --config FILE config
+// dump". This is needed because containerd 2 does not report the image over CRI
+// (containerd/containerd#11114), and imports and defaults differ by version.
 //
-// The process must belong to root or the caller, and have the caller's root directory.
+// The process must belong to root or the caller, and have the same root directory as
+// the caller.
 func PauseImage(ctx context.Context, socket string) (image, file string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, configDumpTimeout, fmt.Errorf("no response within %s: %w", configDumpTimeout, context.DeadlineExceeded))
 	defer cancel()
@@ -45,7 +46,7 @@ func PauseImage(ctx context.Context, socket string) (image, file string, err err
 	return image, d.file, nil
 }
 
-// Daemon is the containerd that serves a socket.
+// Daemon describes the containerd that serves a socket.
 type Daemon struct {
 	PID     int
 	File    string  // config.toml
@@ -90,8 +91,9 @@ func pauseImageFromDump(dump []byte) (string, error) {
 	return image, nil
 }
 
-// configFileFromArgs returns the file that containerd's command line names. Go's package flag
-// parses it: "-config" is "--config", and the last one wins.
+// configFileFromArgs returns the file that containerd's command line specifies. Go's
+// package flag parses that command line: "-config" equals "--config", and the last one
+// wins.
 func configFileFromArgs(args []string, dir string) string {
 	file := DefaultFile
 	for i, arg := range args {

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// registryConfig is the registry table as one release reads it.
+// registryConfig is the registry table as a given release reads it.
 type registryConfig struct {
 	configPaths         []string            // config_path
-	configPathSet       bool                // config_path is set, not the default
+	configPathSet       bool                // config_path is set explicitly
 	mirrors             map[string][]string // endpoints, by host or "*" (deprecated)
-	logins              map[string]bool     // hosts with a password (deprecated)
-	tls                 map[string]tlsFiles // by host, for containerd 1 (deprecated)
+	logins              map[string]bool     // hosts with a configured password (deprecated)
+	tls                 map[string]tlsFiles // TLS files by host, for containerd 1 (deprecated)
 	invalidPath         bool                // config_path is not a string
 	headers             []string            // names of headers that are sent to every host
 	usesTransferService bool                // pulls go through the transfer service
@@ -29,14 +29,15 @@ type tlsFiles struct {
 	skipVerify    bool
 }
 
-// defaultConfigPath is the default of config_path from containerd 2.2.0, without mirrors.
+// defaultConfigPath is the default of config_path since containerd 2.2.0, if there are
+// no mirrors.
 const defaultConfigPath = "/etc/containerd/certs.d:/etc/docker/certs.d"
 
 // decodeRegistry decodes the registry table for a release.
 func (r *Runtime) decodeRegistry(v Version) *registryConfig {
 	plugin := r.mergedPluginTable(v)
 	raw := asTable(plugin["registry"])
-	if v.isAtLeast2() { // its parser is case-insensitive
+	if v.isAtLeast2() { // containerd 2's parser is case-insensitive
 		lower := map[string]any{}
 		for key, value := range raw {
 			lower[strings.ToLower(key)] = value
@@ -90,7 +91,8 @@ func isTransferDisabled(plugin, registry map[string]any) bool {
 		len(asTable(registry["mirrors"]))+len(asTable(registry["configs"]))+len(asTable(registry["auths"])) > 0
 }
 
-// mergedPluginTable returns the table of the plugin that pulls images, merged from all files.
+// mergedPluginTable returns the merged table, from all files, of the plugin that pulls
+// images.
 func (r *Runtime) mergedPluginTable(v Version) map[string]any {
 	if !v.isAtLeast2() {
 		return r.pluginTableV1()
@@ -102,7 +104,8 @@ func (r *Runtime) mergedPluginTable(v Version) map[string]any {
 	return merged
 }
 
-// pluginTableV1 returns the table for containerd 1, where a later file replaces it.
+// pluginTableV1 returns the table for containerd 1, where a later file replaces the
+// whole table.
 func (r *Runtime) pluginTableV1() (found map[string]any) {
 	id := criPluginV2
 	if r.format == 1 {
@@ -116,8 +119,8 @@ func (r *Runtime) pluginTableV1() (found map[string]any) {
 	return found
 }
 
-// migratedPluginTable returns the plugin's table of one file after containerd 2 has migrated it
-// from an older version. containerd: plugins/cri/images, migrateConfig.
+// migratedPluginTable returns the plugin's table from a file, as containerd 2 migrates
+// it from an older config version. containerd: plugins/cri/images, migrateConfig.
 func (s *parsedConfigFile) migratedPluginTable(v Version) map[string]any {
 	plugin := maps.Clone(asTable(s.plugins[imagesPluginV3]))
 	if plugin == nil {
@@ -144,7 +147,8 @@ func (s *parsedConfigFile) migratedPluginTable(v Version) map[string]any {
 	return plugin
 }
 
-// mergeTables copies from into to, key by key. Lists and other values are replaced.
+// mergeTables copies the keys of from into to. It merges tables, and replaces lists and
+// other values.
 func mergeTables(to, from map[string]any) {
 	for key, value := range from {
 		next, isTable := value.(map[string]any)
@@ -173,7 +177,8 @@ func asStringList(v any) (list []string) {
 	return list
 }
 
-// mirrorEndpoints returns the endpoints of a host's mirrors, and the key that has them.
+// mirrorEndpoints returns the endpoints of a host's mirrors, and the key under which
+// they are configured.
 func (reg *registryConfig) mirrorEndpoints(host string) (list []string, key string) {
 	key = host
 	if _, ok := reg.mirrors[host]; !ok {

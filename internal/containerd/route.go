@@ -25,8 +25,8 @@ import (
 // hubHost is the registry of Docker Hub images.
 const hubHost = registries.HubServer
 
-// Route returns the hosts that containerd queries for an image. Its findings are about
-// the files that apply to the image.
+// Route returns the hosts that containerd queries for an image, with findings about the
+// files that apply to the image.
 func (r *Runtime) Route(image route.Image) *route.Route {
 	w := r.RouteFor(image, r.versionOrNewest())
 	for _, f := range r.Check() {
@@ -48,7 +48,7 @@ func (r *Runtime) hasDefaultHostDir(host string) bool {
 	return err != nil || dir != ""
 }
 
-// addPortMismatchFinding reports a directory that is for the same host without its port.
+// addPortMismatchFinding reports a directory for the same host without its port.
 func (r *Runtime) addPortMismatchFinding(w *route.Route, host string) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -70,7 +70,8 @@ func (r *Runtime) hasHostsFile(dir string) bool {
 	return err == nil
 }
 
-// RouteFor returns the hosts that one release queries for an image, without findings.
+// RouteFor returns the hosts that a given release queries for an image, without
+// findings.
 func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
 	w := &routePlanner{runtime: r, registryConfig: r.decodeRegistry(v), image: image, version: v}
 	w.Route = &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
@@ -143,8 +144,8 @@ func (w *routePlanner) addHosts() {
 	}
 }
 
-// configPathDirs returns the directories of config_path. The transfer service of some
-// releases takes several for the name of one, which does not exist.
+// configPathDirs returns the directories in config_path. The transfer service of some
+// releases treats a list as a single directory name, which does not exist.
 func (w *routePlanner) configPathDirs() []string {
 	if w.treatsListAsOneDir(w.version) {
 		return nil
@@ -152,8 +153,8 @@ func (w *routePlanner) configPathDirs() []string {
 	return w.configPaths
 }
 
-// hostDir returns the directory for a host, from the first directory of config_path
-// that has one; "" if none has.
+// hostDir returns the directory for a host from the first directory of config_path that
+// has one, or "".
 func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 	names := []string{host, "_default"}
 	if i := strings.LastIndexByte(host, ':'); i > 0 {
@@ -173,7 +174,7 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 	return "", nil
 }
 
-// addHost adds a host. The last one is the image's own host if it has no name.
+// addHost adds a host. If the last host has no name, it is the image's own host.
 func (w *routePlanner) addHost(h *host, path string, last bool) {
 	var hop route.Hop
 	if last && (h.url == nil || h.url.Host == "") {
@@ -249,7 +250,8 @@ func (w *routePlanner) originHop() route.Hop {
 		if plain {
 			hop = route.NewHop("http", name, "/v2", w.image.Path)
 		}
-		// containerd does not verify its certificate, which counts as a TLS setting.
+		// containerd does not verify the host's certificate, which counts as a TLS
+		// setting.
 		hop.SkipVerify = p != "80" || !w.version.triesHTTPSFirst()
 		hop.HTTPToo = plain && w.version.triesHTTPSFirst() && p != "80"
 	}
@@ -262,7 +264,7 @@ func (w *routePlanner) isOrigin(host string) bool {
 	return canonicalHost(host) == canonicalHost(w.image.Host)
 }
 
-// canonicalHost returns one spelling for all names of a host.
+// canonicalHost returns the canonical spelling of a host name.
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
@@ -277,7 +279,7 @@ func portOrDefault(host string) string {
 	return p
 }
 
-// isLoopback ignores the port of a host.
+// isLoopback reports whether a host, ignoring its port, is a loopback address.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -319,7 +321,8 @@ func (w *routePlanner) schemeFor(endpoint string) string {
 	return "https"
 }
 
-// addEndpoint adds an endpoint of the mirrors under key, or the image's own host if key is "".
+// addEndpoint adds an endpoint of the mirrors under key. If key is "", it adds the
+// image's own host.
 func (w *routePlanner) addEndpoint(u *url.URL, key string) {
 	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)
 	hop.Origin = w.isOrigin(u.Host)

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// AddArgs prepends arguments to the args of providers, by their index, without
-// changing other bytes. It fails if a file is written in a way that prevents
-// this. It writes no file.
+// AddArgs prepends arguments to the args of providers, by provider index, without
+// changing any other bytes. It returns an error if a file's syntax prevents this. It
+// does not write files.
 func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	var files []File
 	for _, f := range src.Files() {
@@ -49,8 +49,8 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	return files, nil
 }
 
-// manualEditError returns the error for a file that cannot be edited, for example
-// because of aliases, tabs or its encoding.
+// manualEditError returns the error for a file that must be edited manually, for
+// example because of aliases, tabs or its encoding.
 func manualEditError(src *config.Config, f *config.File, args map[int][]string) error {
 	where, what := f.Name, []string{}
 	for i := f.First; i < f.First+f.Count; i++ {
@@ -67,7 +67,7 @@ func manualEditError(src *config.Config, f *config.File, args map[int][]string) 
 	return fmt.Errorf("%s: cannot add arguments automatically because of the file's formatting; add them manually: %s", where, strings.Join(what, "; "))
 }
 
-// prependArgs returns the edit that gives a provider more arguments before its own.
+// prependArgs returns the edit that inserts arguments before a provider's own.
 func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	if provider == nil || provider.Kind != yaml.MappingNode || len(provider.Content) < 4 {
 		return e, false
@@ -90,8 +90,8 @@ func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.
 	return textedit.Insert(offset, blockList(indent, add)), ok
 }
 
-// insertArgsField inserts args before the second field of a provider, since the first
-// may share its line with a dash or a bracket.
+// insertArgsField inserts args before a provider's second field, because the first
+// field may share its line with a dash or a bracket.
 func (s *sourceFile) insertArgsField(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	key := provider.Content[2]
 	offset, indent, ok := s.lineStart(key)
@@ -110,8 +110,8 @@ func (s *sourceFile) insertArgsField(provider *yaml.Node, add []string) (e texte
 	return textedit.Insert(offset, field+" "), offset >= 0
 }
 
-// lineStart returns the offset of a node's line, and the text before the node on
-// it. It returns false if that text is not only white space.
+// lineStart returns the offset of the line that contains a node, and the text on that
+// line before the node. It returns false if that text is not only whitespace.
 func (s *sourceFile) lineStart(n *yaml.Node) (offset int, indent string, ok bool) {
 	line, ok := s.Line(n.Line)
 	if !ok {
@@ -136,7 +136,7 @@ func blockList(indent string, add []string) string {
 func quoteArgs(add []string) []string {
 	list := make([]string, len(add))
 	for i, s := range add {
-		list[i] = fmt.Sprintf("%q", s) // flags and hosts, for which Go's quoting is valid JSON
+		list[i] = fmt.Sprintf("%q", s) // only flags and hosts, for which Go's quoting is valid JSON
 	}
 	return list
 }

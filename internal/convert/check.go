@@ -9,7 +9,7 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// verifyFiles fails unless files, loaded again, have the wanted providers.
+// verifyFiles returns an error unless files, loaded again, have the wanted providers.
 func verifyFiles(dir bool, files []File, want []config.Provider) error {
 	cfg, err := loadFiles("the result", dir, files)
 	if err != nil {
@@ -27,8 +27,8 @@ func verifyFiles(dir bool, files []File, want []config.Provider) error {
 }
 
 // Validate returns what the target would reject in the result, as
-// [config.Config.ValidateFor] does. Its errors name the given path: of a
-// directory if the result is one, else of a file.
+// [config.Config.ValidateFor] does. Its errors use the given path as the path of the
+// directory if the result is a directory, and otherwise as the path of the file.
 func (r *Result) Validate(t config.Target, path string) error {
 	cfg, err := loadFiles(path, r.dir, r.Files)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Result) Validate(t config.Target, path string) error {
 	return cfg.ValidateFor(t)
 }
 
-// loadFiles loads files as a kubelet would from path, a directory or a file.
+// loadFiles loads files as the kubelet would from path, which is a directory or a file.
 func loadFiles(path string, dir bool, files []File) (*config.Config, error) {
 	if !dir {
 		return config.Parse(path, files[0].Data)
@@ -49,7 +49,7 @@ func loadFiles(path string, dir bool, files []File) (*config.Config, error) {
 	return config.ParseDir(path, byName)
 }
 
-// firstDifference names the first provider that differs between two lists, or
+// firstDifference describes the first provider that differs between two lists, or
 // returns "". It shows no values.
 func firstDifference(want, got []config.Provider) string {
 	if len(want) != len(got) {

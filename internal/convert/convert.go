@@ -46,21 +46,22 @@ const (
 // Format is the syntax of a file.
 type Format string
 
-// The formats. As for a kubelet, a file that begins with a brace is JSON.
+// Supported formats. As in the kubelet, a file that begins with a brace is JSON.
 const (
 	YAML Format = "yaml"
 	JSON Format = "json"
 )
 
-// Options change more than the version of the files. The zero value changes nothing else.
+// Options selects changes in addition to the version of the files. The zero value makes
+// no other changes.
 type Options struct {
-	// Format of the result. Empty means the source's; several files become JSON
-	// if all of them are.
+	// Format is the format of the result. If empty, the source's format is kept;
+	// several files become JSON only if all of them are JSON.
 	Format Format
 
-	// PluginAPIVersion is the exec protocol's version for every provider. Empty
-	// keeps each provider's own, but providers of the out-of-tree proposal get
-	// [plugin.V1], since no kubelet speaks their protocol.
+	// PluginAPIVersion is the exec protocol version for every provider. If empty, each
+	// provider keeps its own. Providers of the out-of-tree proposal get [plugin.V1],
+	// because no kubelet supports their protocol.
 	PluginAPIVersion string
 
 	// HideValues replaces the values of args and env, and drops comments.
@@ -69,42 +70,42 @@ type Options struct {
 
 // File is a file of a [Result].
 type File struct {
-	Name   string // the source file's path if Layout was Keep; else a base name
+	Name   string // the source file's path if Layout was Keep, otherwise a base name
 	Data   []byte // contains values of args and env, which are secrets
 	Source []byte // the previous content if Layout was Keep
 }
 
-// IsChanged reports whether f differs from its source.
+// IsChanged reports whether f differs from its source file.
 func (f File) IsChanged() bool { return string(f.Data) != string(f.Source) }
 
-// Diff returns a diff of what changes in f; see [textedit.Diff].
+// Diff returns a diff of the changes in f; see [textedit.Diff].
 func (f File) Diff() string { return textedit.Diff(f.Name, f.Source, f.Data) }
 
-// Format prints only the name of f, since its data is secret.
+// Format prints only the name of f, because its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Result is a converted configuration.
 type Result struct {
 	Source          *config.Config
-	Providers       []config.Provider // after the conversion, in the source's order
+	Providers       []config.Provider // providers after the conversion, in source order
 	Files           []File            // in lexical order
-	LostComments    []string          // source files whose comments no result file has
-	SecondDocuments []config.Position // where second YAML documents begin, which kubelets ignore
+	LostComments    []string          // source files whose comments are in no result file
+	SecondDocuments []config.Position // where second YAML documents begin, which the kubelet ignores
 
 	dir bool // the result is a directory, even with one file
 }
 
-// Convert converts the configuration at path. It returns the errors of
-// [config.Load] and, for files of the out-of-tree proposal, of
-// [config.Config.Validate]; [Result.Validate] reports others. If the result
-// does not have the same providers, it fails because of a bug in this package.
+// Convert converts the configuration at path. It returns the errors of [config.Load]
+// and, for files of the out-of-tree proposal, of [config.Config.Validate];
+// [Result.Validate] reports other errors. Convert also fails if the result does not
+// have the same providers, which would be a bug in this package.
 func Convert(path string, layout Layout, o Options) (*Result, error) {
 	src, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(src.Providers) == 0 {
-		// No kubelet starts with such a configuration.
+		// The kubelet does not start with such a configuration.
 		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are no providers to convert"}
 	}
 	c := &conversion{options: o, res: &Result{Source: src, Providers: convertProviders(src.Providers, o)}}
@@ -118,8 +119,8 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		}
 	}
 	if outOfTree {
-		// The out-of-tree proposal rejects files that a kubelet accepts, such as a variable
-		// that is set twice. Their conversion would change what they mean.
+		// The out-of-tree proposal rejects some files that the kubelet accepts, such as
+		// files that set a variable twice. Converting them would change what they mean.
 		if err := src.Validate(); err != nil {
 			return nil, err
 		}
@@ -131,7 +132,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 	return c.res, nil
 }
 
-// conversion is one run of [Convert].
+// conversion is a single run of [Convert].
 type conversion struct {
 	options Options
 	files   []*sourceFile
@@ -175,7 +176,7 @@ func hideValues(p *config.Provider) {
 	}
 }
 
-// convert produces the result files.
+// convert creates the result files.
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
 	case layout == LayoutSplit:
@@ -192,8 +193,9 @@ func (c *conversion) convert(path string, layout Layout) {
 	}
 }
 
-// convertFile converts a file separately, by editing its text if possible. Edits of unusual texts
-// (aliases, escapes, another encoding) can go wrong, so the result is checked.
+// convertFile converts a file separately, by editing its text if possible. Edits of
+// unusual syntax (aliases, escapes, another encoding) can go wrong, so the result is
+// checked.
 func (c *conversion) convertFile(f *sourceFile) {
 	format, want := c.formatOr(f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.editVersions(want)
@@ -204,7 +206,7 @@ func (c *conversion) convertFile(f *sourceFile) {
 	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
 
-// mergeFiles puts all providers into one file.
+// mergeFiles puts all providers into a single file.
 func (c *conversion) mergeFiles() {
 	format := JSON
 	for _, f := range c.files {
@@ -237,7 +239,7 @@ func (c *conversion) recordLostComments(f *sourceFile) {
 	}
 }
 
-// renderProviders returns a file with some of the providers.
+// renderProviders returns a file that contains some of the providers.
 func (c *conversion) renderProviders(first, count int, format Format) []byte {
 	var outOfTree []int
 	for i, p := range c.res.Source.Providers[first:][:count] {
@@ -248,8 +250,8 @@ func (c *conversion) renderProviders(first, count int, format Format) []byte {
 	return encode(entries.NewDocument(c.res.Providers[first:][:count]), outOfTree, format)
 }
 
-// fileName returns a name that sorts in the provider's order: "10-ecr" for the
-// first. The steps leave room for more files.
+// fileName returns a name that sorts in the provider's order, starting with "10-ecr"
+// for the first provider. The steps leave room for more files.
 func fileName(index, count int, provider string) string {
 	const longest = 128
 	safe := []byte(provider)
@@ -261,12 +263,12 @@ func fileName(index, count int, provider string) string {
 	return fmt.Sprintf("%0*d-%s", len(fmt.Sprint(10*count)), 10*(index+1), safe[:min(len(safe), longest)])
 }
 
-// isSafeFileNameByte reports whether every system allows a byte in file names.
+// isSafeFileNameByte reports whether all systems allow a byte in file names.
 func isSafeFileNameByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
 }
 
-// formatOr returns the requested format, or else f.
+// formatOr returns the requested format, or f if none was requested.
 func (c *conversion) formatOr(f Format) Format {
 	if c.options.Format != "" {
 		return c.options.Format

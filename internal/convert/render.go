@@ -39,8 +39,8 @@ func encode(doc entries.Document, outOfTree []int, format Format) []byte {
 	return out.Bytes()
 }
 
-// zeroCacheComment explains the defaultCacheDuration that a provider of the
-// out-of-tree proposal gets.
+// zeroCacheComment explains the defaultCacheDuration of a converted provider of the
+// out-of-tree proposal.
 const zeroCacheComment = `# The out-of-tree proposal cached a response until its expirationTimestamp, and
 # not at all without one. With cacheDuration, a default of 0s has the same
 # effect; a longer duration applies to responses that do not set one.`
@@ -53,7 +53,7 @@ func addZeroCacheComment(provider *yaml.Node) {
 	}
 }
 
-// quoteAmbiguous quotes strings that some YAML version would read as another type.
+// quoteAmbiguous quotes strings that any YAML version would read as a different type.
 func quoteAmbiguous(n *yaml.Node) {
 	if n.Tag == "!!str" && n.Kind == yaml.ScalarNode {
 		n.Style = 0

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// sourceFile is a file and the nodes of its first document. [config.Load] decides
-// what the file means; the nodes only give positions.
+// sourceFile is a file and the nodes of its first document. The nodes only provide
+// positions; [config.Load] decides what the file means.
 type sourceFile struct {
 	*config.File
 	*textedit.Lines
@@ -27,8 +27,8 @@ func newSourceFile(f *config.File) *sourceFile {
 	s := &sourceFile{File: f, Lines: textedit.NewLines(f.Data())}
 	var text []byte
 	if textedit.IsJSON(f.Data()) {
-		// YAML 1.2 contains JSON, except that the parser refuses tabs. JSON
-		// strings contain no tabs.
+		// YAML 1.2 is a superset of JSON, but the parser rejects tabs. JSON strings
+		// contain no tabs.
 		s.format, text = JSON, bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" "))
 	} else {
 		s.format = YAML
@@ -38,7 +38,8 @@ func newSourceFile(f *config.File) *sourceFile {
 	return s
 }
 
-// commentStartPattern matches what may begin a comment. It also matches within values.
+// commentStartPattern matches text that may begin a comment. It may also match inside
+// values.
 var commentStartPattern = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
 // hasComments reports whether the first document seems to have comments.
@@ -50,8 +51,9 @@ func (s *sourceFile) hasComments() bool {
 	return s.format == YAML && commentStartPattern.Match(text)
 }
 
-// editVersions changes only versions in the text of s. It returns false if that is not
-// enough, or if the text differs from the nodes; the caller checks the result.
+// editVersions changes only the versions in the text of s. It returns false if that is
+// not enough, or if the text does not match the nodes. The caller must check the
+// result.
 func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool) {
 	if s.Kind != config.Kind {
 		return nil, false
@@ -78,8 +80,8 @@ func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool)
 	return textedit.Apply(s.Data(), edits...), true
 }
 
-// findOnLine returns the offset of a text on a node's line, at or after the node; -1
-// if it is not there.
+// findOnLine returns the offset of a text on a node's line, at or after the node, or -1
+// if it is not found.
 func (s *sourceFile) findOnLine(n *yaml.Node, text string) int {
 	if n = textedit.Resolve(n); n == nil {
 		return -1

@@ -22,14 +22,14 @@ import (
 // ReplacedFile is a file that [Replace] changed.
 type ReplacedFile struct {
 	Name    string
-	Backup  string // a copy of the previous file
-	Foreign bool   // its owner could not be kept: only the caller can read it now
+	Backup  string // path of a copy of the previous file
+	Foreign bool   // the owner could not be kept, so only the caller can read the file
 }
 
-// Replace replaces the files that changed, each atomically. A new file keeps the
-// mode and, if the caller may set it, the owner of the previous one, of which a
-// backup stays. If anything fails, all files are restored. Symbolic links are
-// refused, since another user may own their targets.
+// Replace replaces the files that changed, each atomically. A new file keeps the mode
+// and, if the caller may set it, the owner of the previous file. A backup of the
+// previous file is kept. If anything fails, all files are restored. Symbolic links are
+// rejected, because another user may own their targets.
 func Replace(files []File) ([]ReplacedFile, error) {
 	list, err := backUpFiles(files)
 	if err == nil {
@@ -71,7 +71,7 @@ func backUpFiles(files []File) (list []*replacement, err error) {
 	return list, nil
 }
 
-// checkUnchanged checks that a file is the one that was converted.
+// checkUnchanged returns an error if a file is no longer the one that was converted.
 func checkUnchanged(f File) (fs.FileInfo, error) {
 	info, err := os.Lstat(f.Name)
 	if err != nil {
@@ -91,8 +91,8 @@ func checkUnchanged(f File) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// writeBackup writes a copy under a new name. Its extension keeps a kubelet from
-// reading it in a directory of configurations.
+// writeBackup copies a file to a new name. Its extension prevents the kubelet from
+// reading it in a configuration directory.
 func (r *replacement) writeBackup(data []byte) error {
 	const most = 1000
 	for i := range most {
@@ -111,14 +111,15 @@ func (r *replacement) writeBackup(data []byte) error {
 	return fmt.Errorf("%d backups already exist", most)
 }
 
-// writeWithAttrOf writes a file with the mode and owner of another one. Foreign means
-// that the owner could not be kept.
+// writeWithAttrOf writes a file with the mode and owner of another file. foreign
+// reports that the owner could not be kept.
 func writeWithAttrOf(write func(string, io.Reader, inroot.FileAttr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
 	err = write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode(), Like: like})
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}
-	// Its permissions for group and others would apply to another group.
+	// Drop the permissions for group and others, which would apply to a different
+	// group.
 	return true, write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode() & 0o700})
 }
 
@@ -148,15 +149,15 @@ func restoreFiles(list []*replacement) error {
 	return errors.Join(errs...)
 }
 
-// CreateFile writes a new file that only its owner can read. It fails with
-// [fs.ErrExist] if the name exists, also as a symbolic link.
+// CreateFile writes a new file that only its owner can read. It returns [fs.ErrExist]
+// if the name exists, even as a symbolic link.
 func CreateFile(name string, data []byte) error {
 	return inroot.FS{}.CreateFile(name, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 }
 
-// CreateDir writes files into a directory, which it creates if necessary. It
-// refuses one with configuration files, since a kubelet would merge them with
-// the new ones. If anything fails, it removes what it wrote.
+// CreateDir writes files into a directory, which it creates if necessary. It rejects a
+// directory that contains configuration files, because the kubelet would merge them
+// with the new ones. If anything fails, it removes what it wrote.
 func CreateDir(dir string, files []File) (err error) {
 	created := false
 	switch err := os.Mkdir(dir, 0o755); {
@@ -188,7 +189,8 @@ func CreateDir(dir string, files []File) (err error) {
 	return err
 }
 
-// checkNoConfigFiles refuses a directory with files that a kubelet would read.
+// checkNoConfigFiles rejects a directory that contains files that the kubelet would
+// read.
 func checkNoConfigFiles(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

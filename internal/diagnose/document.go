@@ -17,7 +17,7 @@ const (
 	hintKubeletConfig   = "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + providerConfigKind
 )
 
-// otherKindHints are documents that users pass instead of a configuration.
+// otherKindHints lists documents that users pass by mistake instead of a configuration.
 var otherKindHints = map[string]string{
 	"KubeletConfiguration":       hintKubeletConfig,
 	"Secret":                     "a Secret for imagePullSecrets" + hintNeedsConfigFile,
@@ -34,7 +34,7 @@ var otherKindHints = map[string]string{
 	"CredentialProviderResponse": hintMessageKind,
 }
 
-// ExplainKind explains a kind that is not a configuration's.
+// ExplainKind explains a kind that does not belong to a configuration.
 func ExplainKind(kind string) string {
 	if text := otherKindHints[kind]; text != "" {
 		return text
@@ -65,8 +65,8 @@ func ExplainDocument(fields map[string]any) string {
 	return ""
 }
 
-// IsTOML reports whether a text that YAML parses as one string contains a TOML
-// table or assignment.
+// IsTOML reports whether s, which YAML parses as a single string, contains a TOML table
+// or assignment.
 func IsTOML(text []byte) bool {
 	const keyBytes = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."`
 	isKey := func(s []byte) bool { return len(s) > 0 && len(bytes.Trim(s, keyBytes)) == 0 }
@@ -99,14 +99,14 @@ func TemplateOffset(text []byte) int {
 	}
 }
 
-// IsUnquoted reports whether the text after before, on the same line, is neither
+// IsUnquoted reports whether the text that follows before on the same line is neither
 // quoted nor in a comment.
 func IsUnquoted(before []byte) bool {
 	text := strings.TrimLeft(string(before), " \t")
 	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")
 }
 
-// yamlErrorCauses maps parts of the YAML parser's errors to causes.
+// yamlErrorCauses maps parts of the YAML parser's error messages to causes.
 var yamlErrorCauses = []struct{ text, cause string }{
 	{"mapping values are not allowed", "unexpected colon; check the indentation, and quote values that contain a colon"},
 	{"could not find expected ':'", "missing colon after a field name; check the indentation and the quotes"},
@@ -129,8 +129,8 @@ var yamlErrorCauses = []struct{ text, cause string }{
 	{"map merge requires", "the merge key << requires a mapping"},
 }
 
-// ExplainYAMLError returns the cause of an error of the YAML parser, which may quote the
-// file; "" if it is unknown.
+// ExplainYAMLError returns the cause of a YAML parser error, or "" if it is unknown.
+// The parser's own message may quote the file.
 func ExplainYAMLError(text string) string {
 	for _, e := range yamlErrorCauses {
 		if strings.Contains(text, e.text) {

@@ -10,14 +10,14 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// FailedExit is how a plugin ended that did not exit 0.
+// FailedExit describes how a plugin that did not exit 0 ended.
 type FailedExit struct {
-	State          string // as [os.ProcessState] prints it
+	State          string // formatted like [os.ProcessState]
 	Code           int    // -1 if a signal killed it
 	Stdout, Stderr string
 	APIVersion     string // of the request
 
-	// FindFlag returns where a flag, such as "--region", is configured, or "".
+	// FindFlag returns where a flag such as "--region" is configured, or "".
 	FindFlag func(flag string) string
 }
 
@@ -27,7 +27,7 @@ const (
 	causeShellPrefix = "by shell convention, this exit code means that a command run by the plugin "
 )
 
-// signalCauses are the usual causes of signals, by the name that package os prints.
+// signalCauses maps signals, by the name that package os prints, to their usual causes.
 var signalCauses = map[string]string{
 	"killed":              causeOutOfMemory,
 	"terminated":          "stopped by another process, for example because the kubelet's unit was stopped",
@@ -38,8 +38,8 @@ var signalCauses = map[string]string{
 	"bad system call":     "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
 }
 
-// exitCodeCauses are exit codes of shells (POSIX, "Exit Status for Commands"), which add
-// 128 to the number of a signal.
+// exitCodeCauses maps the exit codes of shells (POSIX, "Exit Status for Commands") to
+// causes. Shells add 128 to the number of a signal.
 var exitCodeCauses = map[int]string{
 	126:      causeShellPrefix + "is not executable; check the command's mode and format",
 	127:      "by shell convention, this exit code means that a command or library needed by the plugin was not found; the plugin uses the kubelet's PATH unless env in the plugin's entry sets PATH",
@@ -47,13 +47,13 @@ var exitCodeCauses = map[int]string{
 	128 + 11: causeShellPrefix + "crashed",
 }
 
-// Errors of flag parsers: pflag, flag, argparse and getopt.
+// unknownFlagPattern matches errors of flag parsers: pflag, flag, argparse and getopt.
 var (
 	unknownFlagPattern    = []string{"unknown flag", "flag provided but not defined", "unknown shorthand flag", "unrecognized argument", "unrecognized option", "invalid option"}
 	unknownCommandPattern = []string{"unknown command", "unknown subcommand", "invalid choice"}
 )
 
-// Explain returns why the plugin ended, or "" if that is unknown.
+// Explain returns why the plugin ended, or "" if the reason is unknown.
 func (e FailedExit) Explain() string {
 	stderr := strings.ToLower(e.Stderr)
 	has := func(part string) bool { return strings.Contains(stderr, part) }
@@ -91,7 +91,7 @@ func (e FailedExit) explainFlag() string {
 	return "the plugin rejected a flag in args; compare args with the installed version's --help output"
 }
 
-// findRejectedFlag returns the flag that follows the error of a flag parser, or "".
+// findRejectedFlag returns the flag named in a flag parser's error, or "".
 func findRejectedFlag(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		lower := strings.ToLower(line)

@@ -23,8 +23,8 @@ const (
 	hintExtraArgs         = "this kind of file uses extraArgs to set environment variables"
 )
 
-// misplacedFieldHints holds hints for fields that a mapping does not have. A mapping is
-// recognized by one of its own fields.
+// misplacedFieldHints holds hints for fields that are in the wrong mapping. A mapping
+// is recognized by one of its own fields.
 var misplacedFieldHints = []struct {
 	has   string
 	hints map[string]string
@@ -55,8 +55,8 @@ var misplacedFieldHints = []struct {
 	}},
 }
 
-// ExplainUnknownField guesses what an unknown field was intended to be, in a mapping
-// with these known fields; "" if there is no guess.
+// ExplainUnknownField guesses the intended name or place of an unknown field in a
+// mapping with the given known fields. It returns "" if it has no guess.
 func ExplainUnknownField(name string, known []string) string {
 	for _, m := range misplacedFieldHints {
 		if hint := m.hints[name]; hint != "" && slices.Contains(known, m.has) {
@@ -73,7 +73,7 @@ func ExplainUnknownField(name string, known []string) string {
 	}
 }
 
-// ClosestField returns the known field that a name probably means; "" for none.
+// ClosestField returns the known field that a name probably means, or "".
 func ClosestField(name string, known []string) string {
 	if name == "imageMatchers" && slices.Contains(known, "matchImages") {
 		return "matchImages"
@@ -91,7 +91,7 @@ func ClosestField(name string, known []string) string {
 	return best
 }
 
-// normalizeFieldName removes case and separators.
+// normalizeFieldName converts to lower case and removes separators.
 func normalizeFieldName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_ ", r) {

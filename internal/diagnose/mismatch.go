@@ -14,10 +14,10 @@ import (
 
 // Mismatch explains why a pattern does not match a repository.
 type Mismatch struct {
-	Reason  string // for people; "" if the pattern matches
-	Instead string // a similar pattern that matches; "" if none is evident
-	// Similarity ranks the patterns that do not match a repository; higher is more
-	// similar. It is negative if the pattern names the domain of another owner.
+	Reason  string // human-readable; "" if the pattern matches
+	Instead string // a similar pattern that matches, or ""
+	// Similarity ranks the patterns that do not match a repository; higher means more
+	// similar. It is negative if the pattern is for another owner's domain.
 	Similarity int
 }
 
@@ -41,14 +41,14 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 
 const hubHost = "docker.io"
 
-// hubAliases are names of Docker Hub that image names never have.
+// hubAliases are host names of Docker Hub that never appear in image names.
 var hubAliases = []string{
 	"index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "docker.com",
 	"hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com",
 }
 
-// correctPattern corrects a pattern that cannot match any image because of a
-// common mistake, and describes the mistake. It returns other patterns unchanged.
+// correctPattern corrects a common mistake that keeps a pattern from matching any
+// image, and describes the mistake. It returns other patterns unchanged.
 func correctPattern(p, image location.Location) (intended location.Location, reason string) {
 	oneLabel, onHub := len(p.Labels()) == 1, image.Host == hubHost && image.Port == "" && p.Port == ""
 	if rest, ok := strings.CutPrefix(p.Path, "//"); ok && oneLabel {
@@ -71,7 +71,7 @@ func correctPattern(p, image location.Location) (intended location.Location, rea
 	return intended, reason
 }
 
-// hubPath returns the path on Docker Hub of a name without a host.
+// hubPath returns the Docker Hub path of a name without a host.
 func hubPath(l location.Location) string {
 	if l.Path == "" {
 		return "/library/" + l.Host
@@ -108,8 +108,8 @@ func (c *patternComparison) lengthMismatchReason() string {
 	return "host: " + countText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
-// differingSuffixes returns the ends of hosts whose last labels differ, beginning with the
-// last label in the image's domain that both have at the same place.
+// differingSuffixes returns the ends of two hosts whose last labels differ. Each begins
+// with the last label of the image's domain that both have at the same position.
 func (c *patternComparison) differingSuffixes() (pattern, image string) {
 	start := len(c.imageLabels) - len(ownerDomain(c.imageLabels))
 	for i := min(len(c.patternLabels), len(c.imageLabels)) - 1; c.suffix == 0 && i >= start; i-- {

@@ -20,8 +20,8 @@ const (
 	hintDockerHelper      = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
 )
 
-// ExplainOutput explains what the output of a plugin is if it is not one JSON value.
-// offset is where it stops being JSON: its length if it ends too early.
+// ExplainOutput explains plugin output that is not a single JSON value. offset is where
+// it stops being valid JSON, or its length if it is truncated.
 func ExplainOutput(stdout []byte, offset int64) string {
 	text := strings.TrimSpace(string(stdout))
 	if text == "" {
@@ -38,8 +38,8 @@ func ExplainOutput(stdout []byte, offset int64) string {
 	return why
 }
 
-// knownOutputs are outputs that are recognized by how they begin, or by a part of them,
-// both in lower case.
+// knownOutputs lists outputs that are recognized by a prefix or a substring, both in
+// lower case.
 var knownOutputs = []struct {
 	prefixes, parts []string
 	why             string
@@ -52,7 +52,8 @@ var knownOutputs = []struct {
 	{prefixes: []string{"kind:", "apiversion:"}, parts: []string{"\nkind:", "\napiversion:"}, why: "the output is YAML; the response must be JSON"},
 }
 
-// dockerHelperErrors are errors of docker-credential-helpers (credentials/error.go).
+// dockerHelperErrors lists the errors of docker-credential-helpers
+// (credentials/error.go).
 var dockerHelperErrors = []string{"credentials not found in native keychain", "no credentials server url", "no credentials username"}
 
 func explainText(stdout []byte, text string) string {
@@ -83,8 +84,8 @@ func hasAnyPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// textAroundResponse describes the text before or after a response that begins
-// a line.
+// textAroundResponse describes the text before or after a response that starts on its
+// own line.
 func textAroundResponse(text string) string {
 	const maxLines = 64
 	at := 0
@@ -129,8 +130,8 @@ func describeTextLines(text string) string {
 	return "there is a line of text"
 }
 
-// isLogLine recognizes lines of klog, log, slog and logrus, and lines that begin
-// with a level.
+// isLogLine recognizes lines from klog, log, slog and logrus, and lines that begin with
+// a log level.
 func isLogLine(line string) bool {
 	line = strings.TrimLeft(line, "[ ")
 	isDigits := func(from, to int) bool { return len(line) > to && strings.Trim(line[from:to], "0123456789") == "" }
@@ -141,7 +142,7 @@ func isLogLine(line string) bool {
 		slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL"}, strings.Trim(level, "[]:|-"))
 }
 
-// isLogRecord reports whether an object is a log line in JSON.
+// isLogRecord reports whether an object is a JSON log line.
 func isLogRecord(value map[string]json.RawMessage) bool {
 	return hasAnyFieldList(value, "level", "severity", "lvl", "v") && hasAnyFieldList(value, "msg", "message")
 }
@@ -160,7 +161,7 @@ func explainBrackets(text string) string {
 	return ""
 }
 
-// explainByte explains a byte that JSON does not allow where it is.
+// explainByte explains a byte that JSON does not allow at its position.
 func explainByte(stdout []byte, at int64) string {
 	before := bytes.TrimRight(stdout[:at], " \t\r\n")
 	switch c := stdout[at]; {
@@ -178,9 +179,10 @@ func explainByte(stdout []byte, at int64) string {
 
 const hintWrongKind = "; the kubelet accepts only a " + protocol.KindResponse
 
-// knownValues are JSON objects that programs print instead of a response. They are
-// recognized by their kind, or by fields: one of a list, of which each is several
-// names separated by spaces. A name with ! must be absent.
+// knownValues lists JSON objects that programs print instead of a response. They are
+// recognized by their kind or by their fields. Each entry of a field list is several
+// names separated by spaces, all of which must be present. A name with ! must be
+// absent.
 var knownValues = []struct {
 	kind   string
 	fields []string
@@ -200,7 +202,7 @@ var knownValues = []struct {
 	{"", []string{"Kind", "APIVersion", "ApiVersion", "CacheKeyType", "apiversion", "Auth"}, "fields in the wrong case; use kind, apiVersion, cacheKeyType, cacheDuration and auth"},
 }
 
-// ExplainValue names a JSON value that is not a response.
+// ExplainValue describes a JSON value that is not a response.
 func ExplainValue(data []byte) string {
 	var value map[string]json.RawMessage
 	if json.Unmarshal(data, &value) != nil {
@@ -225,7 +227,8 @@ func ExplainValue(data []byte) string {
 	return ""
 }
 
-// hasAnyFieldList reports whether an object has the fields of one of the lists.
+// hasAnyFieldList reports whether an object has the fields that one of the lists
+// requires.
 func hasAnyFieldList(value map[string]json.RawMessage, lists ...string) bool {
 	return slices.ContainsFunc(lists, func(list string) bool {
 		return !slices.ContainsFunc(strings.Fields(list), func(name string) bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// domainRelation compares the owners of the domains of a pattern and an image.
+// domainRelation compares the owners of a pattern's and an image's domain.
 type domainRelation int
 
 const (
 	relationUnrelated  domainRelation = iota - 1
 	relationAnyOwner                  // the pattern has a glob in the owner's domain
-	relationSameOwner                 // another domain of the same owner
+	relationSameOwner                 // different domains of the same owner
 	relationSameDomain                // the same domain
 )
 
@@ -34,7 +34,7 @@ const (
 type patternComparison struct {
 	pattern, image             location.Location
 	patternLabels, imageLabels []string // the labels of their hosts
-	prefix, suffix             int      // how many labels agree from the left and from the right
+	prefix, suffix             int      // number of labels that agree, from the left and from the right
 	relation                   domainRelation
 }
 
@@ -47,8 +47,8 @@ func newPatternComparison(pattern, image location.Location) *patternComparison {
 	for c.prefix < min(w, h)-c.suffix && samePart(c.patternLabels[c.prefix], c.imageLabels[c.prefix]) {
 		c.prefix++
 	}
-	// If labels are missing or in another order, a glob before the first difference may
-	// stand for any label of the image.
+	// If labels are missing or in a different order, a glob before the first difference
+	// may stand for any label of the image.
 	moved := w != h || c.prefix < w && slices.Contains(c.imageLabels, c.patternLabels[c.prefix])
 	for moved && c.prefix > 0 && strings.Contains(c.patternLabels[c.prefix-1], "*") {
 		c.prefix--
@@ -90,7 +90,7 @@ func (c *patternComparison) hostMatches() bool {
 	return slices.EqualFunc(c.patternLabels, c.imageLabels, location.MatchLabel)
 }
 
-// suggestedPattern returns the pattern with the parts that do not match replaced by the
+// suggestedPattern returns the pattern with its non-matching parts replaced by the
 // image's.
 func (c *patternComparison) suggestedPattern() location.Location {
 	l := c.image
@@ -103,8 +103,8 @@ func (c *patternComparison) suggestedPattern() location.Location {
 	return l
 }
 
-// suggestedLabels returns the image's labels, with globs of the pattern. It allows
-// no glob in the owner's domain.
+// suggestedLabels returns the image's labels with the pattern's globs. It allows no
+// glob in the owner's domain.
 func (c *patternComparison) suggestedLabels() []string {
 	if c.hostMatches() {
 		return c.patternLabels
@@ -126,9 +126,10 @@ func (c *patternComparison) suggestedLabels() []string {
 	return labels
 }
 
-// suggestedPath returns a prefix of the image's path, as deep as the pattern's.
+// suggestedPath returns a prefix of the image's path with as many segments as the
+// pattern's path.
 func suggestedPath(want, got string) string {
-	// A glob, tag or digest: keep what is before it.
+	// Keep only what is before a glob, tag or digest.
 	if i := strings.IndexAny(want, "*[:@"); i >= 0 && strings.HasPrefix(got, want[:i]) {
 		if i == len("/") {
 			return ""
@@ -174,7 +175,7 @@ func isIPv4Labels(host []string) bool {
 	return len(host) == 4 && strings.Trim(strings.Join(host, ""), "0123456789") == ""
 }
 
-// addressRelation compares networks: the first two numbers of IPv4 addresses.
+// addressRelation compares two networks, using the first two numbers of IPv4 addresses.
 func addressRelation(pattern, image []string) domainRelation {
 	switch {
 	case len(pattern) != len(image) || !location.MatchLabel(pattern[0], image[0]):
@@ -187,8 +188,8 @@ func addressRelation(pattern, image []string) domainRelation {
 	return relationAnyOwner
 }
 
-// containsOwner reports whether the owner's name is among the last labels of a
-// pattern, as in one that is cut off or continues after the domain.
+// containsOwner reports whether the owner's name is one of the last labels of a
+// pattern. This is the case if the pattern is cut off or continues after the domain.
 func containsOwner(pattern, domain []string) bool {
 	if len(domain) < 2 {
 		return false
@@ -197,12 +198,13 @@ func containsOwner(pattern, domain []string) bool {
 	return at >= 0 && at >= len(pattern)-3 && (at > 0 || len(pattern) <= 2 || len(domain) == 3)
 }
 
-// secondLevelDomains lists the names below which countries register domains.
+// secondLevelDomains lists the second-level names under which countries register
+// domains.
 var secondLevelDomains = []string{"ac", "co", "com", "edu", "go", "gob", "gov", "gv", "ltd", "mil", "ne", "net", "or", "org", "plc"}
 
-// ownerDomain returns the labels of the owner's domain: the last two or, below a
-// country's second level, three. A wrong guess only affects the ranking, so a
-// list of public suffixes is not needed.
+// ownerDomain returns the labels of the owner's domain: the last two or, under a
+// country's second level, the last three. It does not need a public suffix list,
+// because a wrong guess only affects the ranking.
 func ownerDomain(host []string) []string {
 	n := 2
 	if l := len(host); l > 2 && len(host[l-1]) == 2 && slices.Contains(secondLevelDomains, host[l-2]) {
@@ -211,7 +213,7 @@ func ownerDomain(host []string) []string {
 	return host[max(0, len(host)-n):]
 }
 
-// ownerDomains lists the domains of owners with registries in several domains.
+// ownerDomains lists the domains of owners that have registries in several domains.
 var ownerDomains = [][]string{
 	{"amazonaws.com", "amazonaws.com.cn", "amazonaws.eu", "on.aws", "ecr.aws", "aws.com", "amazonwebservices.com.cn", "amazonwebservices.eu"},
 	{"gcr.io", "pkg.dev"},

@@ -16,25 +16,25 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultTimeout bounds one run of a plugin. The kubelet gives the dispatcher one minute
-// and then kills only the dispatcher, so this leaves time to end the plugin's process group
-// and to report that.
+// DefaultTimeout limits one run of a plugin. The kubelet gives the dispatcher one
+// minute and then kills only the dispatcher. The limit leaves time to kill the plugin's
+// process group and to report the timeout.
 const DefaultTimeout = 54 * time.Second
 
-// ServeTimeout bounds a whole run of the dispatcher.
+// ServeTimeout limits a whole run of the dispatcher.
 const ServeTimeout = 57 * time.Second
 
 // Provider serves an entry of the kubelet's configuration. Entry, Config and, unless Plugin
 // is set, BinDir are required. It is safe for concurrent use.
 type Provider struct {
 	Entry    entries.Entry  // as in the kubelet's configuration
-	Config   *config.Config // of the generation; providers of other entries are ignored
+	Config   *config.Config // configuration of the generation; providers of other entries are ignored
 	BinDir   string         // of the generation
 	MaxStale time.Duration  // maximum cache duration; 0 disables the kubelet's cache
-	Timeout  time.Duration  // of one run of a plugin; 0 means [DefaultTimeout]
+	Timeout  time.Duration  // timeout of one plugin run; 0 means [DefaultTimeout]
 
-	// Plugin returns the plugin to call instead of a provider's executable; nil means the
-	// executable.
+	// Plugin returns the plugin to call instead of a provider's executable. If it is
+	// nil, the executable is run.
 	Plugin func(*config.Provider) plugin.Provider
 
 	// Observe, if not nil, is called for each response and failure.
@@ -43,20 +43,21 @@ type Provider struct {
 	running sync.WaitGroup // running plugins
 }
 
-// Outcome is the result of a request, for counters. It contains no secret.
+// Outcome is the result of a request, for counters. It contains no secrets.
 type Outcome struct {
 	Attempts []regcred.Attempt
-	Left     int   // credentials that were dropped because there are too few keys
-	Err      error // of the whole request
+	Left     int   // number of credentials dropped because there are too few keys
+	Err      error // error of the whole request
 }
 
-// Close waits until all plugins have exited. Plugins whose callers have gone are killed.
+// Close waits until all plugins have exited. Plugins whose callers no longer wait are
+// killed.
 func (p *Provider) Close() { p.running.Wait() }
 
-// GetCredentials implements [plugin.Provider]. If there is no credential and a provider
-// failed, it returns a [*regcred.LookupError] with all causes.
+// GetCredentials implements [plugin.Provider]. If there are no credentials and a
+// provider failed, it returns a [*regcred.LookupError] with all causes.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	p.running.Add(1) // before the first plugin starts, so that Close waits
+	p.running.Add(1) // before the first plugin starts, so that Close waits for it
 	defer p.running.Done()
 	r, err := p.callProviders(ctx, req)
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The kubelet tries credentials in reverse byte order of their keys, so the keys determine
-// the order. A key that matches an image consists of a host and a prefix of the image's
-// path, in bytes. Of two prefixes, the longer is tried first.
+// The kubelet tries credentials in reverse byte order of their keys, so the keys
+// determine the order. A key that matches an image consists of a host and a byte-wise
+// prefix of the image's path. The longer of two prefixes is tried first.
 
-// authKeyPrefix is a key that matches an image: a host and the length of the path prefix.
+// authKeyPrefix is a key that matches an image. It consists of a host and the length of
+// the path prefix.
 type authKeyPrefix struct {
 	host       string
 	pathLength int
@@ -26,10 +27,10 @@ type imageKeys struct {
 	host, path string
 }
 
-// newImageKeys splits an image.
+// newImageKeys splits an image into its host and path.
 func newImageKeys(image string) imageKeys {
 	host, path, _ := strings.Cut(image, "/")
-	// kubelet: it parses an address in brackets without a port as a character class, so only
+	// kubelet: parses a bracketed address without a port as a character class, so only
 	// a * matches it.
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = "*"
@@ -37,7 +38,7 @@ func newImageKeys(image string) imageKeys {
 	return imageKeys{host, "/" + path}
 }
 
-// normalizedKey returns the normalised key, in which a path of a single slash is removed.
+// normalizedKey returns the normalized key. A path that is only a slash is removed.
 func (l imageKeys) normalizedKey(r authKeyPrefix) string {
 	if r.pathLength <= 1 {
 		return r.host
@@ -45,9 +46,9 @@ func (l imageKeys) normalizedKey(r authKeyPrefix) string {
 	return r.host + l.path[:r.pathLength]
 }
 
-// unnormalizedKey returns a key that normalises to text.
+// unnormalizedKey returns a key whose normalized form is text.
 //
-// kubelet: it removes /v1 or /v2 from the beginning of a key's path.
+// kubelet: removes /v1 or /v2 from the beginning of a key's path.
 func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
 	if path := l.path[:r.pathLength]; strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
 		return r.host + "/v2" + path
@@ -55,10 +56,10 @@ func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
 	return l.normalizedKey(r)
 }
 
-// orderedAuth returns auth with keys that keep the order of credentials. It keeps the
-// credentials' own keys if possible, because the kubelet also sorts them with credentials
-// of other entries. left is the number of credentials that were dropped from the end
-// because the path has too few prefixes.
+// orderedAuth returns auth with keys that preserve the order of the credentials. It
+// keeps the credentials' own keys if possible, because the kubelet also sorts them
+// together with credentials of other entries. left is the number of credentials that
+// were dropped from the end because the path has too few prefixes.
 func orderedAuth(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
 	l := newImageKeys(image)
 	keys, ok := l.keysNearOriginal(image, credentials)
@@ -72,8 +73,8 @@ func orderedAuth(image string, credentials []regcred.Credential) (auth map[strin
 	return auth, len(credentials) - len(keys)
 }
 
-// keysNearOriginal returns each credential's own key or, if the next credential's key is not lower,
-// the lowest higher key with the same host.
+// keysNearOriginal returns each credential's own key. If the next credential's key is
+// not lower, it returns the lowest higher key with the same host instead.
 func (l imageKeys) keysNearOriginal(image string, credentials []regcred.Credential) (keys []string, ok bool) {
 	keys = make([]string, len(credentials))
 	at, invalid := location.Parse(image)

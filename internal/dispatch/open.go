@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// StateDir returns the default state directory: the one that contains the dispatcher's
-// executable, after resolving symlinks.
+// StateDir returns the default state directory. This is the directory that contains the
+// dispatcher's executable, after resolving symlinks.
 func StateDir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,9 +27,9 @@ func StateDir() (string, error) {
 	return filepath.Dir(self), nil
 }
 
-// OpenProvider opens the current generation of a state directory for the entry with a name, by
-// which the kubelet runs the dispatcher. The caller closes it after the request. Errors have
-// one line and include a fix.
+// OpenProvider opens the current generation of a state directory, for the entry under
+// whose name the kubelet runs the dispatcher. The caller must close the generation
+// after the request. Errors fit on one line and include a fix.
 func OpenProvider(state, name string) (*Provider, *generation.OpenGeneration, error) {
 	current, err := generation.OpenCurrent(state)
 	if err != nil {
@@ -51,8 +51,8 @@ func OpenProvider(state, name string) (*Provider, *generation.OpenGeneration, er
 	}, current, nil
 }
 
-// findEntry returns the entry with a name. If there are several, it merges their patterns: the
-// kubelet may still use any of them.
+// findEntry returns the entry with the given name. If there are several, it merges
+// their patterns, because the kubelet may still use any of them.
 func findEntry(all []entries.Entry, name string) (entry entries.Entry, err error) {
 	found := false
 	for _, e := range all {

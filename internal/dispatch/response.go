@@ -15,15 +15,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// entryResponses are the responses of an entry's providers for an image.
+// entryResponses holds the responses of an entry's providers for an image.
 type entryResponses struct {
 	image     string
 	entry     *entries.Entry
-	providers []config.Provider // all of the entry
+	providers []config.Provider // all providers of the entry
 
 	credentials []regcred.Credential // in order
 	attempts    []regcred.Attempt
-	responses   []*plugin.Response // by provider; nil without a response
+	responses   []*plugin.Response // indexed by provider; nil if there was no response
 	failed      bool
 }
 
@@ -57,8 +57,8 @@ func (r *entryResponses) mergedResponse(maxStale time.Duration) (resp *plugin.Re
 
 // cacheDuration returns the shortest cache duration of all responses.
 //
-// kubelet: without a duration it uses the defaultCacheDuration of the entry, which is not
-// the provider's. So the duration is always set.
+// kubelet: if a response has no duration, the kubelet uses the entry's
+// defaultCacheDuration, which is not the provider's. So the duration is always set.
 func (r *entryResponses) cacheDuration(maxStale time.Duration) time.Duration {
 	shortest, kept := maxStale, false
 	for i, a := range r.responses {
@@ -93,9 +93,10 @@ func (r *entryResponses) cacheScope() plugin.CacheKeyType {
 	return plugin.CacheImage
 }
 
-// allowsGlobalScope reports whether the kubelet may use the response for every image of the entry:
-// the entry has a single provider, which matches all patterns of the entry. The kubelet may
-// still use the entry of another generation, so the provider must match all keys too.
+// allowsGlobalScope reports whether the kubelet may use the response for every image of
+// the entry. The entry must have a single provider, which matches all patterns of the
+// entry. It must also match all keys, because the kubelet may still use the entry of
+// another generation.
 func (r *entryResponses) allowsGlobalScope() bool {
 	if len(r.providers) != 1 || r.responses[0] == nil || r.responses[0].CacheKeyType != plugin.CacheGlobal {
 		return false
@@ -103,7 +104,7 @@ func (r *entryResponses) allowsGlobalScope() bool {
 	own := r.providers[0].MatchImages
 	return !slices.ContainsFunc(r.entry.MatchImages, func(s string) bool { return !isCovered(s, own) }) &&
 		!slices.ContainsFunc(r.authKeys(), func(k authKey) bool {
-			// Docker Hub's key also serves images that it does not match.
+			// Docker Hub's key also applies to images that it does not match.
 			return k.String() == location.HubKey || !isCovered(k.String(), own)
 		})
 }
@@ -117,9 +118,9 @@ func isCovered(pattern string, others []string) bool {
 	})
 }
 
-// allowsRegistryScope reports whether the kubelet may use the response for every image of the host:
-// each provider that matches some image of the host matches all of them, and its response
-// is for all of them.
+// allowsRegistryScope reports whether the kubelet may use the response for every image
+// of the host. Each provider that matches any image of the host must match all of them,
+// and its response must be valid for all of them.
 func (r *entryResponses) allowsRegistryScope() bool {
 	registry, _, _ := strings.Cut(r.image, "/")
 	host, err := location.Parse(registry)
@@ -141,7 +142,8 @@ func (r *entryResponses) allowsRegistryScope() bool {
 	return asked
 }
 
-// matchesHost reports whether patterns match some image and every image of a host.
+// matchesHost reports whether patterns match some image of a host, and whether they
+// match every image.
 func matchesHost(patterns []string, host location.Location) (some, every bool) {
 	for _, s := range patterns {
 		p, err := location.ParsePattern(s)
@@ -163,8 +165,8 @@ type authKey struct {
 	auth plugin.AuthConfig
 }
 
-// authKeys returns the keys of all responses, except those that the kubelet cannot parse and
-// ignores.
+// authKeys returns the keys of all responses, except keys that the kubelet ignores
+// because it cannot parse them.
 func (r *entryResponses) authKeys() (all []authKey) {
 	for _, a := range r.responses {
 		if a == nil {
@@ -181,8 +183,9 @@ func (r *entryResponses) authKeys() (all []authKey) {
 	return all
 }
 
-// hasKeyCollision reports whether two keys normalise to the same text. A response can contain only
-// one of two equal keys, and the kubelet's order of two different ones is random.
+// hasKeyCollision reports whether two keys normalize to the same text. A response can
+// contain only one of two equal keys. If the keys are different, the kubelet uses them
+// in random order.
 func (r *entryResponses) hasKeyCollision() bool {
 	seen := map[string]bool{}
 	for _, k := range r.authKeys() {

@@ -25,8 +25,8 @@ type authFileContent struct {
 // authFiles returns the files that podman, skopeo and buildah read, in order of
 // precedence. REGISTRY_AUTH_FILE replaces all of them.
 //
-// Source: containers/image pkg/docker/config/config.go, getAuthFilePaths,
-// without the .dockercfg of before 2015.
+// Source: containers/image pkg/docker/config/config.go, getAuthFilePaths, except the
+// .dockercfg used before 2015.
 func (e Env) authFiles() (list []string) {
 	if file := e.Getenv("REGISTRY_AUTH_FILE"); file != "" {
 		return []string{e.absPath(file)}
@@ -97,7 +97,8 @@ func (a *authFileContent) mergeNext(next authFileContent) {
 	}
 }
 
-// hasEntry reports whether a host, or a part of one, has a credential or a helper.
+// hasEntry reports whether a credential or a helper applies to scope, a host or a path
+// below one.
 func (a *authFileContent) hasEntry(scope string) bool {
 	host, _, _ := strings.Cut(scope, "/")
 	if _, ok := a.CredHelpers[host]; ok {
@@ -111,7 +112,7 @@ func (a *authFileContent) hasEntry(scope string) bool {
 	return false
 }
 
-// hasEntryBelow reports whether a part of a host has a credential, which a helper
+// hasEntryBelow reports whether a path below a host has a credential, which a helper
 // for the host would hide.
 func (a *authFileContent) hasEntryBelow(host string) bool {
 	for key, text := range a.Auths {
@@ -122,15 +123,15 @@ func (a *authFileContent) hasEntryBelow(host string) bool {
 	return false
 }
 
-// isCredentialEntry reports whether an entry of auths has any field. Docker writes empty
-// entries for hosts with a helper.
+// isCredentialEntry reports whether an entry of auths has any fields. Docker writes
+// empty entries for hosts with a helper.
 func isCredentialEntry(text json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
 }
 
-// putLogins adds credentials by repository, which have the highest precedence,
-// and for the whole host if all of its credentials are the same.
+// putLogins adds credentials by repository, which take precedence. It also adds one for
+// the whole host if all of the host's credentials are the same.
 func (a *authFileContent) putLogins(logins []Credential) error {
 	first, differ := firstPerHost(logins)
 	alone := map[string]bool{}

@@ -28,31 +28,30 @@ type Client string
 
 // The families.
 const (
-	// ClientDocker includes everything that reads docker's config.json: compose,
+	// ClientDocker is docker and every program that reads its config.json: compose,
 	// buildx, nerdctl, crane, cosign, ko, oras, helm, regctl.
 	ClientDocker Client = "docker"
 
-	// ClientContainers is podman, skopeo and buildah. They also read docker's file,
-	// but use another name for Docker Hub.
+	// ClientContainers is podman, skopeo and buildah. They also read docker's file, but
+	// use a different name for Docker Hub.
 	ClientContainers Client = "containers"
 )
 
-// Env is the part of a process's environment that determines its clients'
+// Env is the part of a process's environment that determines the paths of its clients'
 // files.
 type Env struct {
 	Getenv func(string) string
 	Dir    string // working directory; absolute
 }
 
-// errNoHomeDir reports that the home directory is unknown.
+// errNoHomeDir is returned if the home directory is unknown.
 var errNoHomeDir = errors.New("HOME is not set, and this user has no home directory")
 
-// Path returns the persistent file in which a client looks for helpers, whether
-// it exists or not. For [Docker] it is config.json in DOCKER_CONFIG or
-// ~/.docker; for [Containers] it is REGISTRY_AUTH_FILE, or else auth.json in
-// XDG_CONFIG_HOME/containers or ~/.config/containers. "podman login" writes to
-// another file in XDG_RUNTIME_DIR, which is read first and does not survive a
-// reboot.
+// Path returns the persistent file in which a client looks for helpers, whether it
+// exists or not. For [Docker], this is config.json in DOCKER_CONFIG or ~/.docker. For
+// [Containers], it is REGISTRY_AUTH_FILE or else auth.json in
+// XDG_CONFIG_HOME/containers or ~/.config/containers. "podman login" writes to a
+// different file in XDG_RUNTIME_DIR, which is read first and does not survive a reboot.
 //
 // Source: docker/cli cli/config/config.go; containers/image
 // pkg/docker/config/config.go, getAuthFilePaths.
@@ -67,7 +66,7 @@ func (c Client) Path(e Env) (string, error) {
 	return e.authFile()
 }
 
-// ClientsOfFile returns the clients that use c's file: c, and the other one if both
+// ClientsOfFile returns the clients that use c's file: c, and the other client if both
 // paths lead to the same file.
 func (c Client) ClientsOfFile(e Env) (list []Client) {
 	file, err := c.resolvedPath(e)
@@ -80,7 +79,7 @@ func (c Client) ClientsOfFile(e Env) (list []Client) {
 	return list
 }
 
-// resolvedPath returns the file that the path of a client's file leads to.
+// resolvedPath returns the file to which the path of a client's file leads.
 func (c Client) resolvedPath(e Env) (string, error) {
 	path, err := c.Path(e)
 	if err != nil {
@@ -94,7 +93,7 @@ const (
 	authFileName   = "auth.json"
 )
 
-// dockerDir returns docker's directory.
+// dockerDir returns docker's configuration directory.
 func (e Env) dockerDir() (string, error) {
 	if dir := e.Getenv("DOCKER_CONFIG"); dir != "" {
 		return e.absPath(dir), nil
@@ -123,7 +122,7 @@ func (e Env) absPath(path string) string {
 	return filepath.Join(e.Dir, path)
 }
 
-// homeDir returns the home directory as docker finds it: HOME, or the system's.
+// homeDir returns the home directory as docker finds it: HOME or the system's setting.
 func (e Env) homeDir() (string, error) {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -139,13 +138,13 @@ func (e Env) homeDir() (string, error) {
 }
 
 // HelperKeys returns the keys under which a client looks for registries (host[:port])
-// in credHelpers. Docker Hub is docker.io for [Containers], and
+// in credHelpers. Docker Hub's key is docker.io for [Containers], and
 // https://index.docker.io/v1/ for all readers of docker's file.
 //
 // Source: docker/cli cli/config/configfile/file.go, getAuthConfigKey;
 // go-containerregistry pkg/authn/keychain.go; oras-go
-// registry/remote/credentials/registry.go; containers/image, which uses the
-// registry of a reference.
+// registry/remote/credentials/registry.go; containers/image, which uses the registry of
+// a reference.
 func (c Client) HelperKeys(hosts []string) []string {
 	keys := make([]string, len(hosts))
 	for i, host := range hosts {

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// HelperName is the name of regcred's helper in clients' files: the program's name
-// after "docker-credential-".
+// HelperName is the name of regcred's helper in clients' files, which is the program's
+// name after "docker-credential-".
 const HelperName = "regcred"
 
 // Fields of a config.json.
@@ -26,32 +26,32 @@ const (
 	authsField       = "auths"
 )
 
-// ConflictPolicy decides about entries of other helpers for our hosts.
+// ConflictPolicy selects what to do with other helpers' entries for regcred's hosts.
 type ConflictPolicy string
 
 // The policies.
 const (
 	ConflictFail    ConflictPolicy = "refuse"  // fail, and change nothing
 	ConflictKeep    ConflictPolicy = "keep"    // leave the entry
-	ConflictReplace ConflictPolicy = "replace" // replace the entry, which cannot be restored
+	ConflictReplace ConflictPolicy = "replace" // replace the entry; it cannot be restored later
 )
 
 // Desired describes the entries that a file should have.
 type Desired struct {
 	Hosts    []string       // keys of credHelpers
-	AllHosts bool           // also credsStore: every host that is not in credHelpers
+	AllHosts bool           // set credsStore too, for every host that is not in credHelpers
 	Others   ConflictPolicy // "" means Refuse
 }
 
-// HelperEntries are the helpers in a file.
+// HelperEntries describes the helpers in a file.
 type HelperEntries struct {
-	Hosts  []string          // that use regcred's helper, in the file's order
+	Hosts  []string          // hosts that use regcred's helper, in file order
 	Store  string            // credsStore
 	Others map[string]string // the other helpers, by key
 }
 
-// ReadEntries returns the entries of a file. It fails if the file cannot be changed
-// safely, because its readers may interpret it differently. The error contains
+// ReadEntries returns the entries of a file. It returns an error if the file cannot be
+// changed safely, because its readers may interpret it differently. The error contains
 // no values except helper names.
 func ReadEntries(data []byte) (HelperEntries, error) {
 	e := HelperEntries{Others: map[string]string{}}
@@ -101,8 +101,8 @@ func PutEntries(data []byte, w Desired) ([]byte, error) {
 	return doc.encode(), nil
 }
 
-// RemoveEntries returns a file without the entries for regcred's helper, or nil if
-// only they are the file's content.
+// RemoveEntries returns a file without the entries for regcred's helper, or nil if the
+// file contains nothing else.
 func RemoveEntries(data []byte) ([]byte, error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -179,8 +179,8 @@ func parseDocument(data []byte) (*configDocument, error) {
 	return d, d.readFields()
 }
 
-// isFieldNamed reports whether clients read a member as a field. Like encoding/json,
-// they ignore case.
+// isFieldNamed reports whether clients treat a member as the given field. Like
+// encoding/json, they ignore case.
 func isFieldNamed(m jsonMember, name string) bool { return strings.EqualFold(m.Key, name) }
 
 // readFields finds the helpers in the file.
@@ -241,7 +241,7 @@ func (d *configDocument) helperName(m jsonMember) (name string) {
 	return name
 }
 
-// ownEntries returns the file's entries for regcred's helper.
+// ownEntries returns the entries for regcred's helper in the file.
 func (d *configDocument) ownEntries() Desired {
 	w := Desired{AllHosts: d.store == HelperName}
 	for _, m := range d.helpers {
@@ -252,8 +252,8 @@ func (d *configDocument) ownEntries() Desired {
 	return w
 }
 
-// resolveConflicts removes or keeps entries of other helpers, and returns the
-// hosts that get an entry.
+// resolveConflicts removes or keeps other helpers' entries, and returns the hosts that
+// get an entry.
 func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
@@ -272,7 +272,7 @@ func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error)
 	return nil, &ConflictError{taken}
 }
 
-// ConflictError reports hosts that have another helper.
+// ConflictError is returned if hosts already have another helper.
 type ConflictError struct {
 	Helpers map[string]string // by host
 }
@@ -290,8 +290,8 @@ func helpersText(helpers map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// checkCredsStoreConflict rejects a file in which a credsStore would hide other
-// credentials from docker.
+// checkCredsStoreConflict rejects a file in which a credsStore would make docker ignore
+// other credentials.
 func (d *configDocument) checkCredsStoreConflict() error {
 	list, err := d.parseMembers()
 	if err != nil {
@@ -310,7 +310,7 @@ func (d *configDocument) checkCredsStoreConflict() error {
 	return nil
 }
 
-// CredsStoreError reports why regcred's helper cannot serve all hosts.
+// CredsStoreError is returned if regcred's helper cannot serve all hosts.
 type CredsStoreError struct {
 	Store  string   // the credsStore that is already set
 	Logins []string // keys of auths, which docker ignores if there is a credsStore
@@ -336,8 +336,8 @@ func (d *configDocument) putHelpers(hosts []string) error {
 	return d.readFields()
 }
 
-// removeHelpers removes entries from credHelpers, and credHelpers itself if
-// regcred added it and it has no other entry.
+// removeHelpers removes entries from credHelpers. It also removes credHelpers if
+// regcred added it and no entries are left.
 func (d *configDocument) removeHelpers(drop func(jsonMember) bool) error {
 	if !slices.ContainsFunc(d.helpers, drop) {
 		return d.readFields()

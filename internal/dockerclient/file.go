@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// FileChange is a change of a file.
+// FileChange describes a change to a file.
 type FileChange struct {
 	Path     string
 	Old, New []byte // nil means no file; they contain credentials
@@ -29,7 +29,7 @@ func (c FileChange) IsChanged() bool {
 	return !bytes.Equal(c.Old, c.New) || (c.Old == nil) != (c.New == nil)
 }
 
-// Format prints only the path of c, since the rest is secret.
+// Format prints only the path of c, because the rest is secret.
 func (c FileChange) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
 
 // PlanChange reads a file and returns the change that edit would make, without
@@ -57,11 +57,10 @@ func planChange(path string, edit func([]byte) ([]byte, error)) (*openedFile, Fi
 	return f, c, nil
 }
 
-// ApplyChange makes the change that [Plan] returns. The file is replaced atomically
-// and keeps its mode and owner; symbolic links to it stay. A new file has mode
-// 0600, and a new directory 0700. Concurrent calls wait for each other. If a
-// program that does not take the lock changed the file in between, Apply starts
-// again.
+// ApplyChange makes the change that [Plan] returns. The file is replaced atomically and
+// keeps its mode and owner. Symbolic links to it are kept. A new file has mode 0600,
+// and a new directory 0700. Concurrent calls wait for each other. If a program that
+// does not take the lock changed the file in the meantime, Apply starts again.
 func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (FileChange, error) {
 	f, c, err := planChange(path, edit)
 	if err != nil || !c.IsChanged() {
@@ -87,11 +86,11 @@ func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, er
 	return c, fmt.Errorf("%s: %w", path, err)
 }
 
-// maxApplyAttempts bounds how often Apply starts again.
+// maxApplyAttempts limits how often Apply starts again.
 const maxApplyAttempts = 10
 
-// makeDir creates a directory and its parents with mode 0700. If root creates
-// them, they get the owner of the parent.
+// makeDir creates a directory and its parents with mode 0700. If root creates them,
+// they get the parent's owner.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -121,7 +120,7 @@ func makeDir(dir string) error {
 
 var errConcurrentChange = errors.New("another program keeps changing the file: stop the program, or try again")
 
-// openedFile is a file as it was read.
+// openedFile is a file and its content when it was read.
 type openedFile struct {
 	path   string
 	target string // path with symlinks resolved
@@ -163,14 +162,14 @@ func resolveTarget(path string) (string, error) {
 	if link, err := os.Readlink(path); err == nil {
 		return "", fmt.Errorf("%s is a dangling symlink to %s: remove it", path, link)
 	}
-	// The directory may be a link.
+	// The directory may be a symlink.
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		return filepath.Join(dir, filepath.Base(path)), nil
 	}
 	return filepath.Clean(path), nil
 }
 
-// hasContent reports whether the file has this content.
+// hasContent reports whether the file has the given content.
 func (f *openedFile) hasContent(data []byte) bool {
 	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
 }
@@ -191,7 +190,7 @@ func (f *openedFile) replaceContent(data []byte) error {
 	attr := inroot.FileAttr{Mode: 0o600}
 	var err error
 	if f.data == nil {
-		// root may write for the user who owns the directory.
+		// Root may write on behalf of the user who owns the directory.
 		attr.Like, err = os.Stat(filepath.Dir(f.target))
 	} else if attr.Like, err = os.Stat(f.target); err == nil {
 		attr.Mode = attr.Like.Mode()

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// dupInheritable returns a duplicate of an open file that started programs
-// inherit, or the file itself if that fails.
+// dupInheritable returns a duplicate of an open file that child processes inherit. If
+// that fails, it returns the file itself.
 func dupInheritable(f *os.File) *os.File {
 	if f == nil {
 		return nil

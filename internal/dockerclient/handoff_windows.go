@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// isOwnedByUser returns true: on Windows each user has a private directory for
+// isOwnedByUser returns true, because on Windows each user has a private directory for
 // temporary files.
 func isOwnedByUser(fs.FileInfo) bool { return true }
 

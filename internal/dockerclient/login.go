@@ -42,8 +42,8 @@ func (l Credential) isSame(other Credential) bool {
 	return l.Username == other.Username && l.Password.Equal(other.Password)
 }
 
-// firstPerHost returns the first credential for each host, and those that differ
-// from it.
+// firstPerHost returns the first credential for each host, and the credentials that
+// differ from it.
 func firstPerHost(logins []Credential) (first, differ []Credential) {
 	for _, l := range logins {
 		i := slices.IndexFunc(first, func(f Credential) bool { return f.Host() == l.Host() })
@@ -57,10 +57,9 @@ func firstPerHost(logins []Credential) (first, differ []Credential) {
 	return first, differ
 }
 
-// PutCredentials returns docker's file with one credential for each host, the first,
-// instead of the entries and helpers that it has for the host. It also returns
-// the credentials that differ from the host's first one. Data is nil if there
-// is no file.
+// PutCredentials returns docker's file with one credential for each host, which
+// replaces the host's existing entries and helpers. It uses the host's first credential
+// and returns those that differ from it. data is nil if there is no file.
 func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Credential, err error) {
 	if data == nil {
 		data = []byte("{}")
@@ -83,8 +82,7 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 		if !helped && doc.store == "" {
 			continue
 		}
-		// With an empty helper name docker looks into auths, whatever the
-		// store.
+		// With an empty helper name, docker uses auths and ignores the store.
 		if err := doc.setMember(credHelpersField, key, `""`); err != nil {
 			return nil, nil, err
 		}
@@ -95,8 +93,8 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 // isSameHost reports whether two keys are for the same registry.
 func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
 
-// setMember sets a host's member in a field that is an object, and removes the host's
-// other members.
+// setMember sets the member for a host in a field that is an object, and removes the
+// host's other members.
 func (d *configDocument) setMember(field, key, text string) error {
 	list, err := d.parseMembers()
 	if err != nil {

@@ -15,16 +15,17 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// jsonObject is the text of a JSON object, from brace to brace. Members are added
-// at its beginning and cut out, so that every other byte stays, and cutting out
-// an added member restores the text.
+// jsonObject is the text of a JSON object, including its braces. Members are added at
+// the beginning and cut out of the text, so that all other bytes stay the same. Cutting
+// out an added member restores the original text.
 type jsonObject []byte
 
 type jsonMember = jsonplace.Member
 
 const jsonWhitespace = " \t\r\n"
 
-// parseMembers returns the members of an object. It fails for other JSON values.
+// parseMembers returns the members of an object. It returns an error for other JSON
+// values.
 func (o jsonObject) parseMembers() ([]jsonMember, error) {
 	v, err := jsonplace.Parse(o)
 	if err != nil || v.Kind != jsonplace.KindObject {
@@ -36,7 +37,7 @@ func (o jsonObject) parseMembers() ([]jsonMember, error) {
 // memberValue returns the text of a member's value.
 func (o jsonObject) memberValue(m jsonMember) jsonObject { return o[m.Value.Start:m.End] }
 
-// removeMember removes a member with the comma that was added with it.
+// removeMember removes a member, and the comma that was added with it.
 func (o jsonObject) removeMember(list []jsonMember, i int) jsonObject {
 	from, to := 1, list[i].End
 	switch {
@@ -57,14 +58,14 @@ func (o jsonObject) removeMembersIf(unwanted func(jsonMember) bool) (jsonObject,
 	for i := len(list) - 1; i >= 0; i-- {
 		if unwanted(list[i]) {
 			o = o.removeMember(list, i)
-			list = append(list[:i:i], list[i+1:]...) // those before it keep their offsets
+			list = append(list[:i:i], list[i+1:]...) // members before it keep their offsets
 		}
 	}
 	return o, nil
 }
 
-// prependMembers adds members before all others, in their style. An object without
-// members gets them on one line.
+// prependMembers adds members before all others, in the same style. If the object is
+// empty, they are put on one line.
 func (o jsonObject) prependMembers(added ...string) jsonObject {
 	if len(added) == 0 {
 		return o
@@ -82,11 +83,11 @@ func (o jsonObject) setMemberValue(m jsonMember, value jsonObject) jsonObject {
 	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, New: string(value)})
 }
 
-// jsonStyle is the white space between the members of an object.
+// jsonStyle is the whitespace between the members of an object.
 type jsonStyle struct {
-	line   string // before each line, without indentation; "" if all members are on one line
+	line   string // text before each line, without indentation; "" if all members are on one line
 	indent string // of one level
-	colon  string // between name and value
+	colon  string // text between name and value
 }
 
 // memberStyle returns the style of the first member, or docker's style for an empty object.
@@ -115,9 +116,9 @@ func (s jsonStyle) stringMember(name, value string) string {
 	return quoteJSON(name) + s.colon + quoteJSON(value)
 }
 
-// objectMember returns a member whose value is an object. White space precedes its
-// first member, which [object.prepend] never leaves in an object that was
-// empty: so [object.isNested] can tell them apart.
+// objectMember returns a member whose value is an object, with whitespace before the
+// first member. [object.prepend] never leaves whitespace there in an object that was
+// empty, so [object.isNested] can distinguish them.
 func (s jsonStyle) objectMember(name string, members []string) string {
 	begin, end, between := " ", "", " "
 	if s.line != "" {
@@ -133,8 +134,8 @@ func (o jsonObject) isNested() bool { return strings.IndexByte(jsonWhitespace, o
 
 func quoteJSON(s string) string { return textedit.EncodeJSON(s, "", "") }
 
-// MaskValues returns a file that can be shown: all values except helper names are
-// masked. It returns nil if [Read] fails for the file.
+// MaskValues returns a copy of a file that is safe to show: all values except helper
+// names are masked. It returns nil if [Read] fails for the file.
 func MaskValues(data []byte) []byte {
 	d, err := parseDocument(data)
 	if err != nil || d == nil {
@@ -154,7 +155,7 @@ func MaskValues(data []byte) []byte {
 func HiddenCredentials(data []byte, hosts []string) (keys []string) {
 	file, err := dockerconfig.ParseFile(data)
 	if err != nil {
-		return nil // clients find no credentials in it
+		return nil // clients find no credentials in this file
 	}
 	for _, key := range slices.Sorted(maps.Keys(file.Auths)) {
 		host, _, _ := strings.Cut(dockerconfig.Scope(key), "/")

@@ -16,35 +16,35 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// Session is a private directory with clients' files for one command. They
-// contain the user's credentials and regcred's additions. The other entries of
-// docker's directory (contexts, plugins, builders) are links to the user's.
+// Session is a private directory with clients' files for a single command. The files
+// contain the user's credentials and regcred's additions. The other entries of docker's
+// directory (contexts, plugins, builders) are links to the user's own.
 type Session struct {
-	Differ []Credential // credentials of the options for which docker's file has no room
+	Differ []Credential // credentials that do not fit in docker's file, which has one per host
 
 	dir      string
 	lockFile *os.File
 	docker   []byte // config.json as it was written
-	path     string // PATH with the helper's program; "" if it is already there
+	path     string // PATH including the helper's directory; "" if the helper is already on the PATH
 }
 
-// SessionOptions select what a session adds to the user's files: a helper for
-// hosts, or credentials.
+// SessionOptions selects what a session adds to the user's files: a helper for hosts,
+// or credentials.
 type SessionOptions struct {
-	Hosts    []string     // use regcred's helper, whatever the user has for them
-	AllHosts bool         // also use it for all other hosts in docker's file, if that hides nothing of the user's
-	Logins   []Credential // replace what the user has for their hosts; not with Hosts or AllHosts
+	Hosts    []string     // use regcred's helper for these, whatever the user's files contain
+	AllHosts bool         // also use it for all other hosts in docker's file, unless that hides the user's credentials
+	Logins   []Credential // replace the user's entries for their hosts; not with Hosts or AllHosts
 
-	// Program is the helper's program if it is not on the PATH.
+	// Program is the path of the helper's program if it is not on the PATH.
 	Program string
 }
 
-// sessionPrefix begins the names of sessions' directories.
+// sessionPrefix is the prefix of sessions' directory names.
 const sessionPrefix = "regcred-exec-"
 
-// NewSession creates a session in a private directory below XDG_RUNTIME_DIR,
-// which is in memory, or the directory for temporary files. It first removes
-// sessions of killed processes, where the system has flock(2).
+// NewSession creates a session in a private directory below XDG_RUNTIME_DIR, which is
+// in memory, or in the directory for temporary files. On systems with flock(2), it
+// first removes the sessions of killed processes.
 func NewSession(e Env, o SessionOptions) (*Session, error) {
 	base := e.runtimeDir()
 	removeStaleSessions(base)
@@ -65,11 +65,12 @@ func (e Env) runtimeDir() string {
 			return e.absPath(dir)
 		}
 	}
-	return e.absPath(os.TempDir()) // the command may change the working directory
+	return e.absPath(os.TempDir()) // an absolute path, because the command may change the working directory
 }
 
-// newLockedSession creates a directory and locks it while this process or a program
-// that it starts runs: if this process is killed, the command continues.
+// newLockedSession creates a directory. It locks the directory while this process or a
+// program that it starts is running, because the command continues if this process is
+// killed.
 func newLockedSession(base string) (*Session, error) {
 	for range maxApplyAttempts {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
@@ -79,14 +80,15 @@ func newLockedSession(base string) (*Session, error) {
 		if f, held := lockDir(dir); held {
 			return &Session{dir: dir, lockFile: dupInheritable(f)}, nil
 		}
-		// Another process removed it as a leftover before it was locked.
+		// Another process mistook it for a leftover and removed it before it was
+		// locked.
 		_ = os.RemoveAll(dir)
 	}
 	return nil, fmt.Errorf("new directories in %s cannot be opened, or another process keeps removing them", base)
 }
 
-// lockDir locks a directory unless another process has the lock or removed the
-// directory. The file is nil where directories cannot be locked.
+// lockDir locks a directory unless another process has locked or removed it. The file
+// is nil if the system cannot lock directories.
 func lockDir(dir string) (f *os.File, held bool) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -114,8 +116,8 @@ func isSameFile(name string, f *os.File) bool {
 	return err == nil && os.SameFile(named, info)
 }
 
-// removeStaleSessions removes sessions of killed processes. Errors do not matter to this
-// session.
+// removeStaleSessions removes the sessions of killed processes. It ignores errors,
+// because they do not affect this session.
 func removeStaleSessions(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, entry := range entries {
@@ -131,7 +133,7 @@ func removeStaleSessions(base string) {
 	}
 }
 
-// Close removes the directory. The targets of its links stay.
+// Close removes the directory, but not the targets of its links.
 func (s *Session) Close() error {
 	err := os.RemoveAll(s.dir)
 	if s.lockFile != nil {
@@ -143,8 +145,7 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// IsChanged reports whether the command changed docker's file; the changes are
-// lost.
+// IsChanged reports whether the command changed docker's file. The changes are lost.
 func (s *Session) IsChanged() bool {
 	data, err := os.ReadFile(filepath.Join(s.dockerDir(), configFileName))
 	return err != nil || !bytes.Equal(data, s.docker)
@@ -156,7 +157,7 @@ func (s *Session) Environ(environ []string) []string {
 	if s.path != "" {
 		set = append(set, "PATH="+s.path)
 	}
-	return append(slices.Clip(environ), set...) // os/exec uses the last of several variables with one name
+	return append(slices.Clip(environ), set...) // os/exec uses the last of several variables with the same name
 }
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
@@ -165,7 +166,7 @@ func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 // locked, and an editor of the file locks the directory that contains it.
 func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFileName) }
 
-// writeFiles creates the directory's content.
+// writeFiles creates the content of the directory.
 func (s *Session) writeFiles(e Env, o SessionOptions) error {
 	if err := os.Mkdir(s.dockerDir(), 0o700); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (s *Session) writeFiles(e Env, o SessionOptions) error {
 	}
 	bin := filepath.Join(s.dir, "bin")
 	s.path = bin
-	if path := e.Getenv("PATH"); path != "" { // an empty element would be the working directory
+	if path := e.Getenv("PATH"); path != "" { // an empty element would mean the working directory
 		s.path += string(filepath.ListSeparator) + path
 	}
 	if err := os.Mkdir(bin, 0o700); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// ExactHosts returns the registries that clients can request by name, as
-// host[:port], in the configuration's order: what a client can list, or have as
-// a key in credHelpers. It omits patterns with a * or a path, patterns that
-// match no image, and providers that need a pod's service account. Docker Hub
-// is docker.io; clients have other names for it.
+// ExactHosts returns the registries that clients can request by name, as host[:port],
+// in configuration order. A client can list them or use them as keys in credHelpers.
+// Hosts omits patterns with a * or a path, patterns that match no image, and providers
+// that need a pod's service account. Docker Hub is docker.io, although clients use
+// other names for it.
 func ExactHosts(cfg *config.Config) []string {
 	var hosts []string
 	for i := range cfg.Providers {
@@ -35,7 +35,7 @@ func ExactHosts(cfg *config.Config) []string {
 }
 
 // HasProvider reports whether a provider is configured for a whole registry
-// (host[:port], or docker.io), which is what clients request.
+// (host[:port], or docker.io), because that is what clients request.
 func HasProvider(cfg *config.Config, registry string) bool {
 	requests, err := ParseServer(registry)
 	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {
@@ -48,14 +48,14 @@ func HasProvider(cfg *config.Config, registry string) bool {
 	})
 }
 
-// NeedsPod reports whether a provider is only run for pods.
+// NeedsPod reports whether a provider runs only for pods.
 func NeedsPod(p *config.Provider) bool {
 	t := p.TokenAttributes
 	return t != nil && t.RequireServiceAccount != nil && *t.RequireServiceAccount
 }
 
-// exactRegistry returns the registry that a pattern matches, if it matches exactly
-// one registry and all of it.
+// exactRegistry returns the registry that a pattern matches, if the pattern matches
+// exactly one registry and all of its images.
 func exactRegistry(pattern string) (host string, ok bool) {
 	p, err := match.Parse(pattern)
 	if err != nil {
@@ -74,5 +74,5 @@ func exactRegistry(pattern string) (host string, ok bool) {
 		return "", false
 	}
 	repository, err := match.Repository(name + "/x")
-	return host, err == nil && strings.HasPrefix(repository, name+"/") // false for a name of Docker Hub
+	return host, err == nil && strings.HasPrefix(repository, name+"/") // false for any name of Docker Hub
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// ParseServer returns the keyring requests for a server name as clients send it: a
-// registry host[:port], with or without scheme and API path, or a repository
-// host[:port]/path. The caller tries them in order until one has a credential:
-// for clients, HTTPS with and without port 443 is the same server, but not for
-// a kubelet's patterns. There are none for a URL below the root of a registry's
-// API. Clients store their own data under such names, as docker does with
-// tokens of a Docker Hub login, which "docker logout" removes and sends to the
-// server.
+// ParseServer returns the keyring requests for a server name as clients send it. The
+// name is a registry host[:port], with or without scheme and API path, or a repository
+// host[:port]/path. The caller tries the requests in order until one has a credential.
+// There may be two, because HTTPS with and without port 443 is the same server for
+// clients, but not for the kubelet's patterns.
 //
-// A name is not completed, except that all names of Docker Hub become
-// docker.io. Errors contain nothing that could be a password.
+// There are no requests for a URL below the root of a registry's API. Clients store
+// their own data under such names. For example, docker stores the tokens of a Docker
+// Hub login, which "docker logout" removes and sends to the server.
+//
+// Names are not completed, except that all names of Docker Hub become docker.io. Errors
+// contain nothing that could be a password.
 func ParseServer(server string) ([]regcred.Request, error) {
 	host, path, plain, err := splitServer(server)
 	if err != nil || isBelowAPI(server, path) {
@@ -44,10 +45,10 @@ func ParseServer(server string) ([]regcred.Request, error) {
 	return requests, nil
 }
 
-// splitServer splits a name. The path is a repository's, or empty; plain means HTTP
+// splitServer splits a server name. path is a repository or empty. plain means HTTP
 // without TLS.
 func splitServer(server string) (host, path string, plain bool, err error) {
-	if strings.ContainsAny(server, `@?#"`) { // not printed: it may contain a password, as in a URL or in input for store
+	if strings.ContainsAny(server, `@?#"`) { // not printed, because it may contain a password, as in a URL or in input for store
 		return "", "", false, errors.New("the server name contains an at sign, question mark, number sign or quotation mark: use host[:port] or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -65,20 +66,20 @@ func splitServer(server string) (host, path string, plain bool, err error) {
 		return "", "", false, fmt.Errorf("server %q: the scheme must be https or http", excerpt.TruncateValue(server))
 	}
 	host, path, _ = strings.Cut(rest, "/")
-	// Clients do not write a repository v2 in the root of a registry as a URL,
-	// or with a slash at its end.
+	// For a repository named v2 in the root of a registry, clients send neither a URL
+	// nor a trailing slash.
 	if name, slash := strings.CutSuffix(path, "/"); (isURL || slash) && (name == "v1" || name == "v2") {
 		path = ""
 	}
 	return host, path, plain, nil
 }
 
-// isBelowAPI reports whether a name is a URL below a registry's API.
+// isBelowAPI reports whether a name is a URL below the root of a registry's API.
 func isBelowAPI(server, path string) bool {
 	return strings.Contains(server, "://") && (strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"))
 }
 
-// alternateHostForm returns a host without HTTPS's port, or with it; "" if it has
+// alternateHostForm returns a host with HTTPS's port removed or added, or "" if it has
 // another port.
 func alternateHostForm(host string) string {
 	if bare, ok := strings.CutSuffix(host, ":443"); ok {
@@ -101,8 +102,8 @@ func newRequest(host, path string) (regcred.Request, error) {
 	case err != nil:
 		return regcred.Request{}, err
 	case !strings.HasPrefix(repository, name+"/"):
-		// As an image, this name is on Docker Hub, so the client would send
-		// Docker Hub's password to another server.
+		// As an image, this name is on Docker Hub. The client would send Docker Hub's
+		// password to another server.
 		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.TruncateValue(image))
 	}
 	return regcred.Request{Image: image}, nil

@@ -11,11 +11,11 @@ import (
 
 var errInvalidAuth = errors.New("an auth field is not base64-encoded user:password")
 
-// DecodeAuth decodes an auth field as a kubelet does. Its error does not quote the
+// DecodeAuth decodes an auth field as the kubelet does. Its error does not quote the
 // field.
 func DecodeAuth(s string) (user, password string, err error) {
 	encoding := base64.RawStdEncoding
-	// kubelet: this choice ignores trailing space, the decoder does not.
+	// kubelet: this check ignores trailing space, but the decoder does not.
 	if strings.HasSuffix(strings.TrimSpace(s), "=") {
 		encoding = base64.StdEncoding
 	}

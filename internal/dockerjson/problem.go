@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerjson explains why a docker config file is invalid, and decides
-// what of such a file may be shown. Package dockerconfig decides whether a file
-// is valid.
+// Package dockerjson explains why a docker config file is invalid, and decides which
+// parts of such a file may be shown. Package dockerconfig decides whether a file is
+// valid.
 package dockerjson
 
 import (
@@ -20,19 +20,19 @@ import (
 // Kind is the kind of a [Problem].
 type Kind string
 
-// The kinds of problems.
+// Kinds of problems.
 const (
 	KindSyntax Kind = "syntax" // the file is not JSON
 	KindType   Kind = "type"   // a value has the wrong type
-	KindAuth   Kind = "auth"   // an auth is not the base64 of user:password
+	KindAuth   Kind = "auth"   // an auth is not user:password in base64
 )
 
 // Problem is an error that makes the whole file invalid. Its text contains
 // nothing of the file except keys that look like registries.
 type Problem struct {
 	Kind         Kind
-	Line, Column int    // from 1, Column in bytes; 0 if unknown
-	Path         string // e.g. auths["registry.example"].auth; "" for the file
+	Line, Column int    // starts at 1, Column in bytes; 0 if unknown
+	Path         string // e.g. auths["registry.example"].auth; "" for the whole file
 	Msg          string
 	Fix          string // what to do, or ""
 }
@@ -52,10 +52,10 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// maxProblems bounds the number of problems that are reported.
+// maxProblems limits the number of reported problems.
 const maxProblems = 100
 
-// FileLayout is which fields of a file are read, and by whose rules.
+// FileLayout selects which fields of a file are read, and the rules for reading them.
 type FileLayout int
 
 // The layouts.
@@ -67,9 +67,8 @@ const (
 	LayoutFlat                            // a struct without custom decoders
 )
 
-// FindProblems returns the problems, in the order of the file and at most a
-// hundred, for which a decoder returned err. If it finds none, it returns err as
-// the only problem.
+// FindProblems returns the problems for which a decoder returned err, in file order and
+// at most a hundred. If it finds none, it returns err as the only problem.
 func FindProblems(data []byte, err error, l FileLayout) []*Problem {
 	if err == nil {
 		return nil
@@ -94,7 +93,8 @@ func FindProblems(data []byte, err error, l FileLayout) []*Problem {
 	return w.found
 }
 
-// FirstProblem returns the first problem. Errors of encoding/json quote the file.
+// FirstProblem returns the first problem. Unlike errors of encoding/json, it does not
+// quote the file.
 func FirstProblem(data []byte, err error, l FileLayout) error { return FindProblems(data, err, l)[0] }
 
 type problemWalker struct {
@@ -176,7 +176,7 @@ func (w *problemWalker) walkEntries(v *jsonplace.Value, path string) {
 		last[m.Key] = i
 	}
 	for i, m := range v.Members {
-		// kubelet: duplicates that a later entry replaces are decoded too.
+		// kubelet: also decodes duplicates that a later entry replaces.
 		if !w.docker || last[m.Key] == i {
 			w.walkEntry(m.Value, path+"["+DisplayKey(m.Key)+"]")
 		}
@@ -220,7 +220,7 @@ func (w *problemWalker) fieldName(key string) string {
 	return ""
 }
 
-// fallbackProblem returns the problem for an error that the walk did not find.
+// fallbackProblem returns a problem for an error whose cause the walk did not find.
 func (w *problemWalker) fallbackProblem(root *jsonplace.Value, err error) *Problem {
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if v := root.ValueAt(int(typ.Offset)); v != nil {

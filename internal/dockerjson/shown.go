@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// CallerEnvName is set to the name of a credential helper in the environment of
-// the plugins that it runs, so that they do not call the helper again.
+// CallerEnvName is set in the environment of the plugins that a credential helper runs.
+// Its value is the helper's name. It keeps plugins from calling the helper again.
 const CallerEnvName = "REGCRED_ASKED_BY"
 
-// MaxDisplaySize bounds a key or name that is shown, in bytes.
+// MaxDisplaySize limits the length of a key or name that is shown, in bytes.
 const MaxDisplaySize = 128
 
 // DisplayKey returns a quoted key if it looks like a registry, and "a hidden key"
-// otherwise: where key and value are swapped, the key is a password.
+// otherwise. If key and value were swapped, the key would be a password.
 func DisplayKey(key string) string {
 	if !looksLikeRegistry(key) {
 		return hiddenKeyText
@@ -27,7 +27,8 @@ func DisplayKey(key string) string {
 
 const hiddenKeyText = "a hidden key"
 
-// DisplayKeys returns keys for a report, with other keys than registries hidden.
+// DisplayKeys returns keys for a report. Keys that do not look like registries are
+// hidden.
 func DisplayKeys(keys []string) []string {
 	list := slices.Clone(keys)
 	for i, key := range list {
@@ -38,8 +39,8 @@ func DisplayKeys(keys []string) []string {
 	return list
 }
 
-// DisplayUser returns a user name for a report. One that looks like a token or key is
-// hidden: some registries accept a token as the user name.
+// DisplayUser returns a user name for a report. Names that look like a token or key are
+// hidden, because some registries accept a token as the user name.
 func DisplayUser(name string) string {
 	if len(name) > MaxDisplaySize || hasTokenPrefix(name) || strings.Contains(name, "{") || strings.Contains(name, "-----BEGIN") {
 		return "a hidden user name"
@@ -47,7 +48,7 @@ func DisplayUser(name string) string {
 	return name
 }
 
-// hasTokenPrefix reports whether a text has the prefix of a known kind of token.
+// hasTokenPrefix reports whether s has the prefix of a known kind of token.
 func hasTokenPrefix(s string) bool {
 	return slices.ContainsFunc([]string{
 		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-", "glptt-", "glrt-",
@@ -60,8 +61,8 @@ const (
 	digitChars  = "0123456789"
 )
 
-// looksLikeRegistry reports whether a key is a host, with optional scheme, port
-// and path, and unlikely to be a password such as "user:password" or "pass.w0rd".
+// looksLikeRegistry reports whether a key is a host, with optional scheme, port and
+// path, and is unlikely to be a password such as "user:password" or "pass.w0rd".
 func looksLikeRegistry(key string) bool {
 	lower := strings.ToLower(key)
 	if len(key) > MaxDisplaySize || hasTokenPrefix(key) || strings.Trim(lower, letterChars+digitChars+".-_:/*") != "" {

@@ -32,7 +32,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 
 func isTruncated(err error) bool { return err.Error() == "unexpected end of JSON input" }
 
-// explainSyntax recognizes other formats that are used by mistake.
+// explainSyntax recognizes other formats that are used by mistake instead of JSON.
 func explainSyntax(data []byte, at int) (msg, fix string) {
 	text := bytes.TrimSpace(data)
 	switch {
@@ -58,7 +58,7 @@ func explainSyntax(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// explainByte explains the byte that JSON does not allow at an offset.
+// explainByte explains why JSON does not allow the byte at an offset.
 func explainByte(data []byte, at int) (msg, fix string) {
 	before := bytes.TrimRight(data[:at], " \t\r\n")
 	switch c := data[at]; {
@@ -80,12 +80,12 @@ func explainByte(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// IsBase64JSON reports whether data is a JSON object in base64: it was encoded
-// twice.
+// IsBase64JSON reports whether data is a base64-encoded JSON object, which means that
+// it was encoded twice.
 func IsBase64JSON(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 || !bytes.HasPrefix(text, []byte("e")) && !bytes.HasPrefix(text, []byte("I")) && !bytes.HasPrefix(text, []byte("C")) {
-		return false // {, a space and a line feed are encoded as e, I and C
+		return false // base64 encodes {, a space and a line feed as e, I and C
 	}
 	decoded, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
@@ -94,7 +94,7 @@ func IsBase64JSON(data []byte) bool {
 	return err == nil && bytes.HasPrefix(bytes.TrimSpace(decoded), []byte("{")) && json.Valid(decoded)
 }
 
-// explainAuth explains why [DecodeAuth] does not accept a text.
+// explainAuth explains why [DecodeAuth] rejects a text.
 func explainAuth(s string) (msg, fix string) {
 	const write = "use the output of printf %s user:password | base64 -w0"
 	trimmed := strings.TrimSpace(s)
@@ -125,7 +125,7 @@ func explainAuth(s string) (msg, fix string) {
 	return "the decoded text has no colon between user and password", write
 }
 
-// isUserPassword reports whether a text is user:password in base64.
+// isUserPassword reports whether s is user:password in base64.
 func isUserPassword(s string, encoding *base64.Encoding) bool {
 	decoded, err := encoding.DecodeString(s)
 	return err == nil && strings.Contains(string(decoded), ":")

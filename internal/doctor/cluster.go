@@ -22,11 +22,11 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// maxClockSkew is the difference between clocks that causes a warning. Tokens and signed
-// requests to clouds are valid for minutes.
+// maxClockSkew is the clock difference from which a warning is reported. Tokens and
+// signed cloud requests are valid for minutes.
 const maxClockSkew = 30 * time.Second
 
-// fetchIdentity queries the identity that the API server sees, once.
+// fetchIdentity requests the client's identity from the API server, once.
 func (c *Cluster) fetchIdentity(ctx context.Context) error {
 	if c.Err != nil || c.identified {
 		return cmp.Or(c.Err, c.userErr)
@@ -100,8 +100,8 @@ func checkPod(ctx context.Context, w *Input, r *checkResults) {
 	r.add(finding.SeverityOK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
 }
 
-// checkPullSecrets reads the pod's pull secrets. kubelet: unreadable secrets and secrets
-// of other types are ignored; one that cannot be decoded fails the pull.
+// checkPullSecrets reads the pod's pull secrets. kubelet: ignores unreadable secrets
+// and secrets of other types; a secret that cannot be decoded fails the pull.
 func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {
@@ -129,7 +129,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// addSecretFindings reports credentials that do not work as intended.
+// addSecretFindings reports credentials in secrets that do not work as intended.
 func addSecretFindings(r *checkResults, s *regcred.PullSecret) {
 	for _, f := range r.filterFindings(&config.Config{}, SecretFindings(s, time.Now())) {
 		if f.Severity != finding.SeverityInfo {
@@ -139,8 +139,8 @@ func addSecretFindings(r *checkResults, s *regcred.PullSecret) {
 	}
 }
 
-// secretFix returns how to fix a secret that cannot be read. For a missing secret,
-// it names the object that refers to it.
+// secretFix returns how to fix a secret that cannot be read. For a missing secret, it
+// names the object that references it.
 func (c *Cluster) secretFix(ctx context.Context, err error) string {
 	missing, ok := errors.AsType[*kube.Error](err)
 	by := "the pod"
@@ -153,8 +153,8 @@ func (c *Cluster) secretFix(ctx context.Context, err error) string {
 	return SecretFix(err, by, c.pod.Namespace, c.configPath)
 }
 
-// SecretFix returns how to fix a secret that cannot be read. by is the object that
-// refers to it, in namespace.
+// SecretFix returns how to fix a secret that cannot be read. by is the object in
+// namespace that references the secret.
 func SecretFix(err error, by, namespace, config string) string {
 	if e, ok := errors.AsType[*kube.Error](err); !ok || e.Code != http.StatusNotFound {
 		return KubeFix(err, config)
@@ -162,7 +162,7 @@ func SecretFix(err error, by, namespace, config string) string {
 	return fmt.Sprintf("%s refers to this secret: create it in namespace %s (secrets in other namespaces are ignored), or remove the reference", by, namespace)
 }
 
-// checkServiceAccount checks the pod's service account for the annotations that
+// checkServiceAccount checks whether the pod's service account has the annotations that
 // providers require.
 func checkServiceAccount(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
@@ -257,7 +257,7 @@ func checkPermissions(ctx context.Context, w *Input, r *checkResults) {
 	if c.pod != nil {
 		namespace, name = c.pod.Namespace, c.pod.ServiceAccount
 	}
-	if c.isNode() { // the Node authorizer grants the rest
+	if c.isNode() { // the Node authorizer grants the other permissions
 		for _, t := range tries {
 			granted := t.skipped == "" && t.err == nil
 			c.checkAccess(ctx, r, kube.Access{Verb: RequestAudienceVerb, Resource: t.audience, Namespace: namespace, Name: name}, granted)
@@ -271,7 +271,8 @@ func checkPermissions(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// checkAccess checks one permission. If granted, the API server issued a token without it.
+// checkAccess checks a single permission. granted means that the API server issued a
+// token without it.
 func (c *Cluster) checkAccess(ctx context.Context, r *checkResults, access kube.Access, granted bool) {
 	what := accessText(access)
 	allowed, reason, err := c.Client.Allowed(ctx, access)
@@ -293,7 +294,8 @@ func (c *Cluster) checkAccess(ctx context.Context, r *checkResults, access kube.
 	}
 }
 
-// grantCommand returns the command that grants the client's user what lookups need.
+// grantCommand returns the command that grants the client's user the permissions for
+// lookups.
 func (c *Cluster) grantCommand() string {
 	user := c.user.Username
 	if c.isNode() {
@@ -319,15 +321,15 @@ func accessText(a kube.Access) string {
 	return fmt.Sprintf("%s of %s/%s", what, a.Namespace, a.Name)
 }
 
-// ClockSkew compares the clocks of an API server and this machine.
+// ClockSkew compares an API server's clock with this machine's.
 type ClockSkew struct {
 	Now      func() time.Time
-	skew     time.Duration // how far the server is ahead
+	skew     time.Duration // how far the server's clock is ahead
 	measured bool
 }
 
-// WrapTransport returns a transport that reads the server's time from the first response. The
-// transport may be used concurrently.
+// WrapTransport returns a transport that reads the server's time from the first
+// response. The transport is safe for concurrent use.
 func (s *ClockSkew) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return &clockTransport{next: next, clock: s}
 }
@@ -347,7 +349,7 @@ func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// measure takes the middle of the exchange as the time of the response.
+// measure takes the middle of the exchange as the time at which the response was sent.
 func (s *ClockSkew) measure(sent time.Time, answered string) {
 	date, err := http.ParseTime(answered)
 	if s.measured = err == nil; s.measured {

@@ -42,7 +42,7 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 }
 
 // reportNoConfig reports a node whose kubelet has no credential providers, which is
-// valid. On a machine that is not a node, only an image can be checked.
+// valid. On a machine that is not a node, only images can be checked.
 func (w *Input) reportNoConfig(r *checkResults) {
 	without, severity := w.Origin.NoProviders, finding.SeverityInfo
 	if !without.IsNode() && w.Image == nil {
@@ -103,8 +103,8 @@ func (k *Kubelet) flagLocation(path, flag string) string {
 	return flag + " in " + place
 }
 
-// binDirFindings returns findings about the executables. A missing directory is
-// reported with the place that refers to it.
+// binDirFindings returns findings about the executables. For a missing directory, it
+// also reports the setting that refers to it.
 func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
 	found := lint.BinDir(cfg, k.Origin.BinDir)
 	for i := range found {
@@ -125,12 +125,13 @@ func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
 	return found
 }
 
-// usesDefaultPaths reports whether k3s or rke2 sets the checked paths because both exist.
+// usesDefaultPaths reports whether the checked paths are the ones that k3s or rke2 sets
+// because both exist.
 func (k *Kubelet) usesDefaultPaths() bool {
 	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.HostPath(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
 }
 
-// checkUnits reports settings in units that systemd or the kubelet ignores.
+// checkUnits reports settings in systemd units that systemd or the kubelet ignores.
 func checkUnits(ctx context.Context, w *Input, r *checkResults) {
 	for _, f := range w.Node.CheckUnits(ctx) {
 		r.addFinding(finding.Finding{Severity: finding.SeverityWarning, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
@@ -154,8 +155,8 @@ func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok strin
 	}
 }
 
-// checkPaths reports paths that other users can change. Paths from flags are used
-// anyway, so that this is only a warning for them.
+// checkPaths reports paths that other users can change. For paths from flags, this is
+// only a warning, because they are used anyway.
 func checkPaths(_ context.Context, w *Input, r *checkResults) {
 	err := w.Node.CheckTrust(w.Origin, ProviderNames(w.configOrEmpty()))
 	found, ok := errors.AsType[*node.UntrustedPathError](err)

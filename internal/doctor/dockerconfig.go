@@ -30,17 +30,17 @@ import (
 	"github.com/regcred/regcred/lint/pullsecret"
 )
 
-// DockerPaths returns the directories in which the kubelet of o looks for docker
-// config files.
+// DockerPaths returns the directories in which the kubelet described by o looks for
+// docker config files.
 func DockerPaths(o *node.Origin) regcred.NodePaths {
 	return regcred.NodePaths{RootDir: o.RootDir, WorkDir: o.Dir, Home: node.Getenv(o.Environ, "HOME")}
 }
 
-// maxDockerConfigSize bounds a docker config file, in bytes.
+// maxDockerConfigSize limits the size of a docker config file, in bytes.
 const maxDockerConfigSize = 16 << 20
 
-// checkDockerConfig checks the docker config files of the node's kubelet. The kubelet
-// ignores files that it cannot use, so no finding is an error.
+// checkDockerConfig checks the docker config files of the node's kubelet. No finding is
+// an error, because the kubelet ignores files that it cannot use.
 func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	o := w.dockerConfigOrigin()
 	if own := nodeKubeletOrigin(ctx, w.Node, o); own != nil {
@@ -69,7 +69,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	}
 	if err == nil {
 		looked := ""
-		if !o.IsKubelet() { // a kubelet's directories are standard
+		if !o.IsKubelet() { // only a kubelet has standard directories
 			looked = ": none of " + strings.Join(DockerPaths(o).Files(), ", ")
 		}
 		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
@@ -95,7 +95,7 @@ func nodeKubeletOrigin(ctx context.Context, n *node.Reader, o *node.Origin) *nod
 	return k
 }
 
-// checkHome reports a HOME of the kubelet that is not an absolute path.
+// checkHome reports a kubelet whose HOME is not an absolute path.
 func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Origin) {
 	home := DockerPaths(o).Home
 	if !o.IsKubelet() || home == "" {
@@ -123,8 +123,8 @@ func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Ori
 	r.addFinding(f)
 }
 
-// DockerFindings returns the linter's findings about a docker config file of the node;
-// nil if the file cannot be read.
+// DockerFindings returns the linter's findings about a docker config file on the node,
+// or nil if the file cannot be read.
 func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
 	data, err := regularfile.Read(ctx, path, maxDockerConfigSize)
 	if err != nil {
@@ -135,7 +135,7 @@ func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret
 		kind = pullsecret.Dockercfg
 	}
 	found := pullsecret.CheckAs(kind, path, data, now)
-	// A process that renews the file cannot be detected.
+	// A process that renews the file's credentials cannot be detected.
 	found.Findings = slices.DeleteFunc(found.Findings, func(f finding.Finding) bool {
 		return f.Severity == finding.SeverityInfo || f.Rule == "docker-password-ends"
 	})
@@ -155,7 +155,7 @@ func checkDockerFile(ctx context.Context, r *checkResults, path string) {
 	}
 }
 
-// CredentialCountText describes the number of registries with a credential.
+// CredentialCountText describes how many registries have a credential.
 func CredentialCountText(n int) string {
 	switch n {
 	case 0:
@@ -175,7 +175,7 @@ const (
 )
 
 // checkStrayDockerFiles reports credentials that docker login stored in a home
-// directory, where the kubelet of o does not look.
+// directory where the kubelet described by o does not look.
 func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin) {
 	paths := DockerPaths(o).Files()
 	ctx, cancel := context.WithTimeout(ctx, strayTimeout)
@@ -218,8 +218,8 @@ func homeDirs(root string) []string {
 	return list
 }
 
-// findDockerConfigs returns the docker configs with credentials in home directories, except
-// known ones.
+// findDockerConfigs returns the docker configs with credentials in home directories,
+// except those already known.
 func findDockerConfigs(ctx context.Context, homes, known []string) (list []string) {
 	for _, home := range homes {
 		for _, name := range []string{".docker/config.json", ".dockercfg"} {
@@ -240,7 +240,7 @@ func findDockerConfigs(ctx context.Context, homes, known []string) (list []strin
 	return list
 }
 
-// The types of a pull secret, and the keys under which its data is.
+// Types of pull secrets, and the keys of their data.
 const (
 	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
 	secretKeyDockerConfigJSON  = ".dockerconfigjson"

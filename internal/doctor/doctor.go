@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package doctor checks everything that an image pull on a node depends on: files,
-// the kubelet, the container runtime, the cluster and the registry. [Checks] lists
-// the checks, and [Run] returns their findings. Nothing is changed, and plugins are
-// run only for an [Image].
+// Package doctor checks everything that an image pull on a node depends on: files, the
+// kubelet, the container runtime, the cluster and the registry. [Checks] lists the
+// checks, and [Run] returns their findings. Nothing is changed. Plugins are run only
+// for an [Image].
 package doctor
 
 import (
@@ -28,10 +28,10 @@ type Finding struct {
 	Check string // name of the check, or of a step of the check "image"
 	finding.Finding
 	Log     []string          // lines of the kubelet's log that show the cause
-	Without *node.NoProviders // set by "config" if the node has no configuration
+	Without *node.NoProviders // set by the check "config" if the node has no configuration
 }
 
-// jsonFinding has the fields of a Finding in JSON.
+// jsonFinding holds the fields of a Finding in JSON.
 type jsonFinding struct {
 	Check    string            `json:"check"`
 	Rule     string            `json:"rule,omitempty"`
@@ -47,12 +47,13 @@ type jsonFinding struct {
 	Without  *node.NoProviders `json:"without,omitempty"`
 }
 
-// MarshalJSON returns an object with the field check, and fix for a finding's suggestion.
+// MarshalJSON returns an object with the field check. It renames a finding's suggestion
+// to fix.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(jsonFinding{f.Check, f.Rule, f.Severity, f.Host, f.File, f.Line, f.Column, f.Path, f.Message, f.Fix, f.Log, f.Without})
 }
 
-// UnmarshalJSON reads what MarshalJSON returns.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (f *Finding) UnmarshalJSON(data []byte) error {
 	var j jsonFinding
 	if err := json.Unmarshal(data, &j); err != nil {
@@ -67,9 +68,9 @@ func (f *Finding) UnmarshalJSON(data []byte) error {
 // Report is the result of [Run].
 type Report struct {
 	Healthy    bool         `json:"healthy"` // no finding is an error
-	Findings   []Finding    `json:"checks"`  // in the order in which a pull depends on the checks
+	Findings   []Finding    `json:"checks"`  // in the order in which a pull depends on them
 	Image      *ImageResult `json:"image,omitempty"`
-	Suppressed int          `json:"suppressed,omitempty"` // lint findings that comments suppress
+	Suppressed int          `json:"suppressed,omitempty"` // number of lint findings that comments suppress
 }
 
 // Count returns the number of findings for each severity.
@@ -83,22 +84,22 @@ func (r *Report) Count() map[finding.Severity]int {
 
 // ImageResult is the result of the check "image".
 type ImageResult struct {
-	Reference   string              `json:"reference"` // with host and tag
+	Reference   string              `json:"reference"` // includes host and tag
 	Credentials []report.Credential `json:"credentials"`
 	Route       *route.Route        `json:"route,omitempty"`
 	Hosts       []*probe.Result     `json:"hosts"`                // hosts that were contacted, in order
 	Pulls       bool                `json:"pulls"`                // whether a pull would succeed
 	From        string              `json:"from,omitempty"`       // host that the pull would use
-	Credential  *report.Credential  `json:"credential,omitempty"` // accepted by From; nil if anonymous
+	Credential  *report.Credential  `json:"credential,omitempty"` // credential that From accepted; nil if anonymous
 }
 
 // checkResults collects the findings of one check.
 type checkResults struct {
 	check           string
 	list            []Finding
-	earlierFindings []Finding     // of the checks before
+	earlierFindings []Finding     // findings of earlier checks
 	rules           report.Filter // selects lint findings
-	suppressed      int           // lint findings that comments suppress
+	suppressed      int           // number of lint findings that comments suppress
 }
 
 func (r *checkResults) add(severity finding.Severity, fix, format string, args ...any) {
@@ -141,10 +142,10 @@ func (r *checkResults) addErrors(err error, fix string) {
 
 // checkSpec is a row of the table of checks.
 type checkSpec struct {
-	name     string // for --only, and in findings
+	name     string // used for --only and in findings
 	isRemote bool   // contacts a server
-	// precondition returns why the check does not apply ([notApplicable]), or the error that
-	// keeps it from running.
+	// precondition returns an error if the check cannot run, or a [notApplicable] if it
+	// does not apply.
 	precondition func(context.Context, *Input) error
 	runCheck     func(context.Context, *Input, *checkResults)
 }
@@ -190,7 +191,8 @@ func checkTable() []checkSpec {
 	}
 }
 
-// runIfApplicable runs the check. A check that does not run reports the reason only if it was named.
+// runIfApplicable runs the check. If the check does not run, it reports the reason only
+// if the check was named.
 func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResults, named bool) {
 	err := c.precondition(ctx, w)
 	_, skipped := errors.AsType[notApplicable](err)
@@ -277,7 +279,7 @@ func requirePod(ctx context.Context, w *Input) error {
 	return w.Cluster.readPod(ctx)
 }
 
-// requireIdentityAndPod requires a readable pod only if one is named.
+// requireIdentityAndPod requires a readable pod, but only if a pod is named.
 func requireIdentityAndPod(ctx context.Context, w *Input) error {
 	err := requirePod(ctx, w)
 	if _, skipped := errors.AsType[notApplicable](err); skipped {
@@ -293,9 +295,9 @@ func requireImage(_ context.Context, w *Input) error {
 	return nil
 }
 
-// Run runs the checks with the given names, or all checks. Checks that do not apply
-// are left out unless they are named. It returns an error if ctx ends during the
-// checks of the node.
+// Run runs the checks with the given names, or all checks. Checks that do not apply are
+// omitted unless they are named. It returns an error if ctx ends during the checks of
+// the node.
 func Run(ctx context.Context, w *Input, only ...string) (*Report, error) {
 	w.loadConfig(ctx)
 	report := &Report{Findings: []Finding{}}

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// KubeFix returns how to fix an error of an API server, or "". config is the path
-// of the configuration.
+// KubeFix returns how to fix an API server error, or "". config is the path of the
+// configuration.
 func KubeFix(err error, config string) string {
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
@@ -33,7 +33,7 @@ func KubeFix(err error, config string) string {
 }
 
 // forbiddenFix distinguishes 403 responses by the messages of the API server's
-// authorizers and of NodeRestriction.
+// authorizers and NodeRestriction.
 func forbiddenFix(e *kube.Error, config string) string {
 	says := func(part string) bool { return strings.Contains(e.Message, part) }
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
@@ -42,7 +42,7 @@ func forbiddenFix(e *kube.Error, config string) string {
 		return "run this command on the pod's node, or use --kubeconfig with the kubeconfig of a user who has permission"
 	case says("not bound to a pod"):
 		return "use --pod"
-	case says("to request tokens for "): // "this audience", or its name from 1.37 on
+	case says("to request tokens for "): // "this audience", or the audience's name from 1.37 on
 		return grantPermissionsCommand(NodesGroup, config, false)
 	case user != nil:
 		return grantPermissionsCommand(user[1], config, e.Resource == "secrets")
@@ -85,14 +85,14 @@ func annotateCommand(id *regcred.Identity) string {
 		terminal.ShellWord(account.Namespace), terminal.ShellWord(account.Name), terminal.ShellWord(id.Missing))
 }
 
-// A kubelet's group and user name for the Node authorizer.
+// Group and user name of a kubelet for the Node authorizer.
 const (
 	NodesGroup     = "system:nodes"
 	NodeUserPrefix = "system:node:"
 )
 
-// RequestAudienceVerb is the permission that a node needs for each audience that no volume
-// of the pod uses; the audience is the resource (NodeRestriction with
+// RequestAudienceVerb is the verb that a node needs permission for, for each audience
+// that no volume of the pod uses. The audience is the resource (NodeRestriction with
 // ServiceAccountNodeAudienceRestriction, on by default from 1.33).
 const RequestAudienceVerb = "request-serviceaccounts-token-audience"
 

@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// queryHosts queries the hosts in order, until one has the image. A kubelet tries one
+// queryHosts queries the hosts in order until one has the image. The kubelet tries one
 // credential with all hosts before the next credential. So if a host accepts a later
-// credential, the following hosts are queried with the earlier ones.
+// credential, the following hosts are queried with the earlier credentials.
 func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Route, creds []regcred.Credential) {
 	ctx, cancel := context.WithTimeoutCause(ctx, i.Timeout, timeoutError(i.Timeout))
 	defer cancel()
@@ -64,7 +64,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 	}
 }
 
-// reportTimeout reports that the result is unknown, because the time was over or the
+// reportTimeout reports that the result is unknown because the timeout expired or the
 // user interrupted the check.
 func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	at := ""
@@ -81,7 +81,8 @@ func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	i.r.addStep("pull", finding.SeverityError, fix, "unknown result: %v%s", why, at)
 }
 
-// timeoutError is the cause of a context that ended after the timeout for all hosts.
+// timeoutError is the cause of a context that ended when the timeout for all hosts
+// expired.
 type timeoutError time.Duration
 
 func (t timeoutError) Error() string {
@@ -97,7 +98,7 @@ func hostText(r *probe.Result) string {
 }
 
 // isSameHop reports whether two hops get the same response. containerd queries a host
-// twice that is both the server and a host of a hosts.toml.
+// twice if it is both the server and a host of a hosts.toml.
 func isSameHop(a, b route.Hop) bool {
 	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Shown == b.Shown &&
 		slices.Equal(a.CA, b.CA) && slices.Equal(a.Client, b.Client) && a.SkipVerify == b.SkipVerify && a.HTTPToo == b.HTTPToo

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// checkImage traces the image.
+// checkImage traces the pull of an image.
 func checkImage(ctx context.Context, w *Input, r *checkResults) {
 	i, runtime := w.Image, w.findRuntime(ctx)
 	configPath := ""
@@ -140,8 +140,8 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	}
 }
 
-// checkAttempts reports failures and credentials. It returns false if a failure leaves
-// the kubelet without a credential.
+// checkAttempts reports failures and credentials. It returns false if the kubelet has
+// no credential because of a failure.
 func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	failed := false
 	result := finding.SeverityWarning

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// checkKubelet checks whether the kubelet runs, and whether it runs and will restart
-// with the checked configuration.
+// checkKubelet checks whether the kubelet is running, and whether it uses the checked
+// configuration now and after its next restart.
 func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	k := &w.Kubelet
 	switch run := k.Setup.Running; {
@@ -35,7 +35,8 @@ func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// configPaths has the paths of the configuration and the bin dir, as this machine sees them.
+// configPaths holds the paths of the configuration and the bin dir, as seen from this
+// machine.
 type configPaths struct{ config, binDir string }
 
 func (p configPaths) isEmpty() bool { return p == configPaths{} }
@@ -47,7 +48,7 @@ func (p configPaths) String() string {
 	return fmt.Sprintf("--image-credential-provider-config=%s --image-credential-provider-bin-dir=%s", p.config, p.binDir)
 }
 
-// isSame reports whether both pairs lead to the same files.
+// isSame reports whether both pairs refer to the same files.
 func (p configPaths) isSame(o configPaths) bool {
 	return isSamePath(p.config, o.config) && isSamePath(p.binDir, o.binDir)
 }
@@ -61,7 +62,7 @@ func isSamePath(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// pathsFromFlags returns the paths of a kubelet's flags as this machine sees them.
+// pathsFromFlags returns the paths in a kubelet's flags, as seen from this machine.
 func (k *Kubelet) pathsFromFlags(f node.RunningFlags) (p configPaths) {
 	if f.Config != "" {
 		p.config = k.Node.HostPath(f.Config)
@@ -91,7 +92,7 @@ func (k *Kubelet) checkedPaths() (p configPaths, ok bool) {
 }
 
 // compareKubelet compares the checked configuration with the flags of the running
-// kubelet and of its next start.
+// kubelet and the flags of its next start.
 func (k *Kubelet) compareKubelet(r *checkResults) {
 	who, next := k.nameText(), k.pathsFromFlags(k.Setup.NextFlags())
 	have := next
@@ -99,7 +100,7 @@ func (k *Kubelet) compareKubelet(r *checkResults) {
 		have = k.pathsFromFlags(*f)
 	}
 	if k.Setup.Kind == node.NoKubelet {
-		next = have // its service is unknown
+		next = have // the kubelet's service is unknown
 	}
 	checked, ok := k.checkedPaths()
 	switch {
@@ -125,7 +126,7 @@ func (k *Kubelet) compareKubelet(r *checkResults) {
 	}
 }
 
-// nameText names the running kubelet.
+// nameText describes the running kubelet.
 func (k *Kubelet) nameText() string {
 	program := "kubelet"
 	if k.Setup.Running.Flags == nil {
@@ -162,7 +163,7 @@ func (k *Kubelet) flagPlace(f node.Flag) string {
 	return fmt.Sprintf("%s:%d", k.Node.HostPath(g.File), g.Line)
 }
 
-// nextFlagsText describes the flags of the next start, with their files.
+// nextFlagsText describes the flags of the next start, and the files that set them.
 func (k *Kubelet) nextFlagsText(next configPaths) string {
 	var at []string
 	for _, f := range []node.Flag{k.Setup.Config, k.Setup.BinDir} {
@@ -185,7 +186,7 @@ func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked c
 		r.add(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
-	result := finding.SeverityWarning // set by a flag, so probably on purpose
+	result := finding.SeverityWarning // set by a flag, so probably intentional
 	if k.Origin.Discovered {
 		result = finding.SeverityError
 	}
@@ -193,8 +194,8 @@ func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked c
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
-// restartCommand returns the command that restarts the kubelet; reread if its unit may have
-// changed.
+// restartCommand returns the command that restarts the kubelet. reread means that its
+// unit may have changed.
 func (k *Kubelet) restartCommand(reread bool) string {
 	name := k.Setup.Service
 	if name == "" {
@@ -213,8 +214,8 @@ func (k *Kubelet) restartCommand(reread bool) string {
 	return "restart the kubelet"
 }
 
-// checkConfigAge warns about a configuration that changed after the kubelet started. The
-// kubelet reads it once, but looks up executables for each run. kubelet:
+// checkConfigAge warns about a configuration that changed after the kubelet started.
+// The kubelet reads it only at startup, but looks up executables for each run. kubelet:
 // RegisterCredentialProviderPlugins.
 func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
@@ -229,8 +230,8 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 	}
 	for _, file := range files {
 		at, err := changeTime(file)
-		// The kubelet reads the file moments after its start. A time in the future
-		// comes from a clock that was set back.
+		// The kubelet reads the file moments after it starts. A time in the future
+		// means that the clock was set back.
 		if err != nil || !at.After(began.Add(configReadDelay)) || at.After(time.Now()) {
 			continue
 		}
@@ -247,20 +248,20 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 
 const configReadDelay = 2 * time.Second
 
-// isManagedByRegcred reports whether "regcred install" manages the configuration. Then the
-// check "installed" reports pending restarts.
+// isManagedByRegcred reports whether "regcred install" manages the configuration. In
+// that case, the check "installed" reports pending restarts.
 func (k *Kubelet) isManagedByRegcred() bool {
 	_, err := os.Lstat(k.Node.HostPath(generation.DefaultDir + "/current"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Texts for a configuration that the node's kubelet rejects.
+// These texts describe a configuration that the node's kubelet rejects.
 const (
 	wouldFailToStart = "the kubelet would fail to start after a restart"
 	fixConfigFirst   = "fix the configuration first, then "
 )
 
-// checkVersion reports why the node's kubelet would refuse the configuration.
+// checkVersion reports why the node's kubelet would reject the configuration.
 func (k *Kubelet) checkVersion(r *checkResults) {
 	if err := k.versionErrors(); err != nil {
 		path, _ := k.Config.Path()
@@ -277,8 +278,8 @@ func (k *Kubelet) validateCommand(path string) string {
 	return who + target.Caveat() + ": " + "for all errors, run " + node.ValidateCommand(target.Target, path)
 }
 
-// rejectionError returns why the node's kubelet would not start with a configuration, or
-// nil. If its version is unknown, the newest one decides.
+// rejectionError returns why the node's kubelet would not start with a configuration,
+// or nil. If the kubelet's version is unknown, the newest version is used.
 func (k *Kubelet) rejectionError(path string) error {
 	if path == "" {
 		return nil

@@ -19,16 +19,16 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// exitCause is why a kubelet exits, and how to fix it.
+// exitCause describes why a kubelet exits, and how to fix it.
 type exitCause struct {
-	message, fix string   // says is "" if unknown
-	log          []string // lines that show the cause; the last lines if unknown
+	message, fix string   // says is "" if the cause is unknown
+	log          []string // log lines that show the cause; the last lines if it is unknown
 }
 
 // unknownCauseLines is the number of log lines to show if the cause is unknown.
 const unknownCauseLines = 5
 
-// findExitCause finds why the kubelet exits, from the service manager or the log.
+// findExitCause finds out why the kubelet exits, from the service manager or the log.
 func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	for _, c := range serviceStateCauses() {
 		if c.matches(state) {
@@ -38,7 +38,7 @@ func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
 		return k.expandCause("its unit reads "+k.Node.HostPath(u.Missing[0])+", which does not exist", "create the file, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
 	}
-	// The first line is usually the best; then the latest.
+	// The first line is usually the most useful, followed by the latest.
 	ordered := slices.Clone(lines)
 	if len(ordered) > 1 {
 		slices.Reverse(ordered[1:])
@@ -69,7 +69,7 @@ func relevantLines(lines []string) []string {
 	return lines
 }
 
-// expandCause replaces the placeholders of a text by values of the node.
+// expandCause replaces placeholders in a text with values from the node.
 func (k *Kubelet) expandCause(says, fix string, m []string) exitCause {
 	next := k.pathsFromFlags(node.RunningFlags{Config: k.Setup.Config.Path, BinDir: k.Setup.BinDir.Path})
 	path := cmp.Or(next.config, "CONFIG")
@@ -98,8 +98,8 @@ type serviceStateCause struct {
 	message, fix string
 }
 
-// serviceStateCauses returns exit codes (systemd.exec(5), "Process exit codes") and unit
-// results.
+// serviceStateCauses maps exit codes (systemd.exec(5), "Process exit codes") and unit
+// results to causes.
 func serviceStateCauses() []serviceStateCause {
 	code := func(n int) func(service.State) bool {
 		return func(s service.State) bool { return s.ExitStatus == n && !s.Signalled() }
@@ -116,19 +116,21 @@ func serviceStateCauses() []serviceStateCause {
 	}
 }
 
-// logLineCause is a cause in a line of the kubelet's log, with quotes unescaped.
+// logLineCause is a cause that is recognized in a line of the kubelet's log. Quotes in
+// the line are unescaped.
 type logLineCause struct {
 	line     *regexp.Regexp
 	newCause func(k *Kubelet, m []string) exitCause
 }
 
-// newLogCause returns a cause with a fixed text, in which $1 is a group of the pattern.
+// newLogCause returns a cause with a fixed text, in which $1 refers to a group of the
+// pattern.
 func newLogCause(line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause { return k.expandCause(text, fix, m) }}
 }
 
-// logLineCauses returns the kubelet's error messages, specific ones first. Sources:
-// cmd/kubelet/app/server.go, pkg/credentialprovider/plugin, pkg/kubelet/cm,
+// logLineCauses maps the kubelet's error messages to causes, most specific first.
+// Sources: cmd/kubelet/app/server.go, pkg/credentialprovider/plugin, pkg/kubelet/cm,
 // pkg/kubelet/certificate/bootstrap, and featuregate in component-base.
 func logLineCauses() []logLineCause {
 	return slices.Concat(providerLogCauses(), flagLogCauses(), machineLogCauses())
@@ -206,7 +208,8 @@ func newConfigCause(line, text, fix string) logLineCause {
 	}}
 }
 
-// newBinDirCause returns a missing executable. The kubelet does not log which one.
+// newBinDirCause returns the cause for a missing executable. The kubelet does not log
+// which executable is missing.
 func newBinDirCause(line string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause {
 		out := k.expandCause("a provider's executable is missing from BINDIR or cannot be run", "put the executable there, with the provider's name and mode 0755; then RESTART", m)

@@ -23,16 +23,16 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// serviceManagerTimeout bounds a query of the service manager.
+// serviceManagerTimeout limits a query of the service manager.
 const serviceManagerTimeout = 5 * time.Second
 
-// startupGracePeriod is the age up to which a process may still fail to start.
+// startupGracePeriod is the age until which a process may still fail to start.
 const startupGracePeriod = 30 * time.Second
 
-// failureGracePeriod is the time in which a kubelet with invalid settings exits.
+// failureGracePeriod is how long a kubelet with invalid settings takes to exit.
 const failureGracePeriod = 5 * time.Second
 
-// checkRunning reports whether the kubelet runs, and adds a finding if not.
+// checkRunning reports whether the kubelet is running, and adds a finding if it is not.
 func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
@@ -93,11 +93,11 @@ func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 	}
 }
 
-// reportNotRunning reports why a service does not run or keeps failing.
+// reportNotRunning reports why a service is not running or keeps failing.
 func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state service.State) {
 	what, result := k.serviceStateText(state), finding.SeverityError
 	if state.Runs() && k.Setup.Running != nil && k.serviceAge(state) > failureGracePeriod {
-		result = finding.SeverityWarning // it may keep running this time
+		result = finding.SeverityWarning // it may stay up this time
 	}
 	if state.Ended() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
 		r.add(result, k.startCommand(state), "%s", what)
@@ -163,8 +163,8 @@ func (k *Kubelet) startCommand(state service.State) string {
 	return "systemctl start " + name
 }
 
-// readLog returns the kubelet's log since its last start, or since before it if a new
-// process already runs.
+// readLog returns the kubelet's log since its last start. If a new process is already
+// running, it begins a little earlier.
 func (k *Kubelet) readLog(ctx context.Context, state service.State) ([]string, error) {
 	since := state.Started
 	if state.MainPID != 0 {
@@ -178,8 +178,8 @@ func (k *Kubelet) readLog(ctx context.Context, state service.State) ([]string, e
 	return k.Service.Log(ctx, since)
 }
 
-// redactLines redacts the node's secrets in lines: configured environment variables and
-// arguments, and values with names such as password.
+// redactLines redacts the node's secrets in log lines: configured environment variables
+// and arguments, and values with names such as password.
 func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []string) {
 	var secrets []scrub.Secret
 	for _, v := range append(k.configuredSecrets(ctx), k.Node.SecretValues(ctx)...) {
@@ -195,8 +195,9 @@ func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []stri
 	return clean
 }
 
-// configuredSecrets returns env and args values of the kubelet's and the checked
-// configuration, including invalid ones, about which kubelets log most.
+// configuredSecrets returns the env and args values of the kubelet's and the checked
+// configuration. It includes invalid configurations, because the kubelet logs most
+// about them.
 func (k *Kubelet) configuredSecrets(ctx context.Context) (values []string) {
 	paths := []string{k.Node.HostPath(k.Setup.Config.Path)}
 	if k.Origin != nil {
@@ -231,7 +232,7 @@ func configValues(cfg *config.Config) (values []string) {
 	return values
 }
 
-// rawConfigValues returns the scalars below the keys value and args.
+// rawConfigValues returns the scalars under the keys value and args.
 func rawConfigValues(raw any, below bool) (values []string) {
 	switch v := raw.(type) {
 	case map[string]any:

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// checkMirrors checks how the runtime's files treat the configuration's credentials.
+// checkMirrors checks how the runtime's files affect the configuration's credentials.
 func checkMirrors(ctx context.Context, w *Input, r *checkResults) {
 	runtime := w.findRuntime(ctx)
 	checkRegistriesYAML(r, inroot.FS{Root: runtime.node.Root})
@@ -129,7 +129,8 @@ func (h mirrorHop) isPlainHTTP() bool {
 	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.ShownKubelets && !isLoopback(h.Base.Host) && h.File != ""
 }
 
-// checkMirrorProviders reports providers that serve the mirror's host instead of the image's.
+// checkMirrorProviders reports providers that match the mirror's host instead of the
+// image's.
 func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	const rule = "mirror-unserved"
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
@@ -144,7 +145,7 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	}
 }
 
-// checkCloudMirrors checks cloud plugins whose registry is a mirror of an outside host.
+// checkCloudMirrors checks cloud plugins whose registry mirrors an outside host.
 func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
@@ -155,8 +156,8 @@ func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *conf
 	}
 }
 
-// checkCloudMirror reports a mirror whose plugin lacks --mirror, and an outside host
-// that receives the cloud's credential if the mirror fails.
+// checkCloudMirror reports a mirror whose plugin has no --mirror flag. It also reports
+// an outside host that receives the cloud's credential if the mirror fails.
 func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.Provider, cloud *registry.Cloud) {
 	mapped := slices.ContainsFunc(cloud.MirrorArgs(p.Arguments()), func(m registry.MirrorArg) bool { return m.Host == host })
 	if way.Runtime != "containerd" && mapped {
@@ -183,7 +184,7 @@ func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.
 	}
 }
 
-// mirrorArg returns the argument of a cloud's plugin for a mirror.
+// mirrorArg returns the argument for a mirror of a cloud's plugin.
 func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
 	if cloud.Name == registry.Azure {
 		return fmt.Sprintf("--registry-mirror=%s:%s", host, h.Base.Host)
@@ -192,7 +193,7 @@ func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
 	return strings.TrimSuffix(fmt.Sprintf("--mirror=%s=%s/%s", host, h.Base.Host, below), "/")
 }
 
-// serverLine returns the line of a hosts.toml that replaces the host by a mirror.
+// serverLine returns the hosts.toml line that replaces the host with a mirror.
 func serverLine(h *route.Hop) string {
 	base := strings.TrimSuffix(h.URL, "/")
 	short, added := strings.CutSuffix(base, "/v2")
@@ -207,7 +208,7 @@ func serverLine(h *route.Hop) string {
 	return fmt.Sprintf("server = %q, and override_path = true below it,", base)
 }
 
-// checkDefaultHost reports a host that receives the credentials for all registries.
+// checkDefaultHost reports a host that receives the credentials of all registries.
 func checkDefaultHost(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	if len(cfg.Providers) == 0 {
 		return
@@ -221,9 +222,9 @@ func checkDefaultHost(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	}
 }
 
-// checkMirrorOrigin checks providers with --mirror-origin=none, which states that the
-// runtime never queries the mirrored registry itself. Otherwise, that registry receives
-// a credential of the cloud.
+// checkMirrorOrigin checks providers with --mirror-origin=none. This flag states that
+// the runtime never queries the mirrored registry itself. If that is wrong, the
+// registry receives a cloud credential.
 func checkMirrorOrigin(_ context.Context, w *Input, r *checkResults) {
 	cfg := w.Config
 	for i := range cfg.Providers {
@@ -263,7 +264,7 @@ func checkOrigin(r *checkResults, n node.Node, provider, host string) {
 }
 
 // findContainerd reads all containerd configurations of the node except Docker's,
-// because it is unknown which one serves the kubelet.
+// because it is not known which one serves the kubelet.
 func findContainerd(n node.Node) (found []*containerd.Runtime, err error) {
 	found, err = (&Runtime{node: n}).containerdRuntimes()
 	if err == nil && len(found) == 0 {
@@ -300,7 +301,8 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 	}
 }
 
-// isOlder reports whether file a was changed before b; false if one does not exist.
+// isOlder reports whether file a was changed before b. It returns false if either does
+// not exist.
 func isOlder(root inroot.FS, a, b string) bool {
 	one, err := root.Stat(a)
 	other, err2 := root.Stat(b)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// changeTime returns when a file was written or replaced. A rename changes only the time
-// of the inode.
+// changeTime returns when a file was written or replaced. A rename updates only the
+// inode's change time.
 func changeTime(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Runtime is the container runtime of a node.
+// Runtime is a node's container runtime.
 type Runtime struct {
 	node   node.Node
 	found  *node.Runtime // nil if none was found
@@ -32,11 +32,11 @@ type Runtime struct {
 	version containerd.Version // zero if unknown
 }
 
-// versionTimeout bounds the wait for a runtime's name and version.
+// versionTimeout limits how long to wait for a runtime's name and version.
 const versionTimeout = 2 * time.Second
 
-// FindRuntime finds the container runtime of a kubelet and queries its version. If the
-// kubelet's CRI endpoint is unknown, it finds the node's runtime; o may be nil.
+// FindRuntime finds a kubelet's container runtime and queries its version. If the
+// kubelet's CRI endpoint is unknown, it looks for the node's runtime. o may be nil.
 func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, cmp.Or(o, &node.Origin{}))
 	if err != nil { // none or several
@@ -60,8 +60,8 @@ func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	return r
 }
 
-// ProbeSettings returns the runtime's proxies and CAs for package probe. Without a runtime,
-// they are from own, this process's environment.
+// ProbeSettings returns the runtime's proxies and CAs for package probe. If there is no
+// runtime, they come from own, the environment of this process.
 func (r *Runtime) ProbeSettings(own []string) probe.Runtime {
 	if r.found == nil {
 		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}
@@ -85,8 +85,8 @@ func (r *Runtime) Route(image route.Image) (*route.Route, error) {
 	return OriginRoute(image, name), nil
 }
 
-// ConfiguredRoute returns the route of an image, or nil if no file of the runtime
-// configures it or the files cannot be read.
+// ConfiguredRoute returns the route of an image. It returns nil if no file of the
+// runtime configures the route, or if the files cannot be read.
 func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 	ref, err := route.Parse(image)
 	if image == "" || err != nil {
@@ -99,8 +99,9 @@ func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 	return way
 }
 
-// containerdRuntimes returns the configuration of the containerd that serves the kubelet or,
-// if that is unknown, of each containerd on the node.
+// containerdRuntimes returns the configuration of the containerd that serves the
+// kubelet. If that is unknown, it returns the configuration of each containerd on the
+// node.
 func (r *Runtime) containerdRuntimes() ([]*containerd.Runtime, error) {
 	switch {
 	case r.config != "":
@@ -138,7 +139,7 @@ func containerdConfigPaths() []string {
 	return list
 }
 
-// OriginRoute returns the route of an image without mirrors.
+// OriginRoute returns an image's route without mirrors.
 func OriginRoute(image route.Image, runtime string) *route.Route {
 	host := image.Host
 	if host == registry.Hub {
@@ -150,7 +151,7 @@ func OriginRoute(image route.Image, runtime string) *route.Route {
 	return &route.Route{Runtime: runtime, Repository: image.Repository, Files: []string{}, Hops: []route.Hop{hop}}
 }
 
-// isLoopback ignores the port of a host.
+// isLoopback reports whether a host, ignoring its port, is a loopback address.
 func isLoopback(host string) bool { return registry.IsLoopback((&url.URL{Host: host}).Hostname()) }
 
 // mirrorConfig is the mirror configuration of a runtime.
@@ -160,7 +161,8 @@ type mirrorConfig interface {
 	Check() []finding.Finding
 }
 
-// mirrorConfigs reads the files of the runtime, or of each possible one.
+// mirrorConfigs reads the files of the runtime or, if it is unknown, of each possible
+// runtime.
 func (r *Runtime) mirrorConfigs() (list []mirrorConfig, err error) {
 	found, err := r.containerdRuntimes()
 	if err != nil {
@@ -176,7 +178,8 @@ func (r *Runtime) mirrorConfigs() (list []mirrorConfig, err error) {
 	return list, err
 }
 
-// registriesConfig reads the registries.conf files of CRI-O; nil if CRI-O is not on the node.
+// registriesConfig reads CRI-O's registries.conf files. It returns nil if CRI-O is not
+// on the node.
 func (r *Runtime) registriesConfig() (*registriesconf.Config, error) {
 	const crio = registriesconf.CRIO
 	switch {

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// Input is everything that is checked: a node and, if wanted, a cluster and an image.
-// It is for one [Run].
+// Input holds everything to check: a node and, optionally, a cluster and an image. It
+// is for a single [Run].
 type Input struct {
 	Kubelet
 	OriginErr error         // why there is no Origin
@@ -43,19 +43,19 @@ type Kubelet struct {
 	Service *service.Service // the kubelet's service; nil if it cannot be queried
 
 	Origin *node.Origin   // source of the configuration; nil if none was found
-	Caller *node.Origin   // has the directories of docker config files if Origin is nil; may be nil
-	Config *config.Config // nil if invalid; empty without credential providers
+	Caller *node.Origin   // sets the docker config directories if Origin is nil; may be nil
+	Config *config.Config // nil if invalid; empty if there are no credential providers
 }
 
-// Cluster is a cluster to check, and the client to check it with.
+// Cluster is a cluster to check, and the client to use.
 type Cluster struct {
 	Client    *kube.Client
-	From      string     // where the client's configuration is from
+	From      string     // source of the client's configuration
 	Err       error      // why there is no Client
 	Skipped   string     // why the cluster is not checked
-	Clock     *ClockSkew // watches the responses to Client
+	Clock     *ClockSkew // observes the responses to Client
 	Namespace string     // of PodName
-	PodName   string     // "": no pod, and no token is requested
+	PodName   string     // if empty, there is no pod and no token is requested
 
 	config     *config.Config // never nil
 	configPath string
@@ -71,20 +71,20 @@ type Cluster struct {
 // tokenRequestResult is the result of a TokenRequest in dry-run mode.
 type tokenRequestResult struct {
 	audience string
-	skipped  string // reason; "" if it was tried
+	skipped  string // reason for skipping; "" if the request was made
 	err      error
 }
 
-// Image is an image whose pull is traced up to its manifest.
+// Image is an image whose pull is traced until its manifest is found.
 type Image struct {
 	Reference string
-	// Lookup finds the credentials as a kubelet does. refused means that the kubelet
-	// would not pull at all. If Lookup is nil, no plugin is run.
+	// Lookup finds credentials as the kubelet does. refused means that the kubelet
+	// would not pull at all. If Lookup is nil, no plugins are run.
 	Lookup   func(context.Context) (result *regcred.Result, refused bool, err error)
-	ForPod   bool          // Lookup is for a pod
+	ForPod   bool          // whether Lookup is for a pod
 	Platform string        // such as linux/amd64
 	Offline  bool          // contact no host
-	Timeout  time.Duration // for all hosts together
+	Timeout  time.Duration // total for all hosts
 
 	config        *config.Config // nil unless it is valid
 	fixForAttempt func(regcred.Attempt) string
@@ -93,7 +93,7 @@ type Image struct {
 
 	r         *checkResults
 	result    *ImageResult
-	unmatched int // index in r.list of the finding that no provider matches, plus one; 0 if one matches
+	unmatched int // index in r.list of the "no provider matches" finding, plus one; 0 if one matches
 }
 
 // dockerConfigOrigin returns the origin with the directories of docker config files, or nil.
@@ -134,7 +134,7 @@ func (w *Input) findRuntime(ctx context.Context) *Runtime {
 	return w.runtime
 }
 
-// generationStore returns the directory of "regcred install".
+// generationStore returns the directory that "regcred install" uses.
 func (w *Input) generationStore() generation.Store {
 	return generation.Store{FS: inroot.FS{Root: w.Node.Root}, Dir: generation.DefaultDir}
 }
@@ -149,7 +149,7 @@ func ProviderNames(cfg *config.Config) []string {
 }
 
 // Audiences returns the audience of each provider with tokenAttributes, without
-// duplicates, in the order of the configuration.
+// duplicates, in configuration order.
 func Audiences(cfg *config.Config) []string {
 	var list []string
 	for _, p := range cfg.Providers {

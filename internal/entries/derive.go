@@ -14,30 +14,32 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxAnyImageLabels is the longest host, in labels, that AnyImage covers. Kubelets do
-// not limit the number of patterns, and a DNS name may have 127 labels, but
-// real registries have at most 8. Longer patterns are covered by themselves.
+// maxAnyImageLabels is the longest host that AnyImage covers, in labels. Kubelets do
+// not limit the number of patterns, and a DNS name may have 127 labels, but real
+// registries have at most 8. A longer pattern is added as it is.
 const maxAnyImageLabels = 16
 
-// Options change how entries are derived. The zero value is for the newest
-// kubelet, a node without entries, and patterns of the providers only.
+// Options changes how entries are derived. The zero value means the newest kubelet, a
+// node without entries, and only the providers' patterns.
 type Options struct {
-	// Known has the entries that a kubelet may have in memory or that a rollback may
-	// restore, the most important first. They keep their names, and no other
-	// tokenAttributes get these: the dispatcher identifies a token by its own name.
+	// Known lists the entries that a kubelet may have in memory or that a rollback may
+	// restore, most important first. They keep their names. Other tokenAttributes must
+	// not get these names, because the dispatcher identifies a token by its own name.
 	Known []Entry
-	// Reserve has patterns of images whose providers can be added later without a restart.
+	// Reserve lists patterns of images for which providers can be added later without a
+	// restart.
 	Reserve []string
-	// AnyImage covers all hosts of up to 16 labels without a port, and with the
-	// ports that patterns name: a pattern cannot match every port.
+	// AnyImage covers all hosts of up to 16 labels, without a port and with the ports
+	// that patterns name. A single pattern cannot match every port.
 	AnyImage bool
 	Target   config.Target // the kubelet that will read the entries
 }
 
-// DeriveEntries returns the entries for the providers of a generation, sorted by name: one for
-// each distinct tokenAttributes. With Reserve or AnyImage, whose patterns every entry gets,
-// there is also an entry without tokens. Patterns that another pattern of the entry covers
-// are left out. It fails if the kubelet would reject an entry.
+// DeriveEntries returns the entries for the providers of a generation, sorted by name:
+// one for each distinct tokenAttributes. The patterns of Reserve and AnyImage are added
+// to every entry. If there are any, there is also an entry without tokens. Patterns
+// that another pattern of the entry covers are left out. Derive returns an error if the
+// kubelet would reject an entry.
 func DeriveEntries(providers []config.Provider, o Options) ([]Entry, error) {
 	open, err := o.sharedPatterns()
 	if err != nil {
@@ -55,7 +57,7 @@ func DeriveEntries(providers []config.Provider, o Options) ([]Entry, error) {
 	return list, validateEntries(list, o.Target)
 }
 
-// sharedPatterns returns the patterns that every entry gets.
+// sharedPatterns returns the patterns that are added to every entry.
 func (o Options) sharedPatterns() (list []string, err error) {
 	for n := 1; o.AnyImage && n <= maxAnyImageLabels; n++ {
 		list = append(list, strings.Repeat("*.", n-1)+"*")
@@ -68,7 +70,8 @@ func (o Options) sharedPatterns() (list []string, err error) {
 	return append(list, o.Reserve...), nil
 }
 
-// groupByTokenAttributes returns an entry without a name for each distinct tokenAttributes.
+// groupByTokenAttributes returns one entry, without a name, for each distinct
+// tokenAttributes.
 func groupByTokenAttributes(providers []config.Provider) (list []Entry) {
 	for _, p := range providers {
 		i := slices.IndexFunc(list, func(e Entry) bool { return e.Serves(&p) })
@@ -112,7 +115,7 @@ func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.T
 
 func hasKey[V any](m map[int]V, n int) bool { _, ok := m[n]; return ok }
 
-// validateEntries reports what the kubelet would reject.
+// validateEntries returns the errors for which the kubelet would reject the entries.
 func validateEntries(list []Entry, target config.Target) error {
 	for i := range list {
 		e := &list[i]

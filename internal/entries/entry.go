@@ -26,24 +26,25 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// Name is the name of the first entry; later ones have the suffixes -2, -3, ….
-// It is also the dispatcher's file name in the kubelet's bin dir: the
-// dispatcher identifies the entry by the name it runs under.
+// Name is the name of the first entry. Later entries have the suffixes -2, -3, …. It
+// is also the dispatcher's file name in the kubelet's bin dir, because the dispatcher
+// identifies the entry by the name under which it runs.
 const Name = "regcred-credential-provider"
 
 // ownNamePattern matches the names of regcred's entries.
-var ownNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, since the dispatcher starts often
+var ownNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, because the dispatcher starts often
 
-// Entry is an entry of a kubelet's configuration that names the dispatcher. A response that
-// sets no duration is not cached, and args and env are empty. Manifests contain its JSON.
+// Entry is an entry of a kubelet's configuration that runs the dispatcher. Responses
+// that set no duration are not cached, and args and env are empty. Its JSON is stored
+// in manifests.
 type Entry struct {
 	Name            string                  `json:"name"`
-	APIVersion      string                  `json:"apiVersion"` // of the exec protocol
+	APIVersion      string                  `json:"apiVersion"` // version of the exec protocol
 	MatchImages     []string                `json:"matchImages"`
 	TokenAttributes *config.TokenAttributes `json:"tokenAttributes,omitempty"` // nil means no tokens
 }
 
-// Provider returns e as a kubelet reads it. It shares e's lists.
+// Provider returns e as the kubelet reads it. The result shares e's lists.
 func (e *Entry) Provider() config.Provider {
 	return config.Provider{
 		Name: e.Name, APIVersion: e.APIVersion, MatchImages: e.MatchImages,
@@ -51,16 +52,17 @@ func (e *Entry) Provider() config.Provider {
 	}
 }
 
-// Serves reports whether a provider may be run for e: only if their tokenAttributes are
-// equivalent, so that it gets no token or annotation meant for another provider.
+// Serves reports whether a provider may be run for e. Their tokenAttributes must be
+// equivalent, so that the provider gets no token or annotation meant for another
+// provider.
 func (e *Entry) Serves(p *config.Provider) bool {
 	return equivalentTokens(e.TokenAttributes, p.TokenAttributes)
 }
 
-// equivalentTokens reports whether a kubelet treats both the same.
+// equivalentTokens reports whether the kubelet treats both the same.
 //
-// kubelet: the annotation keys are looked up one by one into a map, so their
-// order only decides which missing key is logged.
+// kubelet: looks up annotation keys one by one and stores them in a map, so their order
+// only determines which missing key is logged.
 func equivalentTokens(a, b *config.TokenAttributes) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -71,7 +73,7 @@ func equivalentTokens(a, b *config.TokenAttributes) bool {
 		isSameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
 }
 
-// requiredRank returns 1 or 0, or -1 if it is not set, which kubelets reject.
+// requiredRank returns 1 or 0, or -1 if the field is not set, which kubelets reject.
 func requiredRank(t *config.TokenAttributes) int {
 	switch {
 	case t.RequireServiceAccount == nil:
@@ -86,7 +88,8 @@ func isSameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// entryNumber returns the number of an entry by its name: 1 for the first, 0 for other names.
+// entryNumber returns the number in an entry's name: 1 for the first entry, 0 for other
+// names.
 func entryNumber(name string) int {
 	m := ownNamePattern().FindStringSubmatch(name)
 	switch {
@@ -99,7 +102,7 @@ func entryNumber(name string) int {
 	return n
 }
 
-// NumberedName returns the name of the entry with a number, from 1.
+// NumberedName returns the name of the entry with the given number, starting at 1.
 func NumberedName(n int) string {
 	if n == 1 {
 		return Name

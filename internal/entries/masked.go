@@ -14,9 +14,10 @@ import (
 // maskedText replaces text that must not be shown.
 const maskedText = "…"
 
-// MaskValues returns a configuration for a diff of what [Set] changes. It has as many lines,
-// but entries with args or env, which may be secrets, are reduced to their indentation. So
-// is a whole file that cannot be read. It returns nil for nil.
+// MaskValues returns a configuration for a diff of what [Set] changes. It has the same
+// number of lines, but entries with args or env, which may be secrets, are reduced to
+// their indentation. If a file cannot be read, all of its lines are. Masked returns nil
+// for nil.
 func MaskValues(data []byte) []byte {
 	if data == nil {
 		return nil
@@ -38,7 +39,7 @@ func MaskValues(data []byte) []byte {
 	return data
 }
 
-// maskLines hides each line except its indentation and end.
+// maskLines hides each line except its indentation and line ending.
 func maskLines(text []byte) (shown []byte) {
 	for line := range bytes.Lines(text) {
 		shown = append(shown, textedit.Indentation(line)...)

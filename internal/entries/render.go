@@ -115,7 +115,7 @@ func (e *Entry) yamlLines() []string {
 	return list
 }
 
-// quotedList writes a list of quoted strings, which every YAML version reads as
+// quotedList writes a list of quoted strings, so that every YAML version reads them as
 // strings. JSON quoting is valid in YAML.
 func quotedList(indent string, texts []string) []string {
 	list := make([]string, len(texts))

@@ -42,8 +42,9 @@ func SetEntries(name string, data []byte, ours []Entry, previous []string) ([]by
 	return f.addEntries(ours)
 }
 
-// HasEntries reports whether a file has exactly our entries, in their order and at any place, and
-// none of the others in previous. It fails if a kubelet would not read the file.
+// HasEntries reports whether a file contains exactly regcred's entries, in order but at
+// any position, and none of the others in previous. It returns an error if a kubelet
+// would not read the file.
 func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool, error) {
 	if data == nil {
 		return len(ours) == 0, nil
@@ -56,7 +57,7 @@ func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool
 	return sameProviders(have, toProviders(ours)), nil
 }
 
-// newFile returns a file with only our entries, or nil for none.
+// newFile returns a file with only regcred's entries, or nil if there are none.
 func newFile(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {
 		return nil, nil
@@ -68,7 +69,7 @@ func newFile(name string, ours []Entry) ([]byte, error) {
 	return data, nil
 }
 
-// configFile is a configuration that may contain our entries.
+// configFile is a configuration that may contain regcred's entries.
 type configFile struct {
 	name     string
 	data     []byte
@@ -76,7 +77,7 @@ type configFile struct {
 	*config.Config
 }
 
-// readFile reads a file that can have our entries.
+// readFile reads a file that may contain regcred's entries.
 func readFile(name string, data []byte, previous []string) (configFile, error) {
 	f := configFile{name: name, data: data, previous: previous}
 	var err error
@@ -124,7 +125,7 @@ func (f *configFile) isCreated() bool {
 	return bytes.Equal(f.data, newFileText(list))
 }
 
-// removeOwn returns f without our entries.
+// removeOwn returns f without regcred's entries.
 func (f *configFile) removeOwn() (configFile, error) {
 	left := *f
 	for i := len(f.Providers) - 1; i >= 0; i-- {
@@ -149,7 +150,7 @@ func (f *configFile) removeProvider(i int) (configFile, bool) {
 	return f.withText(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
-// addEntries returns f's text with our entries added.
+// addEntries returns f's text with regcred's entries added.
 func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
 	if list := f.providerList(); list != nil {
 		for _, edit := range list.Append(newListItems(ours)) {
@@ -162,8 +163,8 @@ func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
 		f.Files()[0].Position("providers"), manualEditAdvice(ours))
 }
 
-// canRemove reports whether data has f's providers and ours, and [file.remove]
-// restores f's text from it.
+// canRemove reports whether data contains f's providers and regcred's, and whether
+// [file.remove] restores f's text from it.
 func (f *configFile) canRemove(data []byte, ours []Entry) bool {
 	after, ok := f.withText(data, append(slices.Clone(f.Providers), toProviders(ours)...))
 	if !ok {
@@ -177,8 +178,8 @@ func (f *configFile) canRemove(data []byte, ours []Entry) bool {
 	return err == nil && bytes.Equal(back.data, f.data)
 }
 
-// withText returns f with another text. It returns false if the text has other
-// providers than wanted, or another version.
+// withText returns f with a different text. It returns false if the text does not have
+// the wanted providers, or has a different version.
 func (f *configFile) withText(data []byte, want []config.Provider) (configFile, bool) {
 	c, err := config.Parse(f.name, data)
 	if err != nil || !sameProviders(c.Providers, want) || c.Files()[0].APIVersion != f.Files()[0].APIVersion {
@@ -187,7 +188,7 @@ func (f *configFile) withText(data []byte, want []config.Provider) (configFile, 
 	return configFile{f.name, data, f.previous, c}, true
 }
 
-// providerList returns the list of providers in f's text, or nil if it cannot be located.
+// providerList returns the provider list in f's text, or nil if it cannot be located.
 func (f *configFile) providerList() textedit.List { return findProviderList(f.Config) }
 
 func findProviderList(c *config.Config) (list textedit.List) {
@@ -216,8 +217,8 @@ func sameProviders(a, b []config.Provider) bool {
 	return slices.EqualFunc(a, b, func(p, q config.Provider) bool { return p.Equal(&q) })
 }
 
-// manualEditAdvice returns the advice for a file that cannot be edited, with the entries
-// as JSON, which is valid in YAML.
+// manualEditAdvice returns instructions for a file that cannot be edited. It includes
+// the entries as JSON, which is valid in YAML.
 func manualEditAdvice(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {

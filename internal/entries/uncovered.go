@@ -15,7 +15,7 @@ import (
 // CoverageGap is the part of a wanted entry that a kubelet's entries do not cover.
 type CoverageGap struct {
 	Entry    Entry    // the wanted entry
-	Patterns []string // its patterns that match images for which the kubelet would not run regcred
+	Patterns []string // patterns that match images for which the kubelet would not run regcred
 	New      bool     // the kubelet has no entry with this name and these tokenAttributes
 }
 
@@ -37,9 +37,10 @@ func (g CoverageGap) String() string {
 	return text
 }
 
-// FindGaps returns the gaps of wanted entries in the entries that a kubelet has. A pattern
-// is covered if a single pattern of the entry with the same name and tokens covers it
-// ([location.Pattern.Covers]). Patterns that do not parse match nothing.
+// FindGaps returns the patterns of wanted entries that a kubelet's entries do not
+// cover. A pattern is covered if a single pattern of the entry with the same name and
+// tokens covers it ([location.Pattern.Covers]). Patterns that cannot be parsed match
+// nothing.
 func FindGaps(have, want []Entry) (gaps []CoverageGap) {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h Entry) bool {
@@ -56,8 +57,8 @@ func FindGaps(have, want []Entry) (gaps []CoverageGap) {
 	return gaps
 }
 
-// parsedPatterns are the parsed patterns of a list, nil for those that do not parse
-// and so match nothing.
+// parsedPatterns holds the parsed patterns of a list. Patterns that cannot be parsed
+// are nil, and match nothing.
 type parsedPatterns []*location.Pattern
 
 func parsePatterns(list []string) parsedPatterns {
@@ -70,18 +71,18 @@ func parsePatterns(list []string) parsedPatterns {
 	return all
 }
 
-// covers reports whether a single one of them covers p.
+// covers reports whether a single pattern in the list covers p.
 func (all parsedPatterns) covers(p *location.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) })
 }
 
-// coversMore reports whether one of them covers p and matches more.
+// coversMore reports whether a pattern in the list covers p and matches more.
 func (all parsedPatterns) coversMore(p *location.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
 }
 
-// removeCovered removes patterns that another one covers, and the later of two
-// equivalent ones. It keeps those that do not parse, to be rejected later.
+// removeCovered removes patterns that another pattern covers, and the later of two
+// equivalent patterns. Patterns that cannot be parsed are kept, and rejected later.
 func removeCovered(list []string) (kept []string) {
 	all := parsePatterns(list)
 	for i, p := range all {

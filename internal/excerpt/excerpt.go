@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package excerpt shortens configuration values for messages, and hides the parts
-// that may contain a misplaced secret: user information in a URL, and text after a
-// missing quote. Values of args and env must not be passed to it.
+// Package excerpt shortens configuration values for messages, and hides the parts that
+// may contain a misplaced secret: user information in a URL, and text after a missing
+// quote. Do not pass values of args and env to it.
 package excerpt
 
 import (
@@ -11,8 +11,9 @@ import (
 	"unicode"
 )
 
-// TruncateValue returns at most 128 bytes of a value, without user information. It cuts at
-// the first space: after a missing quote, a value includes the lines that follow.
+// TruncateValue returns at most 128 bytes of a value, without user information. It cuts
+// the value at the first space, because a value with a missing quote includes the lines
+// that follow.
 func TruncateValue(value string) string {
 	const most = 128
 	value = RedactAddress(value)
@@ -26,7 +27,7 @@ func TruncateValue(value string) string {
 	return strings.ToValidUTF8(value[:cut], "") + "…"
 }
 
-// RedactPattern hides user information, query and fragment.
+// RedactPattern hides the user information, query and fragment of a pattern.
 func RedactPattern(s string) string {
 	s = RedactAddress(s)
 	if i := strings.IndexAny(s, "?#"); i >= 0 && i < len(s)-1 {
@@ -55,15 +56,15 @@ func RedactAddress(s string) string {
 	return scheme + "…" + rest[end:]
 }
 
-// looksLikeDigest reports whether s looks like the digest of an image.
+// looksLikeDigest reports whether s looks like an image digest.
 func looksLikeDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	return (algorithm == "sha256" || algorithm == "sha384" || algorithm == "sha512") &&
 		strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// startsWithHost reports whether s begins like an image: with a host, an optional port
-// and a slash.
+// startsWithHost reports whether s begins like an image: a host, an optional port and a
+// slash.
 func startsWithHost(s string) bool {
 	host, _, found := strings.Cut(s, "/")
 	_, port, _ := strings.Cut(host, ":")

@@ -12,8 +12,8 @@ import (
 // means that the file is missing.
 type Attributes struct{ info fs.FileInfo }
 
-// Stat returns the attributes of path or, if there is no such file, of path with
-// the extension .exe, as Windows looks for a program.
+// Stat returns the attributes of path. If there is no such file, it tries path with the
+// extension .exe, as Windows does for programs.
 func Stat(path string) Attributes {
 	for _, path := range []string{path, path + ".exe"} {
 		if info, err := os.Stat(path); err == nil {

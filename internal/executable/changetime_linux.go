@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// changeTime returns a file's ctime, which archives cannot set, unlike mtime.
+// changeTime returns a file's ctime. Unlike mtime, archives cannot set it.
 func changeTime(info fs.FileInfo) syscall.Timespec {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ctim

@@ -16,14 +16,15 @@ var (
 	errELFInterpreter = errors.New("the ELF file has no valid dynamic loader")
 )
 
-// maxProgramHeaders is the kernel's limit for the size of all program headers, in bytes.
+// maxProgramHeaders is the kernel's limit on the total size of program headers, in
+// bytes.
 const maxProgramHeaders = 64 << 10
 
 // maxInterpreterPath is the kernel's PATH_MAX.
 const maxInterpreterPath = 4096
 
-// elfFile is the header of an ELF file. Offsets and widths differ between the two classes
-// (System V ABI, ELF header and program header).
+// elfFile is the header of an ELF file. Offsets and field widths differ between the two
+// classes (System V ABI, ELF header and program header).
 type elfFile struct {
 	head  []byte
 	order binary.ByteOrder
@@ -33,7 +34,7 @@ type elfFile struct {
 	entry, offset, filesz, word     int
 }
 
-// readELF reads the headers of an ELF file that begins with head.
+// readELF reads the headers of an ELF file. head is the beginning of the file.
 func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
 	if info.Damage = errELFTruncated; len(head) < identSize {
@@ -94,7 +95,7 @@ func (f *elfFile) uint(b []byte) uint64 {
 
 func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 	b := make([]byte, n)
-	// An offset above the maximum int64 becomes negative, which readers reject.
+	// An offset above the maximum int64 becomes negative, and readers reject it.
 	if read, err := r.ReadAt(b, int64(offset)); read < n {
 		return nil, err
 	}

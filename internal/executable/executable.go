@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Format is the format of a file, according to its start.
+// Format is the format of a file, as detected from its first bytes.
 type Format string
 
 const (
@@ -34,7 +34,7 @@ const (
 	FormatMachO         Format = "Mach-O"
 	FormatPE            Format = "PE"
 	FormatScript        Format = "script"        // text that begins with #!
-	FormatScriptWithBOM Format = "marked script" // a script after a byte order mark, which no system executes
+	FormatScriptWithBOM Format = "marked script" // a script after a byte order mark; no system executes it
 )
 
 // Info describes an executable.
@@ -42,24 +42,25 @@ type Info struct {
 	Format Format
 
 	// Interpreter is a script's interpreter as Linux reads it: the first word after #!,
-	// including a carriage return. For an ELF file it is the dynamic loader, "" if none.
+	// including a carriage return. For an ELF file it is the dynamic loader, or "" if
+	// there is none.
 	Interpreter string
 
-	Line string // of a script: what follows #! on the first line
+	Line string // scripts only: what follows #! on the first line
 
-	Machine string // of an ELF file: its name in the specification, e.g. "EM_X86_64"
-	Arch    string // of an ELF file: the GOARCH of its machine, or for example "machine 83"
-	Damage  error  // of an ELF file: why no kernel executes it
+	Machine string // ELF only: name in the specification, e.g. "EM_X86_64"
+	Arch    string // ELF only: GOARCH of its machine or, for example, "machine 83"
+	Damage  error  // ELF only: why no kernel executes it
 }
 
 const (
-	// shebangSize is how much of the first line Linux reads.
+	// shebangSize is how much of the first line Linux reads, in bytes.
 	shebangSize = 256
 	// peekSize is how much of any file is read. The magic number of tar is after shebangSize.
 	peekSize = 512
 )
 
-// Read reads a regular file. It does not wait for a writer of a named pipe.
+// Read reads a regular file. It does not block on a named pipe that has no writer.
 func Read(path string) (Info, error) {
 	f, err := regularfile.Open(path)
 	if err != nil {

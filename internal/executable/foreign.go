@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// The formats of files that are mistaken for executables. No system executes them.
+// Formats of files that are mistaken for executables. No system executes them.
 const (
-	FormatMarkup     Format = "page"    // HTML, XML or JSON: a server's response to a download
+	FormatMarkup     Format = "page"    // HTML, XML or JSON, such as a server's error response to a download
 	FormatArchive    Format = "archive" // packed, or compressed
 	FormatLFSPointer Format = "pointer" // a git-lfs pointer
 	FormatText       Format = "text"    // without #!
 )
 
-// ExplainMismatch explains what a file is instead of an executable, and how to fix it; "" if it is
-// an executable.
+// ExplainMismatch explains what a file is if it is not an executable, and how to fix
+// it. It returns "" if the file is an executable.
 func (f Format) ExplainMismatch() (what, cure string) {
 	switch f {
 	case FormatEmpty:

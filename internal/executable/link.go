@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 )
 
-// maxSymlinks is how many symlinks Linux follows for one name.
+// maxSymlinks is the number of symlinks that Linux follows for one name.
 const maxSymlinks = 40
 
-// FollowDanglingLink follows a dangling symlink. It returns the link's target, and the first
-// directory or file on its way that does not exist; "" if path is not a dangling symlink.
+// FollowDanglingLink follows a dangling symlink. It returns the link's target, and the
+// first directory or file along the way that does not exist. It returns "" if path is
+// not a dangling symlink.
 func FollowDanglingLink(path string) (target, missing string) {
 	target, err := os.Readlink(path)
 	if err != nil {
@@ -37,8 +38,8 @@ func FollowDanglingLink(path string) (target, missing string) {
 	return target, missing
 }
 
-// firstMissingPath returns the first part of a path that does not exist or is a dangling
-// symlink; "" if all exist or cannot be examined.
+// firstMissingPath returns the first part of a path that does not exist or is a
+// dangling symlink, or "" if all parts exist or cannot be examined.
 func firstMissingPath(path string) string {
 	missing := ""
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// maxDirEntries bounds how much of a directory is read.
+// maxDirEntries limits how many entries of a directory are read.
 const maxDirEntries = 4096
 
 // FindSimilar searches dir for a file that may be meant by a name that does not exist: one in
@@ -41,7 +41,8 @@ func FindSimilar(dir, name string, taken func(string) bool) (near, cure string) 
 	return near, cure
 }
 
-// similarityRank returns how likely an entry is meant by a name; 0 means not at all.
+// similarityRank returns how likely it is that a name refers to an entry; 0 means not
+// at all.
 func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
 	const rename = "rename the file, or use its name in the configuration"
 	plain, packed := programStem(e.Name()), hasArchiveSuffix(e.Name())
@@ -70,7 +71,7 @@ func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string,
 // archiveSuffixes lists the suffixes of archives.
 var archiveSuffixes = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "zst", "deb", "rpm", "apk"}
 
-// nameSuffixes lists what is appended to programs' names, in addition to versions.
+// nameSuffixes lists what is appended to programs' names, apart from versions.
 var nameSuffixes = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
 	"static", "musl", "gnu", "bin", "sh", "exe", "old", "new", "bak", "orig", "tmp", "part", "download", "rc", "alpha", "beta"}
 
@@ -92,8 +93,8 @@ func programStem(name string) string {
 	return strings.Join(words, "-")
 }
 
-// isMisspelling reports whether two names differ in a letter or two. Names of different
-// clouds' plugins differ as little, and do not count.
+// isMisspelling reports whether two names differ by a letter or two. It returns false
+// for the names of different clouds' plugins, which differ as little.
 func isMisspelling(a, b string) bool {
 	const plugin = "-credential-provider"
 	if cloud, other := strings.TrimSuffix(a, plugin), strings.TrimSuffix(b, plugin); cloud != a && other != b && len(cloud) <= 4 && len(other) <= 4 {

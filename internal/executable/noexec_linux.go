@@ -7,7 +7,7 @@ import "syscall"
 
 // IsOnNoexecMount reports whether path is on a file system mounted with noexec.
 func IsOnNoexecMount(path string) bool {
-	const noexec = 0x8 // ST_NOEXEC of statvfs(3), also in statfs(2)
+	const noexec = 0x8 // ST_NOEXEC in statvfs(3) and statfs(2)
 	var st syscall.Statfs_t
 	return syscall.Statfs(path, &st) == nil && st.Flags&noexec != 0
 }

@@ -5,5 +5,5 @@
 
 package executable
 
-// IsOnNoexecMount returns false: it is implemented only on Linux.
+// IsOnNoexecMount returns false, because it is implemented only on Linux.
 func IsOnNoexecMount(string) bool { return false }

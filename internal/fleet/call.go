@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	callTimeout       = 10 * time.Second // of one call with its retries
-	maxPageSize       = 64 << 20         // bytes of one page of a list; a Node lists its images
-	maxConcurrentLogs = 16               // logs that are read concurrently
+	callTimeout       = 10 * time.Second // for one call, including retries
+	maxPageSize       = 64 << 20         // bytes per page of a list; a Node includes a list of its images
+	maxConcurrentLogs = 16               // number of logs read concurrently
 )
 
 // Client reads the fleet's state from an API server. It is safe for concurrent use.
 type Client struct{ server *apiserver.Server }
 
-// New returns a Client for a configuration of client-go. It sends no request.
+// New returns a Client for a client-go configuration. It does not send any requests.
 func New(cfg *rest.Config) (*Client, error) {
 	server, err := apiserver.New(cfg, callTimeout)
 	if err != nil {
@@ -41,10 +41,10 @@ func New(cfg *rest.Config) (*Client, error) {
 // URL returns the address of the API server.
 func (c *Client) URL() string { return c.server.URL() }
 
-// apiCall is one request to the API server, in terms of RBAC.
+// apiCall is one request to the API server, described in terms of RBAC.
 type apiCall struct {
 	verb            string // get, list, patch
-	resource        string // plural, with the subresource
+	resource        string // plural, including the subresource
 	group           string // "" means the core group
 	namespace, name string // "" means all
 	query           url.Values
@@ -52,7 +52,7 @@ type apiCall struct {
 	maxResponse     int64  // maximum bytes of the response; 0 means the default for an object
 }
 
-// path returns the path below the base address.
+// path returns the URL path below the base address.
 func (q *apiCall) path() []string {
 	path := []string{"api", "v1"}
 	if q.group != "" {
@@ -79,14 +79,15 @@ func (c *Client) getObject(ctx context.Context, q *apiCall, kind string, into an
 		return err
 	}
 	var meta metav1.TypeMeta
-	// The decoder's error is dropped, because it may quote the response.
+	// Drop the decoder's error, because it may quote the response.
 	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
 		return c.callError(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
 	}
 	return nil
 }
 
-// doCall makes a call, with retries if they are safe. Its errors are of type [*kube.Error].
+// doCall makes a call, and retries it if that is safe. Its errors are of type
+// [*kube.Error].
 func (c *Client) doCall(ctx context.Context, q *apiCall) ([]byte, error) {
 	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.maxResponse, Repeat: q.patch == nil}
 	if q.patch != nil {

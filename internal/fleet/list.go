@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pageSize is the maximum number of objects in a response.
+// pageSize limits the number of objects in a response.
 const pageSize = 250
 
-// DefaultSelector selects the agents' pods of all releases of the chart.
+// DefaultSelector selects the agent pods of all releases of the chart.
 const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
 
-// container is the name of the agent's container in its pod.
+// container is the name of the agent's container in the pod.
 const container = "agent"
 
 func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {

@@ -16,13 +16,13 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// logReadSizes lists how much of a log is read until a status is found. A kubelet selects the
-// last lines first, and then the first bytes of these, so the limit of bytes is generous.
-// Standard error is between the statuses. A kubelet only reads the current log file,
-// which may have no status after a rotation.
+// logReadSizes lists how much of a log to read until a status is found. The kubelet
+// first selects the last lines and then the first bytes of those lines, so the byte
+// limit is generous. Standard error appears between the statuses. The kubelet reads
+// only the current log file, which may contain no status after a rotation.
 var logReadSizes = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 
-// maxPhaseLength limits the length of a phase of a later version.
+// maxPhaseLength limits the length of a phase reported by a later version.
 const maxPhaseLength = 32
 
 // readStatus returns a pod's last status, or nil
@@ -64,8 +64,8 @@ func lastStatus(log []byte, node string) *agent.Status {
 	return nil
 }
 
-// podNodeName returns the node of a pod. Before it is scheduled, a DaemonSet's pod has it in
-// its affinity.
+// podNodeName returns a pod's node. Before a DaemonSet's pod is scheduled, its node is
+// in its affinity.
 func podNodeName(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

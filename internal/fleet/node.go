@@ -14,21 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// State is a node's state in one word: the [agent.Phase] that its pod reports, or one of
-// the constants below.
+// State is a node's state as a single word: the [agent.Phase] that its pod reports, or
+// one of the constants below.
 type State string
 
-// The states of nodes whose pod reports none.
+// States of nodes whose pod reports no state.
 const (
 	StateNoPod       State = "no-pod"      // the DaemonSet's pod is missing
-	StateNotRunning  State = "not-running" // its pod does not run
+	StateNotRunning  State = "not-running" // its pod is not running
 	StateUnreachable State = "away"        // the node does not respond
-	StateSilent      State = "silent"      // its pod runs, and has printed no recent status
+	StateSilent      State = "silent"      // its pod is running, but has printed no recent status
 	StateUnknown     State = "unknown"     // its pod's log cannot be read for another reason
 	StateDeleted     State = "deleted"     // the node no longer exists
 )
 
-// maxStatusAge is how old a pod's last status may be. Pods print one every ten minutes.
+// maxStatusAge is the maximum age of a pod's last status. Pods print a status every ten
+// minutes.
 const maxStatusAge = 25 * time.Minute
 
 // Node is the state of one node.
@@ -36,14 +37,14 @@ type Node struct {
 	Name    string        `json:"name"`
 	Owner   string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
 	Kubelet string        `json:"kubelet,omitempty"` // its version
-	Ready   string        `json:"ready,omitempty"`   // the node's condition: True, False, Unknown; "" without the permission to list nodes
+	Ready   string        `json:"ready,omitempty"`   // node condition: True, False or Unknown; "" without permission to list nodes
 	Pod     *Pod          `json:"pod,omitempty"`     // nil if missing
 	State   State         `json:"state"`
 	Well    bool          `json:"well"`             // there is nothing left to do
-	Behind  bool          `json:"behind,omitempty"` // its pod is from an older version of the DaemonSet
-	Reason  string        `json:"reason,omitempty"` // one line: why it is not well
+	Behind  bool          `json:"behind,omitempty"` // its pod belongs to an older version of the DaemonSet
+	Reason  string        `json:"reason,omitempty"` // why the node is not well, on one line
 	Since   time.Time     `json:"since,omitzero"`   // when that began, if known
-	Status  *agent.Status `json:"status,omitempty"` // the last one of its pod
+	Status  *agent.Status `json:"status,omitempty"` // last status of its pod
 }
 
 // Pod is the agent's pod on a node.
@@ -55,7 +56,7 @@ type Pod struct {
 	Created   time.Time `json:"created,omitzero"`
 	Revision  string    `json:"revision,omitempty"` // the name of its ConfigMap
 	Image     string    `json:"image,omitempty"`
-	Restarts  int       `json:"restarts,omitempty"` // of the agent's container
+	Restarts  int       `json:"restarts,omitempty"` // restarts of the agent's container
 }
 
 // newNode returns a node's state for its pod, the nodes by name (nil if unknown), the pod's
@@ -80,11 +81,11 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	switch w := podWaitReason(pod); {
 	case nodes != nil && node == nil && n.Name != "":
 		n.State, n.Reason = StateDeleted, "the node no longer exists; its pod will be deleted"
-	case reported != nil && reported.Phase == agent.PhaseRemoved: // even if it is old, or the pod has ended since
+	case reported != nil && reported.Phase == agent.PhaseRemoved: // even if the status is old, or the pod has ended since
 		n.setReported(reported)
 	case failed != nil:
 		n.setLogError(failed, node)
-	case n.Ready == string(corev1.ConditionUnknown) && w.reason != "": // then the pod's status is old too
+	case n.Ready == string(corev1.ConditionUnknown) && w.reason != "": // in this case the pod's status is also old
 		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node), readySince(node)
 	case w.reason != "":
 		n.State, n.Reason, n.Since = StateNotRunning, w.reason, w.since
@@ -102,8 +103,8 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	return n
 }
 
-// podRelease returns the NAMESPACE/RELEASE of a pod. Its own report is ignored if it names
-// another namespace.
+// podRelease returns the NAMESPACE/RELEASE of a pod. If the pod reports another
+// namespace, its report is ignored.
 func podRelease(pod *corev1.Pod) string {
 	owner := agentFlagValue(&pod.Spec, "--owner")
 	if owner == "" || strings.HasPrefix(owner, pod.Namespace+"/") {
@@ -143,8 +144,8 @@ func (n *Node) setReported(reported *agent.Status) {
 	}
 }
 
-// setLogError handles a pod whose log could not be read. If the kubelet does not respond,
-// the node is away, unless its condition is Ready.
+// setLogError handles a pod whose log could not be read. If the kubelet does not
+// respond, the node's state is away, unless its condition is Ready.
 func (n *Node) setLogError(err error, node *corev1.Node) {
 	n.State, n.Reason = StateUnknown, err.Error()
 	switch code := httpStatus(err); {

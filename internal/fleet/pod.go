@@ -25,20 +25,21 @@ func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// isAgentRunning reports whether the agent runs, according to the API server.
+// isAgentRunning reports whether the agent is running, according to the API server.
 func isAgentRunning(pod *corev1.Pod) bool {
 	s := agentStatus(pod)
 	return s != nil && s.State.Running != nil
 }
 
-// podWait is why a pod does not run, "" if it does, and since when.
+// podWait holds why a pod is not running, and since when. The reason is "" if the pod
+// is running.
 type podWait struct {
 	reason string
 	since  time.Time
 }
 
-// podWaitReason returns why a pod does not run: the reason of the container that blocks it, or
-// of the pod.
+// podWaitReason returns why a pod is not running: the reason of the container that
+// blocks it, or the pod's own reason.
 func podWaitReason(pod *corev1.Pod) podWait {
 	if s := agentStatus(pod); s != nil && s.State.Running != nil {
 		return podWait{since: s.State.Running.StartedAt.Time}
@@ -61,8 +62,8 @@ func podWaitReason(pod *corev1.Pod) podWait {
 	return podWait{"its pod has not started yet", since}
 }
 
-// blockingReason returns why a container blocks its pod, "" if it does not. To wait for an init
-// container is not a reason.
+// blockingReason returns why a container blocks its pod, or "" if it does not. Waiting
+// for an init container does not count as a reason.
 func blockingReason(s *corev1.ContainerStatus) string {
 	var text string
 	switch w, ended := s.State.Waiting, s.State.Terminated; {
@@ -106,7 +107,8 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) (c *corev1.PodC
 	return nil, false
 }
 
-// agentFlagValue returns the value of one of the agent's flags, "--name VALUE" or "--name=VALUE".
+// agentFlagValue returns the value of an agent flag, given as "--name VALUE" or
+// "--name=VALUE".
 func agentFlagValue(spec *corev1.PodSpec, name string) string {
 	c := agentContainer(spec)
 	args := slices.Concat(c.Command, c.Args)
@@ -132,5 +134,5 @@ func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
 	return c
 }
 
-// oneLine returns a text as one printable line.
+// oneLine returns s as a single printable line.
 func oneLine(s string) string { return strings.Join(strings.Fields(apiserver.CleanMessage(s)), " ") }

@@ -20,35 +20,36 @@ import (
 )
 
 const (
-	// How long a Forbidden is retried: a new role may not be known to each API server yet.
+	// forbiddenRetryTimeout is how long a Forbidden is retried, because not every API server may
+	// know a new role yet.
 	forbiddenRetryTimeout = 3 * time.Second
 
-	// Without the permission to list nodes: how long to wait for a deleted pod to be
-	// replaced. A DaemonSet's controller replaces it within seconds.
+	// podReplaceTimeout is how long to wait for a deleted pod to be replaced, without
+	// permission to list nodes. A DaemonSet's controller replaces a pod within seconds.
 	podReplaceTimeout = time.Minute
 )
 
-// RemoveOptions are the options of [Client.Remove].
+// RemoveOptions holds the options of [Client.Remove].
 type RemoveOptions struct {
 	Namespace string
-	ConfigMap string        // its data.state is set to "absent"
-	Selector  string        // labels of the agents' pods
+	ConfigMap string        // the ConfigMap whose data.state is set to "absent"
+	Selector  string        // labels of the agent pods
 	Timeout   time.Duration // for everything
 
 	// Changed, if not nil, is called when a node's state changes, with the number of
-	// removed and of all nodes. Note, if not nil, is called with other messages.
+	// removed nodes and the total. Note, if not nil, is called with other messages.
 	Changed func(n Node, removed, all int)
 	Note    func(text string)
 }
 
 // Removal is the result of [Client.Remove].
 type Removal struct {
-	Removed []string // nodes that have nothing of regcred
+	Removed []string // nodes on which nothing of regcred is left
 	Gone    []string // nodes that no longer exist
-	Missing []Node   // the others, with a Reason
+	Missing []Node   // all other nodes, with a Reason
 }
 
-// removalRun is a Remove in progress.
+// removalRun is a Remove call in progress.
 type removalRun struct {
 	*Client
 	RemoveOptions
@@ -56,8 +57,8 @@ type removalRun struct {
 	apiServerDown   bool      // the API server did not respond last time
 	readAllOnce     bool      // all pods have been read at least once
 	last            error     // of a request
-	cannotListNodes bool      // no permission to list nodes
-	readAnyLog      bool      // a log could be read, so a Forbidden for another is from that node's kubelet
+	cannotListNodes bool      // there is no permission to list nodes
+	readAnyLog      bool      // a log could be read, so a Forbidden for another log is from that node's kubelet
 	forbidden       time.Time // the first Forbidden
 }
 
@@ -72,8 +73,9 @@ func (p *nodeProgress) removed() bool { return p.State == State(agent.PhaseRemov
 func (p *nodeProgress) isDone() bool  { return p.removed() || p.State == StateDeleted }
 
 // Remove makes all agents uninstall regcred from their nodes, and waits for them until
-// the timeout; [Removal.Missing] lists the others. It may be called again. If the API
-// server does not respond or rejects the credentials, it retries until the timeout.
+// the timeout. [Removal.Missing] lists the remaining nodes. Remove may be called again.
+// If the API server does not respond or rejects the credentials, Remove retries until
+// the timeout.
 func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) {
 	r := &removalRun{Client: c, RemoveOptions: o, places: map[string]*nodeProgress{}}
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -181,7 +183,7 @@ func (r *removalRun) pending() (n int) {
 	return n
 }
 
-// interval returns the time between two rounds: longer for many pods.
+// interval returns the time between two rounds. It is longer if there are many pods.
 func interval(pods int) time.Duration {
 	return min(max(time.Duration(pods)*20*time.Millisecond, 2*time.Second), 10*time.Second)
 }
@@ -230,8 +232,8 @@ func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
 	return true, nil
 }
 
-// isOtherRelease reports whether a pod belongs to another release: it reads its state from
-// another ConfigMap.
+// isOtherRelease reports whether a pod belongs to another release because it reads its
+// state from a different ConfigMap.
 func (r *removalRun) isOtherRelease(pod corev1.Pod) bool {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == "state" && v.ConfigMap != nil {
@@ -248,7 +250,8 @@ func isServerFailure(err error) bool {
 	return ok && e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded)
 }
 
-// nodesIfAllowed returns the nodes by name, or nil without the permission to list them.
+// nodesIfAllowed returns the nodes by name, or nil if there is no permission to list
+// them.
 func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, error) {
 	if r.cannotListNodes {
 		return nil, nil
@@ -334,8 +337,8 @@ func (r *removalRun) result() *Removal {
 // manualUninstallCommand is the command that uninstalls regcred on a node.
 const manualUninstallCommand = "run sudo regcred uninstall --restart on the node"
 
-// NotRemovedReason explains in one line why regcred has not been removed from a node of
-// [Removal.Missing], and how to fix it.
+// NotRemovedReason explains, on one line, why regcred has not been removed from a node
+// of [Removal.Missing], and how to fix it.
 func (n *Node) NotRemovedReason() string {
 	switch n.State {
 	case StateUnreachable:

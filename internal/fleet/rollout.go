@@ -16,13 +16,13 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// Progress is the state of a rollout in one word.
+// Progress is the state of a rollout as a single word.
 type Progress string
 
 const (
 	ProgressDone    Progress = "done"
 	ProgressRunning Progress = "running"
-	ProgressStopped Progress = "stopped" // maxUnavailable is reached, and none of these nodes is progressing
+	ProgressStopped Progress = "stopped" // maxUnavailable is reached, and none of the unavailable nodes is progressing
 )
 
 // Rollout is the progress of a DaemonSet's rollout.
@@ -33,7 +33,7 @@ type Rollout struct {
 	Revision  string   `json:"revision,omitempty"` // the name of the desired ConfigMap
 	Desired   int      `json:"desired"`            // nodes that should have a pod
 	Ready     int      `json:"ready"`
-	Behind    int      `json:"behind"` // pods of an older version
+	Behind    int      `json:"behind"` // number of pods from an older version
 	Progress  Progress `json:"progress"`
 	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes
 }
@@ -44,7 +44,7 @@ func isOutdated(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
 	return agentFlagValue(&pod.Spec, "--revision") != agentFlagValue(template, "--revision") || agentImage(&pod.Spec) != agentImage(template)
 }
 
-// newRollout returns the progress of a DaemonSet with these nodes.
+// newRollout returns the rollout progress of a DaemonSet on the given nodes.
 func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	r := Rollout{
 		Namespace: ds.Namespace, Name: ds.Name, Progress: ProgressDone,
@@ -80,8 +80,8 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	return r
 }
 
-// maxUnavailable returns how many pods of a DaemonSet may be unavailable in a rollout.
-// Percentages are rounded up, as in pkg/controller/daemon/update.go.
+// maxUnavailable returns how many of a DaemonSet's pods may be unavailable during a
+// rollout. Percentages are rounded up, as in pkg/controller/daemon/update.go.
 func maxUnavailable(ds *appsv1.DaemonSet) int {
 	most := intstr.FromInt32(1)
 	if r := ds.Spec.UpdateStrategy.RollingUpdate; r != nil && r.MaxUnavailable != nil {
@@ -153,7 +153,7 @@ func laterTime(a, b metav1.Time) time.Time {
 	return a.Time
 }
 
-// daemonSetKey identifies a pod's DaemonSet, which is in the pod's namespace.
+// daemonSetKey returns the key of a pod's DaemonSet, which is in the pod's namespace.
 func daemonSetKey(pod *corev1.Pod) string {
 	o := metav1.GetControllerOf(pod)
 	if o == nil {

@@ -37,7 +37,7 @@ import (
 // Query selects agents. The zero value means all.
 type Query struct {
 	Namespace string // "" means all
-	Fallback  string // used without the permission for all namespaces; "" means none
+	Fallback  string // namespace to use if all namespaces are not permitted; "" means none
 	Selector  string // labels of the pods and DaemonSets; "" means Selector
 
 	Progress func(done, total int) // if not nil, called with the number of logs read, from several goroutines
@@ -47,7 +47,7 @@ type Query struct {
 type Fleet struct {
 	Namespace string    // "" means all
 	Nodes     []Node    // by name
-	Rollouts  []Rollout // by namespace and name
+	Rollouts  []Rollout // sorted by namespace and name
 	Notes     []string  // what could not be read, and why
 }
 
@@ -85,7 +85,8 @@ func (c *Client) Status(ctx context.Context, q Query) (*Fleet, error) {
 	return f, nil
 }
 
-// noteUnreadable adds a note about what could not be listed. If ctx has ended, it returns an error.
+// noteUnreadable adds a note about objects that could not be listed. If ctx has ended,
+// it returns an error.
 func (f *Fleet) noteUnreadable(ctx context.Context, err error, so string) error {
 	if err == nil {
 		return nil
@@ -97,8 +98,8 @@ func (f *Fleet) noteUnreadable(ctx context.Context, err error, so string) error 
 	return nil
 }
 
-// currentPods omits pods that have been replaced. Of a DaemonSet's pods on a node it keeps
-// the newest one that is not being deleted.
+// currentPods omits pods that have been replaced. Of a DaemonSet's pods on a node, it
+// keeps the newest that is not being deleted.
 func currentPods(pods []corev1.Pod) []corev1.Pod {
 	type place struct{ owner, node string }
 	best := map[place]*corev1.Pod{}

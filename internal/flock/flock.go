@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// maxLockWait bounds the wait for a lock.
+// maxLockWait limits the wait for a lock.
 const maxLockWait = 2 * time.Minute
 
-// LockDir locks a directory, to change files in it. It locks the directory itself,
-// since files in it are replaced by renames and a lock file would be one more.
-// It fails after two minutes, because no holder needs the lock that long.
+// LockDir locks a directory for changing files in it. It locks the directory itself,
+// because files in it are replaced by renames and a lock file would be one more file.
+// It returns an error after two minutes, because no process needs the lock that long.
 //
 // Where locks are not supported, Dir does nothing.
 func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
@@ -39,7 +39,7 @@ func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 		if err != nil {
 			f.Close()
 			if errors.Is(err, errors.ErrUnsupported) {
-				return func() {}, nil // the system or file system has no locks
+				return func() {}, nil // the system or file system does not support locks
 			}
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxLockWait)
 		}
-		// Poll, since a blocking flock would ignore the context.
+		// Poll, because a blocking flock would ignore the context.
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// TryLock is not supported.
+// TryLock always returns [errors.ErrUnsupported].
 func TryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
-// TryLockShared is not supported.
+// TryLockShared always returns [errors.ErrUnsupported].
 func TryLockShared(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -11,13 +11,14 @@ import (
 	"syscall"
 )
 
-// TryLock takes an exclusive lock on an open file or directory until it is closed.
-// It returns false if another process has a lock, and [errors.ErrUnsupported]
-// where there are no locks, such as for a directory on NFS, which requires it
-// to be open for writing (flock(2)).
+// TryLock takes an exclusive lock on an open file or directory until it is closed. It
+// returns false if another process holds a lock. It returns [errors.ErrUnsupported]
+// where locks are not available. An example is a directory on NFS, which would have to
+// be open for writing (flock(2)).
 func TryLock(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_EX) }
 
-// TryLockShared is [Hold] with a shared lock, which several processes can have.
+// TryLockShared is like [Hold], but takes a shared lock, which several processes can
+// hold.
 func TryLockShared(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_SH) }
 
 func tryFlock(f *os.File, how int) (bool, error) {

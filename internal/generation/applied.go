@@ -15,18 +15,18 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// AppliedFile is the name, in the state directory, of a list of [Applied], the
-// earliest first. A kubelet reads its configuration only once, so it may have
-// the entries of another generation than the current one.
+// AppliedFile is the name, in the state directory, of a list of [Applied], earliest
+// first. The list is needed because a kubelet reads its configuration only once. So it
+// may have the entries of another generation than the current one.
 const AppliedFile = "applied.json"
 
-// BootTime is a point in time within one boot, by a clock that cannot be set.
+// BootTime is a point in time within one boot, measured by a clock that cannot be set.
 type BootTime struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 	Ticks uint64 `json:"ticks"` // hundredths of a second since boot
 }
 
-// AppliedChange is a change of the kubelet's configuration.
+// AppliedChange is a change to the kubelet's configuration.
 type AppliedChange struct {
 	BootTime
 	Generation int             `json:"generation"` // 0 means that regcred was removed
@@ -46,7 +46,7 @@ func readAppliedEntries(dir string) (list []entries.Entry, err error) {
 	}
 	var records []AppliedChange
 	if json.Unmarshal(data, &records) != nil {
-		return nil, nil // regcred status reports it; pulls continue with the manifest's entries
+		return nil, nil // "regcred status" reports it; pulls continue with the manifest's entries
 	}
 	for _, r := range records {
 		list = append(list, r.Entries...)

@@ -32,37 +32,38 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 )
 
-// DefaultDir is the state directory of a node.
+// DefaultDir is the default state directory on a node.
 const DefaultDir = "/var/lib/regcred"
 
-// DispatcherName is the file name of the dispatcher. The kubelet's entries of regcred have this
-// name, the second and later ones with a suffix "-2" and so on.
+// DispatcherName is the file name of the dispatcher. regcred's entries in the kubelet's
+// configuration have this name. The second and later ones have a suffix: "-2" and so
+// on.
 const DispatcherName = entries.Name
 
-// DefaultMaxStale bounds how long a kubelet caches a response.
+// DefaultMaxStale is the default limit for how long a kubelet caches a response.
 const DefaultMaxStale = 5 * time.Minute
 
-// schemaVersion is the version of [Manifest]. A program reads its own version
-// and earlier ones.
+// schemaVersion is the version of [Manifest]. A program reads its own version and
+// earlier versions.
 const schemaVersion = 1
 
 // Manifest describes a generation.
 type Manifest struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Number        int       `json:"number"`
-	Previous      int       `json:"previous,omitempty"` // the current generation when it was created; 0 if none
+	Previous      int       `json:"previous,omitempty"` // the generation that was current when this one was created; 0 if none
 	Created       time.Time `json:"created"`
-	Version       string    `json:"version"`         // of the regcred that created it
-	Source        string    `json:"source"`          // the configuration that it was created from
-	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "" means the CLI
+	Version       string    `json:"version"`         // version of the regcred that created it
+	Source        string    `json:"source"`          // path of the configuration from which it was created
+	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "" if the CLI did
 
-	MaxStale Duration        `json:"maxStale"`           // limit of how long a kubelet caches a response
-	Entries  []entries.Entry `json:"entries"`            // the kubelet's entries for it
-	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries that no provider has yet
-	AnyImage bool            `json:"anyImage,omitempty"` // Entries have patterns for every image
+	MaxStale Duration        `json:"maxStale"`           // maximum time that a kubelet may cache a response
+	Entries  []entries.Entry `json:"entries"`            // entries in the kubelet's configuration for this generation
+	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries for which there is no provider yet
+	AnyImage bool            `json:"anyImage,omitempty"` // Entries contain patterns for every image
 
 	Layout KubeletLayout `json:"layout"`
-	Host   []HostFile    `json:"host,omitempty"` // files outside the state directory, in the order of their installation
+	Host   []HostFile    `json:"host,omitempty"` // files outside the state directory, in installation order
 	Files  []File        `json:"files"`          // files in the generation's directory
 }
 
@@ -70,13 +71,13 @@ type Manifest struct {
 type HostKind string
 
 const (
-	HostKindDir     HostKind = "directory" // created for files in it
+	HostKindDir     HostKind = "directory" // a directory created for the files in it
 	HostKindLink    HostKind = "link"      // a symbolic link to Target
 	HostKindFile    HostKind = "file"      // a file with Content
 	HostKindEntries HostKind = "entries"   // entries in a file that regcred does not own
 )
 
-// HostFile is a part of a generation outside the state directory.
+// HostFile is a part of a generation that is outside the state directory.
 type HostFile struct {
 	Kind    HostKind     `json:"kind"`
 	Path    string       `json:"path"` // on the node
@@ -86,24 +87,24 @@ type HostFile struct {
 	Stage   InstallStage `json:"stage"`
 }
 
-// InstallStage orders the installation of host files; they are removed in reverse
+// InstallStage orders the installation of host files. They are removed in reverse
 // order. A kubelet that starts after any stage finds a working state.
 type InstallStage int
 
 const (
-	BeforeActivation InstallStage = iota // not used yet: directories, links to the dispatcher
-	AfterActivation                      // files that the Last stage requires
-	StageLast                            // activates it: the kubelet's flags or configuration
+	BeforeActivation InstallStage = iota // not in use yet: directories, links to the dispatcher
+	AfterActivation                      // files that are required by the Last stage
+	StageLast                            // activates the generation: the kubelet's flags or configuration
 )
 
 // File is a file of a generation.
 type File struct {
-	Name   string      `json:"name"` // below the generation's directory
+	Name   string      `json:"name"` // path below the generation's directory
 	Mode   fs.FileMode `json:"mode"`
-	SHA256 string      `json:"sha256"` // of its content, in hexadecimal
+	SHA256 string      `json:"sha256"` // hash of the content, in hexadecimal
 }
 
-// Executables returns the providers whose executables a generation contains.
+// Executables returns the providers whose executables are part of the generation.
 func (m *Manifest) Executables() (names []string) {
 	for _, f := range m.Files {
 		if dir, name := path.Split(f.Name); dir == binDir+"/" {
@@ -113,10 +114,10 @@ func (m *Manifest) Executables() (names []string) {
 	return names
 }
 
-// Duration is encoded as a Go duration.
+// Duration is a duration that is encoded as a Go duration string.
 type Duration time.Duration
 
-// MarshalText returns d as "5m0s".
+// MarshalText returns d as a string such as "5m0s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalText parses a Go duration.
@@ -126,10 +127,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ErrNewerVersion reports a generation of a later release, which this one cannot read.
+// ErrNewerVersion is returned for a generation of a later release, which this release
+// cannot read.
 var ErrNewerVersion = errors.New("use the regcred release that created this generation, or a later release")
 
-// decodeManifest parses a manifest. It rejects one of a later release.
+// decodeManifest parses a manifest. It rejects manifests of later releases.
 func decodeManifest(name string, data []byte) (*Manifest, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
@@ -154,24 +156,24 @@ func decodeManifest(name string, data []byte) (*Manifest, error) {
 type ConfigKind string
 
 const (
-	ConfigKindShared ConfigKind = "shared" // the node's own file, which has other entries too
-	ConfigKindOwn    ConfigKind = "own"    // a file with regcred's entries only
+	ConfigKindShared ConfigKind = "shared" // the node's own file, which also contains other entries
+	ConfigKindOwn    ConfigKind = "own"    // a file that contains only regcred's entries
 	ConfigKindLinked ConfigKind = "linked" // as ConfigKindOwn, next to a symlink to Original
-	ConfigKindCopied ConfigKind = "copied" // a copy of Original with the entries
+	ConfigKindCopied ConfigKind = "copied" // a copy of Original with regcred's entries added
 )
 
-// KubeletLayout describes the kubelet's places on a node, before and after the
-// installation. The first generation decides it.
+// KubeletLayout describes the kubelet's paths on a node, before and after the
+// installation. It is determined by the first generation.
 type KubeletLayout struct {
-	Config   string     `json:"config"` // the file that has the entries
+	Config   string     `json:"config"` // the file that contains the entries
 	Kind     ConfigKind `json:"kind"`
-	Original string     `json:"original,omitempty"` // the file that Config links to or copies
+	Original string     `json:"original,omitempty"` // the file that Config links to or that it copies
 	Flag     string     `json:"flag"`               // the path in the kubelet's flag: Config or its directory
 
 	BinDir  string `json:"binDir"`
-	LinksOf string `json:"linksOf,omitempty"` // the bin dir to whose executables BinDir has links
+	LinksOf string `json:"linksOf,omitempty"` // the bin dir whose executables BinDir links to
 
-	DropIn     string   `json:"dropIn,omitempty"`     // of systemd, with both flags
-	NodeConfig string   `json:"nodeConfig,omitempty"` // of EKS's nodeadm, with both flags
-	Dirs       []string `json:"dirs,omitempty"`       // directories created for this
+	DropIn     string   `json:"dropIn,omitempty"`     // systemd drop-in that sets both flags
+	NodeConfig string   `json:"nodeConfig,omitempty"` // configuration of EKS's nodeadm that sets both flags
+	Dirs       []string `json:"dirs,omitempty"`       // directories created for these paths
 }

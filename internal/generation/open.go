@@ -30,36 +30,37 @@ const (
 	binDir         = "bin"
 )
 
-// OpenGeneration is a generation in use.
+// OpenGeneration is a generation that is in use.
 type OpenGeneration struct {
 	Dir      string // absolute, without links
 	Manifest *Manifest
 	Config   *config.Config
 
-	// Entries has all entries that a kubelet may have in memory: the
-	// manifest's, and those that its configuration had before or has now.
-	// EntriesErr is set if only the manifest's are known.
+	// Entries contains all entries that a kubelet may have in memory: the manifest's
+	// entries, and those that the kubelet's configuration had before or has now.
+	// EntriesErr is set if only the manifest's entries are known.
 	Entries    []entries.Entry
 	EntriesErr error
 
 	file *os.File // of Dir, locked
 }
 
-// BinDir returns the directory of the providers' executables.
+// BinDir returns the directory that contains the providers' executables.
 func (c *OpenGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
 // Close allows the generation to be removed.
 func (c *OpenGeneration) Close() error { return c.file.Close() }
 
-// maxOpenAttempts bounds how often the link is read again because a generation was
+// maxOpenAttempts limits how often the link is read again because a generation was
 // removed before it could be locked.
 const maxOpenAttempts = 100
 
-// errGenerationRemoved reports that the generation was removed, or is about to be.
+// errGenerationRemoved is returned if the generation was removed or is about to be
+// removed.
 var errGenerationRemoved = errors.New("the generation is being removed")
 
-// OpenCurrent opens the current generation of a state directory for reading; until
-// Close it is not removed. Errors are one line, with what to do.
+// OpenCurrent opens the current generation of a state directory for reading. The
+// generation is not removed until Close. Errors fit on one line and include a fix.
 func OpenCurrent(dir string) (*OpenGeneration, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -94,7 +95,7 @@ func openOnce(dir string) (*OpenGeneration, error) {
 	return c, nil
 }
 
-// readCurrentLink returns the number in the link.
+// readCurrentLink returns the generation number in the link.
 func readCurrentLink(link string, readlink func(string) (string, error)) (int, error) {
 	target, err := readlink(link)
 	switch {
@@ -128,7 +129,7 @@ func lockShared(dir string) (*os.File, error) {
 		f.Close()
 		return nil, errors.Join(errGenerationRemoved, err)
 	}
-	// It may have been removed before it was locked.
+	// The directory may have been removed before it was locked.
 	opened, err := f.Stat()
 	if now, nowErr := os.Stat(dir); err != nil || nowErr != nil || !os.SameFile(opened, now) {
 		f.Close()
@@ -137,7 +138,7 @@ func lockShared(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// maxManifestSize bounds a manifest, in bytes.
+// maxManifestSize limits the size of a manifest, in bytes.
 const maxManifestSize = 16 << 20
 
 // readAll reads the manifest, the configuration and the applied entries.

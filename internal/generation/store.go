@@ -25,17 +25,17 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Store is the state directory of a node, for changes. Callers hold
-// [Store.Lock] while they change it.
+// Store is a node's state directory, opened for changes. Callers must hold [Store.Lock]
+// while they change it.
 type Store struct {
 	FS  inroot.FS
 	Dir string // on the node
 }
 
-// Path returns the node's name of a file below the state directory.
+// Path returns the path on the node of a file below the state directory.
 func (s Store) Path(parts ...string) string { return path.Join(append([]string{s.Dir}, parts...)...) }
 
-// GenerationPath returns the node's name of a file of a generation.
+// GenerationPath returns the path on the node of a file in a generation.
 func (s Store) GenerationPath(number int, parts ...string) string {
 	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
 }
@@ -48,8 +48,8 @@ func (s Store) BinPath(number int, name string) string {
 	return s.GenerationPath(number, binDir, name)
 }
 
-// DispatcherPath returns the path of the dispatcher, to which the kubelet's bin
-// dir has links.
+// DispatcherPath returns the path of the dispatcher. The kubelet's bin dir contains
+// links to it.
 func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }
 
 // Lock prevents concurrent changes of the node; see [flock.LockDir]. It locks the
@@ -102,7 +102,8 @@ func (s Store) ModifiedFiles(ctx context.Context, m *Manifest) (list []string) {
 	return list
 }
 
-// FileSHA256 returns the SHA-256 of a file's content, or "" if it cannot be read.
+// FileSHA256 returns the SHA-256 hash of a file's content, or "" if the file cannot be
+// read.
 func (s Store) FileSHA256(ctx context.Context, name string) string {
 	f, err := s.FS.Open(name)
 	if err != nil {
@@ -122,8 +123,8 @@ func hashFile(ctx context.Context, f *os.File) string {
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// NewFile is a file of a new generation. Its sum was computed when the content
-// was checked, and must not change.
+// NewFile is a file of a new generation. Its hash was computed when the content was
+// checked, so the content must not change.
 type NewFile struct {
 	File
 	From string // path on this machine; "" for content from memory
@@ -131,7 +132,7 @@ type NewFile struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// NewFileFromBytes returns a file with content from memory.
+// NewFileFromBytes returns a file whose content is in memory.
 func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
 	sum := sha256.Sum256(data)
 	return NewFile{
@@ -141,7 +142,7 @@ func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
 	}
 }
 
-// NewFileFromPath returns a file with the content of another one.
+// NewFileFromPath returns a file with the content of another file.
 func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from string) (NewFile, error) {
 	f, err := regularfile.Open(from)
 	if err != nil {
@@ -168,7 +169,7 @@ func ConfigFilePath(name string) string { return path.Join(configDir, name) }
 func ExecutablePath(name string) string { return path.Join(binDir, name) }
 
 // NextNumber returns the number of the next generation after previous, which may have
-// been removed; 0 means none.
+// been removed. A previous of 0 means that there is none.
 func (s Store) NextNumber(previous int) (number int, err error) {
 	numbers, err := s.ListNumbers()
 	if len(numbers) > 0 {
@@ -177,8 +178,8 @@ func (s Store) NextNumber(previous int) (number int, err error) {
 	return previous + 1, err
 }
 
-// Create creates a generation with these files, and sets Number and Files in
-// its manifest. It is either complete and synced, or does not exist.
+// Create creates a generation with the given files, and sets Number and Files in its
+// manifest. The generation is either complete and synced, or does not exist.
 func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err error) {
 	if m.Number, err = s.NextNumber(m.Previous); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err
 	return s.FS.Rename(temp, final)
 }
 
-// removingPrefix begins the name of a directory that is being removed.
+// removingPrefix is the name prefix of a directory that is being removed.
 const removingPrefix = "old-"
 
 // IsTemporary reports whether a name below the generations' directory belongs
@@ -215,7 +216,7 @@ func (s Store) makeDir(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// createDir creates the directory of a generation. It is private, since the
+// createDir creates a generation's directory. Only its owner can read it, because the
 // configuration may contain secrets.
 func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents []NewFile) error {
 	for _, d := range []string{dir, path.Join(dir, configDir), path.Join(dir, binDir)} {
@@ -254,7 +255,7 @@ func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c NewFile) 
 	return nil
 }
 
-// Activate makes a generation current, with one rename.
+// Activate makes a generation current with a single rename.
 func (s Store) Activate(number int) error {
 	if err := s.FS.Symlink(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
@@ -262,18 +263,19 @@ func (s Store) Activate(number int) error {
 	return nil
 }
 
-// Deactivate removes the link.
+// Deactivate removes the link to the current generation.
 func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
 
-// InstallDispatcher installs the dispatcher of a generation. A dispatcher can read earlier
-// generations, so a later one is installed before the flip, and an earlier one after it.
+// InstallDispatcher installs a generation's dispatcher. A dispatcher can read earlier
+// generations. So a later dispatcher is installed before the flip, and an earlier one
+// after it.
 func (s Store) InstallDispatcher(number int) error {
 	return s.FS.HardLink(s.GenerationPath(number, DispatcherName), s.DispatcherPath())
 }
 
-// RemoveOld removes all but keep generations, except those in use. It keeps the
-// current one, then the one before it, then the latest. It also removes what
-// interrupted changes left behind.
+// RemoveOld removes all but keep generations, except generations in use. It keeps the
+// current generation, then the one before it, then the latest ones. It also removes
+// leftovers of interrupted changes.
 func (s Store) RemoveOld(ctx context.Context, keep int) error {
 	current, err := s.Current()
 	if err != nil {
@@ -304,7 +306,7 @@ func (s Store) RemoveOld(ctx context.Context, keep int) error {
 	return errors.Join(append(errs, s.RemoveLeftovers())...)
 }
 
-// RemoveLeftovers removes what interrupted changes left behind.
+// RemoveLeftovers removes leftovers of interrupted changes.
 func (s Store) RemoveLeftovers() error {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	errs := []error{err}
@@ -328,9 +330,10 @@ func (s Store) Remove(number int) error {
 	}
 	defer f.Close()
 	if held, err := flock.TryLock(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
-		return err // in use; a later Sweep removes it
+		return err // still in use; a later Sweep removes it
 	}
-	// A process that opened it before notices that it is gone, and reads the link again.
+	// A process that opened the generation earlier notices that it is gone, and reads
+	// the link again.
 	old := s.Path(generationsDir, removingPrefix+strconv.Itoa(number))
 	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Rename(dir, old)); err != nil {
 		return err

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package hostpattern matches registry hosts with patterns, for plugins whose
-// registries are configured: host[:port], where * matches within one label. The
-// patterns are a subset of the kubelet's ([match.Pattern]).
+// Package hostpattern matches registry hosts with patterns, for plugins with
+// configurable registries. A pattern is host[:port], where * matches within one label.
+// The patterns are a subset of the kubelet's ([match.Pattern]).
 package hostpattern
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Validate rejects patterns that match no host, and patterns that match third-party
-// hosts, which would receive the credential.
+// Validate rejects patterns that match no host. It also rejects patterns that match
+// third-party hosts, because those would receive the credential.
 func Validate(pattern string) error {
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
@@ -53,8 +53,7 @@ func isInvalidLabelRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
 }
 
-// MatchAny reports whether one of the patterns matches an image's host, regardless of
-// case.
+// MatchAny reports whether any of the patterns matches an image's host, ignoring case.
 func MatchAny(patterns []string, host string) bool {
 	host = strings.ToLower(host)
 	return !hasEmptyLabel(host) && slices.ContainsFunc(patterns, func(pattern string) bool {
@@ -68,11 +67,12 @@ func hasEmptyLabel(host string) bool {
 	return strings.Contains("."+name+".", "..") && !strings.HasPrefix(host, "[")
 }
 
-// Match reports whether a pattern matches host[:port] as in a kubelet: it is
+// Match reports whether a pattern matches host[:port], as in the kubelet: matching is
 // case-sensitive, and an address in brackets needs a port.
 func Match(pattern, host string) bool {
-	// In a URL, more or less than the host would be compared. Only the same
-	// text matches an address in brackets.
+	// notInHost lists characters of URLs and of addresses in brackets. In a URL, more
+	// or less than the host would be compared. An address in brackets matches only the
+	// same text.
 	const notInHost = `[]@%/?#`
 	if host == "" || pattern != host && (strings.ContainsAny(pattern, notInHost) || strings.ContainsAny(host, notInHost)) {
 		return false

@@ -15,9 +15,10 @@ import (
 // mountInfoPath lists this process's mounts (proc(5)).
 const mountInfoPath = "/proc/self/mountinfo"
 
-// unavailableError returns why systemd does not respond at a socket: the node has no systemd, the
-// pod does not mount the node's directory, or systemd is unavailable. On a node without
-// systemd the directory may exist, because a hostPath of type DirectoryOrCreate creates it.
+// unavailableError returns why systemd does not respond at a socket: the node has no
+// systemd, the pod does not mount the node's directory, or systemd is unavailable. The
+// directory may exist even on a node without systemd, because a hostPath of type
+// DirectoryOrCreate creates it.
 func unavailableError(socket string, err error) error {
 	dir := path.Dir(socket)
 	data, readErr := os.ReadFile(mountInfoPath)
@@ -39,10 +40,10 @@ func unavailableErrorFor(mounts, socket string, err error) error {
 	return &NoSystemdError{socket, err}
 }
 
-// isMountPoint reports whether something is mounted at a directory.
+// isMountPoint reports whether a directory is a mount point.
 func isMountPoint(mounts, dir string) bool {
 	for line := range strings.Lines(mounts) {
-		if f := strings.Fields(line); len(f) > 4 && f[4] == dir { // dir has no space, which would be \040
+		if f := strings.Fields(line); len(f) > 4 && f[4] == dir { // dir has no space, which would appear as \040
 			return true
 		}
 	}

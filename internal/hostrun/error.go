@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Errors are one line for the cluster's administrator, and include the fix.
+// These errors fit on one line, are written for the cluster's administrator, and
+// include the fix.
 
 // NoSystemdError means that the node has no systemd: the directory is mounted, and does
 // not contain systemd's files.
@@ -31,11 +32,11 @@ func (e *NoSystemdError) Error() string {
 	return fmt.Sprintf("this node does not run systemd: %s has no socket (%v)", path.Dir(e.Socket), e.Err)
 }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *NoSystemdError) Unwrap() error { return e.Err }
 
-// NotMountedError means that the pod does not mount the directory of systemd's sockets,
-// so that nothing is known about the node.
+// NotMountedError is returned if the pod does not mount the directory with systemd's
+// sockets, so that nothing is known about the node.
 type NotMountedError struct {
 	Dir string
 	Err error
@@ -46,10 +47,10 @@ func (e *NotMountedError) Error() string {
 		"at the same path; it is unknown whether the node has systemd", e.Err, e.Dir)
 }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *NotMountedError) Unwrap() error { return e.Err }
 
-// NotRespondingError means that the node has systemd, and that it does not respond.
+// NotRespondingError is returned if the node has systemd but it does not respond.
 type NotRespondingError struct {
 	Socket string
 	Err    error
@@ -60,10 +61,10 @@ func (e *NotRespondingError) Error() string {
 		"and make sure that the pod mounts the whole %[1]s directory, as in the chart", path.Dir(e.Socket), e.Socket, e.Err)
 }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *NotRespondingError) Unwrap() error { return e.Err }
 
-// PermissionError means that this process has no permission to use systemd.
+// PermissionError is returned if this process has no permission to use systemd.
 type PermissionError struct {
 	UID int // of this process
 	Err error
@@ -78,10 +79,10 @@ func (e *PermissionError) Error() string {
 		"in all cases, the pod needs the host user namespace (hostUsers: true)", e.Err)
 }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *PermissionError) Unwrap() error { return e.Err }
 
-// NotStartedError means that systemd could not start a program.
+// NotStartedError is returned if systemd could not start a program.
 type NotStartedError struct {
 	Path   string
 	Status int    // of systemd.exec(5), or 0
@@ -99,7 +100,7 @@ func (e *NotStartedError) Error() string {
 	return fmt.Sprintf("the node's systemd could not start %s: exit code %d (explained in systemd.exec(5)); see the journal", e.Path, e.Status)
 }
 
-// KilledError means that a program ended without an exit code.
+// KilledError is returned if a program ended without an exit code.
 type KilledError struct {
 	Path string
 	Why  string
@@ -107,15 +108,15 @@ type KilledError struct {
 
 func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Why) }
 
-// ResultLostError means that a unit was removed before its result was read.
+// ResultLostError is returned if a unit was removed before its result was read.
 type ResultLostError struct{ Unit string }
 
 func (e *ResultLostError) Error() string {
 	return fmt.Sprintf("the unit %s was stopped by another user and no longer exists, so the program's result is unknown", e.Unit)
 }
 
-// UnknownResultError means that a program was started, and that its result or output is unknown.
-// It may still be running.
+// UnknownResultError is returned if a program was started but its result or output is
+// unknown. The program may still be running.
 type UnknownResultError struct {
 	Unit string
 	Err  error
@@ -125,11 +126,11 @@ func (e *UnknownResultError) Error() string {
 	return fmt.Sprintf("%s was started, but its result is unknown: %v", e.Unit, e.Err)
 }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *UnknownResultError) Unwrap() error { return e.Err }
 
-// UnitFileError means that the node has a unit file of that name, so that systemd
-// creates no transient unit.
+// UnitFileError is returned if the node has a unit file with the unit's name, so that
+// systemd does not create a transient unit.
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
@@ -139,7 +140,7 @@ func (e *UnitFileError) Error() string {
 
 var errOutputTooLarge = fmt.Errorf("the output is longer than %d MiB; the rest was discarded", maxStdout>>20)
 
-// convertError converts an error of systemd, or of the kernel, to one of the errors above.
+// convertError converts an error from systemd or the kernel to one of the errors above.
 func (u *unitRun) convertError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w; if %s was started, it continues to run", cause, u.runner.Unit)

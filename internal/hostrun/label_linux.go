@@ -13,9 +13,9 @@ import (
 
 const selinuxXattr = "security.selinux"
 
-// SetExecutableLabel gives a file that this process owns the SELinux label of a node's
-// programs, if the node has SELinux. The process needs no capability, but an SELinux type
-// such as spc_t.
+// SetExecutableLabel gives a file that this process owns the SELinux label of the
+// node's programs, if the node uses SELinux. The process needs no capability, but needs
+// an SELinux type such as spc_t.
 func SetExecutableLabel(file string) error {
 	buffer := make([]byte, 512)
 	n, err := unix.Getxattr(file, selinuxXattr, buffer)

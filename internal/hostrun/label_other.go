@@ -5,5 +5,5 @@
 
 package hostrun
 
-// SetExecutableLabel does nothing: there is no SELinux.
+// SetExecutableLabel does nothing, because there is no SELinux.
 func SetExecutableLabel(string) error { return nil }

@@ -13,14 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programOutput is the memory or file to which a program prints.
+// programOutput is the memory or file to which a program writes its output.
 type programOutput struct {
 	file     *os.File
 	maxBytes int64
 	copied   int64
 }
 
-// newOutput creates an output in memory, to which the kernel allows at most that many bytes.
+// newOutput creates an output in memory. The kernel limits its size to the given number
+// of bytes.
 func newOutput(most int64) (*programOutput, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("regcred", flags|unix.MFD_NOEXEC_SEAL)
@@ -42,7 +43,8 @@ func newOutput(most int64) (*programOutput, error) {
 	return o, nil
 }
 
-// newFileOutput creates an output in a file, of which at most that many bytes are read.
+// newFileOutput creates an output in a file. At most the given number of bytes is read
+// from it.
 func newFileOutput(name string, most int64) (*programOutput, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("create the output file: %w", err)
@@ -58,7 +60,8 @@ func (o *programOutput) fd() int { return int(o.file.Fd()) }
 
 func (o *programOutput) close() { _ = o.file.Close() }
 
-// bytesWritten returns how much was printed: the program shares this process's file offset.
+// bytesWritten returns how much output was written. It works because the program shares
+// this process's file offset.
 func (o *programOutput) bytesWritten() (int64, error) { return o.file.Seek(0, io.SeekCurrent) }
 
 // isFull reports whether output may have been discarded.
@@ -67,7 +70,7 @@ func (o *programOutput) isFull() bool {
 	return err != nil || n >= o.maxBytes
 }
 
-// copyTo copies what was printed since the last call.
+// copyTo copies the output written since the last call.
 func (o *programOutput) copyTo(w io.Writer) error {
 	end, err := o.bytesWritten()
 	end = min(end, o.maxBytes)

@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// programOutput is nothing: there is no systemd.
+// programOutput is empty, because there is no systemd.
 type programOutput struct{}
 
 func newOutput(int64) (*programOutput, error)             { return nil, errors.ErrUnsupported }

@@ -25,33 +25,34 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Runner runs programs on a node, one at a time: all use the same transient unit, also
-// those that other processes start. It may be used concurrently.
+// Runner runs programs on a node, one at a time. All programs, including those that
+// other processes start, use the same transient unit. It is safe for concurrent use.
 type Runner struct {
-	Unit   string // of the transient unit; ends in ".service"
-	Socket string // of the node's systemd; "/run/systemd/private" if ""
+	Unit   string // name of the transient unit; ends in ".service"
+	Socket string // socket of the node's systemd; "" means "/run/systemd/private"
 }
 
 // Command is a program to run.
 type Command struct {
-	Path string // absolute, on the node
+	Path string // absolute path on the node
 
-	// Args do not include the program's name. Avoid semicolons: systemd 252 adds a
-	// backslash to them if it re-executes itself before it runs the program.
+	// Args does not include the program's name. Avoid semicolons, because systemd 252
+	// prefixes them with a backslash if it re-executes itself before it runs the
+	// program.
 	Args []string
 
 	Env []string // "NAME=value", in addition to systemd's variables
 
-	// Keep is a file to which the program's standard output is written, so that it is not
+	// Keep is the file for the program's standard output, so that the output is not
 	// lost if this process ends before the program. An existing file is replaced.
 	Keep string
 
-	// Limit is how long the program may run; 0 means no limit. After that systemd stops
-	// it: with SIGTERM, and after TimeoutStopSec (by default 90 s) with SIGKILL.
+	// Limit is how long the program may run; 0 means no limit. After that, systemd
+	// sends it SIGTERM and, after TimeoutStopSec (90 s by default), SIGKILL.
 	Limit time.Duration
 }
 
-// Output limits in bytes. The program's writes fail after that.
+// Output limits, in bytes. The program's writes fail beyond them.
 const (
 	maxStdout = 4 << 20
 	maxStderr = 1 << 20
@@ -100,7 +101,7 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 	return code, err
 }
 
-// unknownResultError returns the error of a program that was started.
+// unknownResultError returns the error for a program that was already started.
 func (u *unitRun) unknownResultError(err error) error {
 	if _, ok := errors.AsType[*ResultLostError](err); ok {
 		return err
@@ -115,11 +116,11 @@ func (c Command) newOutput() (*programOutput, error) {
 	return newOutput(maxStdout)
 }
 
-// unitRun is one run.
+// unitRun is a single run of a program.
 type unitRun struct {
 	runner         Runner
 	systemd        *systemd.Client
-	token          string // in the unit's description, to distinguish it from other runs
+	token          string // part of the unit's description, to distinguish it from other runs
 	stdout, stderr *programOutput
 }
 
@@ -128,14 +129,15 @@ func (u *unitRun) readState(ctx context.Context) (unitState, error) {
 	return unitState{s}, err
 }
 
-// start starts the unit when no other run uses it.
+// start starts the unit once no other run uses it.
 func (u *unitRun) start(ctx context.Context, c Command) error {
 	for {
 		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
 		if !systemd.IsUnitExists(err) {
 			return err
 		}
-		// It may be this run's: the response is lost if systemd re-executes itself.
+		// The unit may belong to this run, because the response is lost if systemd
+		// re-executes itself.
 		s, err := u.readState(ctx)
 		if err != nil || s.isOwn(u.token) {
 			return err
@@ -152,10 +154,10 @@ func (u *unitRun) start(ctx context.Context, c Command) error {
 	}
 }
 
-// resultTimeout is how long another process has to read the result of its unit.
+// resultTimeout is how long another process has to read its unit's result.
 const resultTimeout = 2 * time.Second
 
-// waitForOtherRun waits until another run's unit has ended and been removed.
+// waitForOtherRun waits until another run's unit has ended and is removed.
 func (u *unitRun) waitForOtherRun(ctx context.Context) error {
 	var ended time.Time
 	for look := minPollInterval; ; look = min(2*look, maxPollInterval) {

@@ -15,23 +15,24 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// execStart is an element of ExecStart: (sasb).
+// execStart is an element of ExecStart; its D-Bus type is (sasb).
 type execStart struct {
 	Path          string
-	Args          []string // with the program's name
+	Args          []string // includes the program's name
 	IgnoreFailure bool
 }
 
 // properties returns the unit's properties.
 //
-// RemainAfterExit keeps the exit code until it has been read: units cannot be referenced
-// over the private socket, and a signal can be missed. SuccessExitStatus lists the
-// program's exit codes, because a failed unit is logged and makes the system "degraded".
-// An ExecStart= with "-" would hide programs that cannot be executed. Type=simple is
-// enough, because those have an exit code too; exec needs systemd 240.
+// RemainAfterExit keeps the exit code until it has been read, because units cannot be
+// referenced over the private socket and a signal can be missed. SuccessExitStatus
+// lists the program's exit codes, because a failed unit is logged and makes the system
+// "degraded". An ExecStart= with "-" would hide programs that cannot be executed.
+// Type=simple is sufficient, because such programs also have an exit code; Type=exec
+// needs systemd 240.
 //
-// Output goes to memory, not through pipes: without its pod, the program's next write
-// to a pipe would kill it.
+// Output is written to memory and not to pipes. If the pod ended, the program's next
+// write to a pipe would kill it.
 func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
@@ -57,7 +58,7 @@ func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	return list
 }
 
-// exitStatuses are exit codes and signals: (aiai).
+// exitStatuses holds exit codes and signals; its D-Bus type is (aiai).
 type exitStatuses struct{ Codes, Signals []int32 }
 
 // allExitStatuses returns the exit codes that a program may use.

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// BOMType is the artifact type of an image's SBOM, and the type of its one layer.
+// BOMType is the artifact type of an image's SBOM, and the media type of its only
+// layer.
 const BOMType = "application/vnd.cyclonedx+json"
 
-// bomArtifact is an artifact whose subject is an image, so that registries list it as a referrer.
-// Its configuration is the specification's empty one.
+// bomArtifact is an artifact whose subject is an image, so that registries list it as a
+// referrer. It uses the empty configuration of the specification.
 type bomArtifact struct {
 	manifest []byte
 	layer    v1.Layer

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// The programs, by their directory in the image. docker-credential-regcred is not
-// included, because nodes do not use it.
+// commandPrograms lists the programs by their directory in the image.
+// docker-credential-regcred is not included, because nodes do not use it.
 var (
 	commandPrograms = []string{"regcred", "regcred-credential-provider"}
 	pluginPrograms  = []string{
@@ -25,13 +25,13 @@ var (
 	}
 )
 
-// passwdContent sets the user's group: a kubelet passes only the user's number to containerd,
-// which uses root's group for users that are not in passwd.
+// passwdContent sets the user's group. The kubelet passes only the user's number to
+// containerd, which uses root's group for users that are not in passwd.
 const passwdContent = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
 
 // imageFile is a file or directory of the image.
 type imageFile struct {
-	name    string // without a leading slash; a directory's ends with a slash
+	name    string // no leading slash; directories end with a slash
 	mode    fs.FileMode
 	content []byte
 }
@@ -68,7 +68,7 @@ func programFiles(o BuildOptions, dir string, names []string) ([]imageFile, erro
 	return list, nil
 }
 
-// readProgram reads a program from the first directory that has it.
+// readProgram reads a program from the first directory that contains it.
 func readProgram(o BuildOptions, name string) ([]byte, error) {
 	for _, dir := range o.Programs {
 		path := filepath.Join(dir, name)
@@ -84,10 +84,10 @@ func readProgram(o BuildOptions, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is not in %s: build it with CGO_ENABLED=0 go build ./cmd/%[1]s", name, strings.Join(o.Programs, " or "))
 }
 
-// elfMachines maps images' architectures to those of ELF files.
+// elfMachines maps image architectures to ELF machines.
 var elfMachines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkProgram reports a program that could not run in the image.
+// checkProgram returns an error for a program that could not run in the image.
 func checkProgram(path string, platform v1.Platform) error {
 	machine, known := elfMachines[platform.Architecture]
 	if !known || platform.OS != "linux" {

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// UserID is the image's user. It is a number, because a kubelet rejects names with
-// runAsNonRoot.
+// UserID is the image's user. It is a number, because the kubelet rejects user names
+// with runAsNonRoot.
 const UserID = "65532:65532"
 
 // SourceURL is the source repository in the image's labels.
@@ -33,19 +33,19 @@ const SourceURL = "https://github.com/regcred/regcred"
 type Release struct {
 	Version  string    // such as v1.2.3
 	Revision string    // the commit; may be empty
-	Created  time.Time // also the time of every file; truncated to seconds
+	Created  time.Time // truncated to seconds; also used as the time of every file
 }
 
-// BuildOptions are the input of [Build].
+// BuildOptions holds the input of [Build].
 type BuildOptions struct {
-	Programs []string // directories; a program is taken from the first that has it
-	License  string   // path of the licence
+	Programs []string // directories; a program is taken from the first one that contains it
+	License  string   // path of the license
 	Platform v1.Platform
 	Release  Release
 }
 
-// BuildImage builds the image for a platform in memory. It fails if a program is missing, is
-// built for another platform or is dynamically linked.
+// BuildImage builds a platform's image in memory. It returns an error if a program is
+// missing, is built for another platform, or is dynamically linked.
 func BuildImage(o BuildOptions) (v1.Image, error) {
 	layer, err := newLayer(o)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 // PlatformImage is one platform's image.
 type PlatformImage struct {
 	Image v1.Image
-	BOM   []byte // its SBOM, CycloneDX in JSON; may be empty
+	BOM   []byte // SBOM as CycloneDX JSON; may be empty
 }
 
-// BuildIndex returns an index of the images of a release's platforms, in this order, and their
-// SBOMs. The SBOMs come last and have no platform, so that clients pull an image and
-// copies of the index include them.
+// BuildIndex returns an index of the images for a release's platforms, in the given
+// order, and their SBOMs. The SBOMs come last and have no platform, so that clients
+// pull an image and not an SBOM, and copies of the index include the SBOMs.
 func BuildIndex(r Release, parts []PlatformImage) (v1.ImageIndex, error) {
 	var images, boms []mutate.IndexAddendum
 	for _, p := range parts {
@@ -43,8 +43,8 @@ func BuildIndex(r Release, parts []PlatformImage) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, r.ociLabels()).(v1.ImageIndex), nil
 }
 
-// indexEntry is an image that is listed in an index without its artifactType: skopeo 1.9 drops
-// that from an index that it copies, which would change the index's digest.
+// indexEntry is an image that is listed in an index without its artifactType. skopeo
+// 1.9 drops that field when it copies an index, which would change the index's digest.
 type indexEntry struct{ v1.Image }
 
 // Descriptor returns the index's entry for an image.

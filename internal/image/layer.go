@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// newLayer packs all files into one layer: every release changes every program, so
-// separate layers would not save pulls. It compresses with Go's compress/gzip, which gives
-// the same bytes on every machine. The best level is 0.3 % smaller and takes three times
-// as long.
+// newLayer packs all files into a single layer. Every release changes every program, so
+// separate layers would not save pulls. It compresses with Go's compress/gzip, whose
+// output is the same on every machine. The best compression level is 0.3 % smaller and
+// takes three times as long.
 func newLayer(o BuildOptions) (v1.Layer, error) {
 	list, err := imageFiles(o)
 	if err != nil {
@@ -41,7 +41,7 @@ func newLayer(o BuildOptions) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer))
 }
 
-// writeTar writes files, all owned by root and with the same time.
+// writeTar writes files. All are owned by root and have the same time.
 func writeTar(out io.Writer, list []imageFile, modified time.Time) error {
 	w := tar.NewWriter(out)
 	for _, f := range list {

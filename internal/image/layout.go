@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// WriteLayout writes an OCI image layout to a directory, which must not contain one. Its
-// image is named by the release's version.
+// WriteLayout writes an OCI image layout to a directory, which must not already contain
+// one. The image's name is the release's version.
 func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
@@ -24,8 +24,8 @@ func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
 	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.Version}))
 }
 
-// WriteArchive writes the layout of [WriteLayout] as a tar archive for containerd, podman
-// and skopeo. The same image gives the same bytes.
+// WriteArchive writes the layout of [WriteLayout] as a tar archive for containerd,
+// podman and skopeo. The output is the same for the same image.
 func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "regcred-image")
 	if err != nil {

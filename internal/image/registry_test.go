@@ -46,7 +46,7 @@ func startRegistry(t *testing.T) (host string) {
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "listening on") {
 			go func() {
-				for lines.Scan() { // or it would block on a full pipe
+				for lines.Scan() { // otherwise it would block on a full pipe
 				}
 			}()
 			return host

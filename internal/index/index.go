@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package index finds which of many providers match a repository. The time
-// depends on the repository and the number of matches, not on the number of
-// patterns.
+// Package index finds which of many providers match a repository. The time depends on
+// the repository and the number of matches, but not on the number of patterns.
 package index
 
 import (
@@ -26,8 +25,8 @@ type Index struct {
 	ports map[string]*node
 }
 
-// Hit is a pattern that matches: the list, and the pattern in the list, both
-// counted from 0.
+// Hit is a pattern that matches: the index of the list, and the index of the pattern in
+// the list, both starting at 0.
 type Hit struct {
 	List, Pattern int
 }
@@ -43,10 +42,10 @@ type globLabel struct {
 	next *node
 }
 
-// prefixMap finds the values whose key is a prefix of a text.
+// prefixMap finds the values whose key is a prefix of a string.
 type prefixMap[T any] struct {
 	byKey   map[string][]T
-	lengths []int // of the keys, ascending, without duplicates
+	lengths []int // lengths of the keys, ascending, without duplicates
 }
 
 func (p *prefixMap[T]) add(key string, v T) {
@@ -59,8 +58,8 @@ func (p *prefixMap[T]) add(key string, v T) {
 	}
 }
 
-// New compiles lists of patterns and does not keep the lists. Patterns that do
-// not parse match nothing, as in the kubelet.
+// New compiles lists of patterns. It does not keep the lists. Patterns that cannot be
+// parsed match nothing, as in the kubelet.
 func New(lists [][]string) *Index {
 	ix := &Index{ports: map[string]*node{}}
 	globs := map[globKey]*node{}
@@ -74,7 +73,7 @@ func New(lists [][]string) *Index {
 	return ix
 }
 
-// globKey identifies a child with a glob while the index is built.
+// globKey identifies a child with a glob while the index is being built.
 type globKey struct {
 	parent *node
 	label  string
@@ -117,9 +116,9 @@ func (n *node) child(label string, globs map[globKey]*node) *node {
 	return next
 }
 
-// Match returns one hit for each matching list, in order, with its first
-// matching pattern. It appends to hits, which must be empty, and allocates only
-// if hits has no room.
+// Match returns one hit for each matching list, in order, with the list's first
+// matching pattern. It appends to hits, which must be empty, and allocates only if hits
+// does not have enough capacity.
 func (ix *Index) Match(at location.Location, hits []Hit) []Hit {
 	if root := ix.ports[at.Port]; root != nil {
 		hits = root.match(at.Host, true, at.Path, hits)
@@ -163,7 +162,7 @@ func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 	return hits
 }
 
-// cutLastLabel cuts a host at its last dot.
+// cutLastLabel splits a host at its last dot.
 func cutLastLabel(host string) (rest, label string, more bool) {
 	if i := strings.LastIndexByte(host, '.'); i >= 0 {
 		return host[:i], host[i+1:], true

@@ -17,8 +17,8 @@ import (
 
 const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// withHostPath calls do with a path by which this process reaches a file of the node. It
-// does not follow a link in the last element.
+// withHostPath calls do with a path under which this process can access a file of the
+// node. It does not follow a symlink in the last element.
 func (f FS) withHostPath(name string, do func(at string) error) error {
 	if f.isHostRoot() {
 		return f.withNodeName(name, do(f.HostPath(name)))
@@ -32,7 +32,7 @@ func (f FS) withHostPath(name string, do func(at string) error) error {
 	return f.withNodeName(name, do(procFDPath(file)+"/"+base))
 }
 
-// withHostPathFollowing is at, but follows a link in the last element.
+// withHostPathFollowing is like at, but follows a symlink in the last element.
 func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 	if f.isHostRoot() {
 		return f.withNodeName(name, do(f.HostPath(name)))
@@ -45,10 +45,10 @@ func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 	return f.withNodeName(name, do(procFDPath(file)))
 }
 
-// procFDPath returns the path of an open file, whatever its name.
+// procFDPath returns a path to an open file that does not depend on the file's name.
 func procFDPath(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// openInRoot opens a file of the node. Absolute links and ".." stay within the
+// openInRoot opens a file on the node. Absolute symlinks and ".." stay within the
 // node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
 func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 	root, err := unix.Open(f.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -71,7 +71,7 @@ func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 	}
 }
 
-// nodeName returns the node's name of the file that at leads to.
+// nodeName returns the path on the node of the file that at leads to.
 func (f FS) nodeName(at string) (string, error) {
 	if f.isHostRoot() {
 		return filepath.EvalSymlinks(at)
@@ -114,8 +114,8 @@ func setSELinuxLabel(file *os.File, label string) error {
 }
 
 // WritableError returns why a file or directory cannot be changed: its file system is
-// read-only, it is immutable, or a file is mounted on it. It returns nil if it
-// found no reason, and an [fs.ErrNotExist] if the file does not exist.
+// read-only, it is immutable, or a file is mounted on it. It returns nil if it finds no
+// reason, and [fs.ErrNotExist] if the file does not exist.
 func (f FS) WritableError(dir string) error {
 	return f.withHostPathFollowing(dir, func(at string) error {
 		stat, err := statfs(at)
@@ -129,8 +129,8 @@ func (f FS) WritableError(dir string) error {
 	})
 }
 
-// checkImmutable returns an error if a file has that attribute (chattr(1)), or is a
-// mount point (Linux 5.8).
+// checkImmutable returns an error if a file has the immutable attribute (chattr(1)) or
+// is a mount point (Linux 5.8).
 func (f FS) checkImmutable(at string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
@@ -145,7 +145,7 @@ func (f FS) checkImmutable(at string) error {
 	return nil
 }
 
-// IsNoExec reports whether a directory is mounted without permission to execute.
+// IsNoExec reports whether a directory is on a file system mounted with noexec.
 func (f FS) IsNoExec(dir string) bool {
 	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0

@@ -13,8 +13,8 @@ import (
 
 const openNonblock = 0
 
-// withHostPath calls do with a path by which this process reaches a file of the node.
-// Nodes run Linux only, so links may lead out of the root directory here.
+// withHostPath calls do with a path under which this process can access a file of the
+// node. Symlinks may lead out of the root directory here, because nodes run only Linux.
 func (f FS) withHostPath(name string, do func(at string) error) error {
 	return f.withNodeName(name, do(f.HostPath(filepath.FromSlash(name))))
 }
@@ -25,19 +25,19 @@ func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 
 func (f FS) nodeName(at string) (string, error) { return filepath.EvalSymlinks(at) }
 
-// SELinuxLabel returns "": there is no SELinux.
+// SELinuxLabel returns "", because there is no SELinux.
 func (FS) SELinuxLabel(string) string { return "" }
 
 func setSELinuxLabel(*os.File, string) error { return nil }
 
-// WritableError only checks that the file exists.
+// WritableError only checks whether the file exists.
 func (f FS) WritableError(dir string) error {
 	_, err := f.Stat(dir)
 	return err
 }
 
-// IsNoExec returns false: there are no such mounts.
+// IsNoExec returns false, because there are no such mounts.
 func (FS) IsNoExec(string) bool { return false }
 
-// FreeBytes returns no limit.
+// FreeBytes returns the maximum value, which means no limit.
 func (FS) FreeBytes(string) (uint64, error) { return math.MaxUint64, nil }

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// FileAttr has the attributes of a new file.
+// FileAttr holds the attributes of a new file.
 type FileAttr struct {
 	Mode  fs.FileMode // permissions
 	Like  fs.FileInfo // has the owner and group; nil means the process's
@@ -25,11 +25,11 @@ type FileAttr struct {
 // reads them as configuration.
 const tempExt = ".regcred-new"
 
-// IsTemporary reports whether an interrupted write left a file behind.
+// IsTemporary reports whether a file is left over from an interrupted write.
 func IsTemporary(name string) bool { return path.Ext(name) == tempExt }
 
-// RemoveTempFiles removes what interrupted writes of a file left behind. The
-// caller must hold a lock that every writer of the file takes.
+// RemoveTempFiles removes what interrupted writes of a file left over. The caller must
+// hold a lock that every writer of the file takes.
 func (f FS) RemoveTempFiles(name string) {
 	dir, base := filepath.Split(name)
 	entries, _ := f.ReadDir(dir)
@@ -63,8 +63,9 @@ func (f FS) beforeStep(step, name string) error {
 	return f.Before(step, name)
 }
 
-// WriteFile writes a file, or replaces the file or symbolic link of that name: readers
-// see the old content or the new one, never a part. The directory must exist.
+// WriteFile writes a file, or replaces the file or symbolic link with that name.
+// Readers see either the old or the new content, never a part of it. The directory must
+// exist.
 func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 	return f.replaceFile(name, func(temp string) error {
 		err := f.writeNewFile(name, temp, content, attr)
@@ -75,8 +76,8 @@ func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 	})
 }
 
-// CreateFile writes a new file. It is an [fs.ErrExist] if the name exists. Readers
-// can see a part of the content, but a failed Create leaves no file.
+// CreateFile writes a new file. It returns [fs.ErrExist] if the name exists. Readers
+// may see partial content, but a failed Create leaves no file.
 func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 	return f.withHostPath(name, func(at string) error {
 		err := f.writeNewFile(name, at, content, attr)
@@ -87,7 +88,7 @@ func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 	})
 }
 
-// replaceFile calls create with a temporary name, which it then renames to name.
+// replaceFile calls create with a temporary name, and then renames that to name.
 func (f FS) replaceFile(name string, create func(temp string) error) error {
 	return f.withHostPath(name, func(at string) error {
 		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
@@ -95,13 +96,13 @@ func (f FS) replaceFile(name string, create func(temp string) error) error {
 		if err == nil {
 			err = f.renameAndSync(name, temp, at)
 		}
-		// A rename between two links of one file succeeds without removing temp.
+		// Renaming one hard link of a file to another succeeds without removing temp.
 		_ = os.Remove(temp)
 		return err
 	})
 }
 
-// writeNewFile writes and syncs a new file, which it removes if that fails.
+// writeNewFile writes and syncs a new file. If that fails, it removes the file.
 func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err error) {
 	if err := f.beforeStep("create", name); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 	return nil
 }
 
-// setOwnerAndLabel sets the owner and the label of a file.
+// setOwnerAndLabel sets a file's owner and label.
 func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 	if attr.Like != nil && !CopyOwner(file, attr.Like) {
 		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
@@ -145,8 +146,8 @@ func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 
 const chownOp = "chown"
 
-// IsOwnerError reports whether Put or Create failed because the process may not
-// give the file to the owner of Attr.Like.
+// IsOwnerError reports whether Put or Create failed because the process is not
+// permitted to give the file to the owner of Attr.Like.
 func IsOwnerError(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Op == chownOp
@@ -164,7 +165,7 @@ func (f FS) renameAndSync(name, from, to string) error {
 	return nil
 }
 
-// Symlink creates a symbolic link, or replaces the file or link of that name.
+// Symlink creates a symbolic link, or replaces the file or link with that name.
 func (f FS) Symlink(target, name string) error {
 	return f.replaceFile(name, func(temp string) error {
 		if err := f.beforeStep("link", name); err != nil {
@@ -174,8 +175,7 @@ func (f FS) Symlink(target, name string) error {
 	})
 }
 
-// HardLink makes a second name (a hard link) of a file, or replaces the file or link
-// of that name.
+// HardLink creates a hard link to a file, or replaces the file or link with that name.
 func (f FS) HardLink(name, as string) error {
 	return f.withHostPath(name, func(from string) error {
 		return f.replaceFile(as, func(temp string) error {
@@ -194,7 +194,8 @@ func (f FS) Rename(from, to string) error {
 	})
 }
 
-// Mkdir creates a directory, with this mode whatever the umask. Its parent must exist.
+// Mkdir creates a directory with the given mode, regardless of the umask. Its parent
+// must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	return f.withHostPath(name, func(at string) error {
 		if err := f.beforeStep("mkdir", name); err != nil {

@@ -27,14 +27,14 @@ import (
 
 // FS is the file system of a node. The zero value is the file system of this machine.
 type FS struct {
-	Root string // a directory of this machine; "" means "/"
+	Root string // directory on this machine; "" means "/"
 
-	// Before, if not nil, is called before each step of a change. If it fails,
-	// the step and the change fail.
+	// Before, if not nil, is called before each step of a change. If it returns an
+	// error, the step and the change fail.
 	Before func(step, name string) error
 }
 
-// maxFileSize bounds what is read from one file, in bytes.
+// maxFileSize limits how much is read from a file, in bytes.
 const maxFileSize = 16 << 20
 
 // isHostRoot reports whether the node is this machine.
@@ -51,7 +51,7 @@ func get[T any](via func(string, func(string) error) error, name string, read fu
 	return v, err
 }
 
-// ReadFile reads a regular file of at most 16 MiB. It follows links.
+// ReadFile reads a regular file of at most 16 MiB. It follows symlinks.
 func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	return get(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
 }
@@ -61,7 +61,7 @@ func (f FS) Stat(name string) (fs.FileInfo, error) {
 	return get(f.withHostPathFollowing, name, os.Stat)
 }
 
-// Lstat is [os.Lstat]: it does not follow a link in the last element.
+// Lstat is like [os.Lstat]: it does not follow a symlink in the last element.
 func (f FS) Lstat(name string) (fs.FileInfo, error) { return get(f.withHostPath, name, os.Lstat) }
 
 // Readlink is [os.Readlink].
@@ -72,8 +72,8 @@ func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return get(f.withHostPathFollowing, name, os.ReadDir)
 }
 
-// Open opens a file or directory for reading. It does not wait for the writer
-// of a named pipe.
+// Open opens a file or directory for reading. It does not block on a named pipe that
+// has no writer.
 func (f FS) Open(name string) (*os.File, error) {
 	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
@@ -84,14 +84,15 @@ func (f FS) EvalSymlinks(name string) (string, error) {
 	return get(f.withHostPathFollowing, name, f.nodeName)
 }
 
-// Exists reports whether a file, or a dangling symlink, has this name.
+// Exists reports whether a file or a dangling symlink with this name exists.
 func (f FS) Exists(name string) bool {
 	_, err := f.Lstat(name)
 	return err == nil
 }
 
-// HostPath returns the path of a node's file on this machine, to execute or print
-// it. Links in it are resolved on this machine, so call [FS.Real] first.
+// HostPath returns the path on this machine of a file on the node, for executing or
+// printing it. Symlinks in the path would be resolved on this machine, so call
+// [FS.Real] first.
 func (f FS) HostPath(name string) string {
 	if f.isHostRoot() {
 		return name
@@ -99,7 +100,7 @@ func (f FS) HostPath(name string) string {
 	return filepath.Join(f.Root, name)
 }
 
-// withNodeName replaces the path in an error by the node's name of the file.
+// withNodeName replaces the path in an error with the file's path on the node.
 func (f FS) withNodeName(name string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// CopyOwner gives a file the owner and group of another one. It returns false
-// if it may not.
+// CopyOwner gives a file the owner and group of another file. It returns false if it is
+// not permitted to.
 func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -28,7 +28,8 @@ func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	return file.Chown(int(want.Uid), int(want.Gid)) == nil
 }
 
-// syncDir makes the entries of a directory survive a power loss, where the file system can.
+// syncDir makes the entries of a directory survive a power loss, if the file system
+// supports it.
 func syncDir(name string) {
 	dir, err := os.Open(name)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// CopyOwner does nothing: on Windows a new file gets the rights of its directory.
+// CopyOwner does nothing, because on Windows a new file gets the permissions of its
+// directory.
 func CopyOwner(*os.File, fs.FileInfo) bool { return true }
 
-// syncDir does nothing: Windows cannot sync directories.
+// syncDir does nothing, because Windows cannot sync directories.
 func syncDir(string) {}

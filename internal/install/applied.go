@@ -16,11 +16,11 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// A kubelet reads its entries once, when it starts. So each change of the entries is
-// recorded with its time since boot, to find out which ones the kubelet has loaded.
+// A kubelet reads its entries once, when it starts. So each change to the entries is
+// recorded with its time since boot, to determine which entries the kubelet has loaded.
 
-// maxConfigReadDelay is how long after its start a kubelet may read its configuration, in
-// hundredths of a second.
+// maxConfigReadDelay is how long after its start a kubelet may still read its
+// configuration, in hundredths of a second.
 const maxConfigReadDelay = 10 * 100
 
 // readRecords returns the recorded changes. known is false if the file is damaged, or missing
@@ -41,8 +41,8 @@ func (in *Installer) readRecords(ctx context.Context) (list []generation.Applied
 	return nil, number == 0, nil
 }
 
-// recordEntries records that the kubelet's configuration is about to have a generation's
-// entries. It drops records that no running kubelet can have loaded.
+// recordEntries records that a generation's entries are about to be put into the
+// kubelet's configuration. It drops records that no running kubelet can have loaded.
 func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) error {
 	list, _, err := in.readRecords(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (in *Installer) possiblyLoadedRecords(list []generation.AppliedChange, boot
 // kubeletMemory lists the entries that the running kubelet may have loaded.
 type kubeletMemory struct {
 	known      bool
-	candidates []generation.AppliedChange // one of these, the most likely first; empty if no kubelet runs
+	candidates []generation.AppliedChange // one of these is loaded, most likely first; empty if no kubelet is running
 }
 
 func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err error) {
@@ -139,12 +139,12 @@ func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err er
 	return kubeletMemory{known, in.possiblyLoadedRecords(list, now.Boot)}, err
 }
 
-// hasNoEntries reports whether the kubelet certainly has no regcred entry.
+// hasNoEntries reports whether it is certain that the kubelet has no regcred entries.
 func (m kubeletMemory) hasNoEntries() bool {
 	return m.known && !slices.ContainsFunc(m.candidates, func(a generation.AppliedChange) bool { return len(a.Entries) > 0 })
 }
 
-// missingEntries returns which of these entries the kubelet may not have loaded.
+// missingEntries returns which of the given entries the kubelet may not have loaded.
 func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
@@ -163,7 +163,7 @@ func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedFileError means that a file of the state directory cannot be decoded.
+// damagedFileError is returned if a file in the state directory cannot be decoded.
 type damagedFileError struct {
 	name string
 	err  error
@@ -171,7 +171,7 @@ type damagedFileError struct {
 
 func (e *damagedFileError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
 
-// readJSON decodes a file of the state directory, which may be missing.
+// readJSON decodes a file in the state directory. The file may be missing.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	data, err := in.fs().ReadFile(ctx, in.Store.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// apply makes another generation, or none, current, including its files on the host. The
-// kubelet can start after each step.
+// apply makes a different generation current, or none, including its files on the host.
+// The kubelet may start after any step.
 func (c *generationChange) apply(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
@@ -54,8 +54,8 @@ func inOrder(steps ...func() error) error {
 	return nil
 }
 
-// removeAll removes everything from the host: first what points the kubelet to regcred,
-// last the links that a running kubelet may still use.
+// removeAll removes everything from the host. It first removes what makes the kubelet
+// use regcred, and last the links that a running kubelet may still use.
 func (c *generationChange) removeAll(ctx context.Context) error {
 	before, err := c.kubeletState(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 	)
 }
 
-// putStage writes the new generation's host files of a stage.
+// putStage writes the new generation's host files of the given stage.
 func (c *generationChange) putStage(ctx context.Context, stage generation.InstallStage) error {
 	for _, h := range c.to.Host {
 		if h.Stage != stage {
@@ -90,8 +90,8 @@ func (c *generationChange) putStage(ctx context.Context, stage generation.Instal
 	return nil
 }
 
-// removeStage removes the old generation's host files of a stage that the new one does
-// not have.
+// removeStage removes the old generation's host files of the given stage, except those
+// that the new generation has too.
 func (c *generationChange) removeStage(ctx context.Context, stage generation.InstallStage) error {
 	if c.from == nil {
 		return nil
@@ -112,8 +112,9 @@ func (c *generationChange) removeStage(ctx context.Context, stage generation.Ins
 	return nil
 }
 
-// reloadUnits makes systemd reload its units after the drop-in has changed: if the kubelet
-// exits, systemd restarts it as loaded, with paths that must exist.
+// reloadUnits makes systemd reload its units after the drop-in has changed. If the
+// kubelet exits, systemd restarts it from the loaded unit, and the paths in that unit
+// must exist.
 func (c *generationChange) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
 	if h.Path != m.Layout.DropIn || !changed && !c.resumed || c.Service.Manager == nil {
 		return nil
@@ -129,7 +130,7 @@ func (c *generationChange) kubeletState(ctx context.Context) (service.State, err
 	return c.Service.State(ctx)
 }
 
-// restartIfNeeded restarts the kubelet if the change needs it.
+// restartIfNeeded restarts the kubelet if the change requires it.
 func (c *generationChange) restartIfNeeded(ctx context.Context, before service.State) error {
 	if !c.restart {
 		return nil
@@ -141,7 +142,8 @@ func (c *generationChange) restartIfNeeded(ctx context.Context, before service.S
 	return c.restartKubelet(ctx, before)
 }
 
-// cleanUp cleans up after a change. Only the journal, which is removed last, matters.
+// cleanUp cleans up after a change. Only a failure to remove the journal, which is
+// removed last, is an error.
 func (c *generationChange) cleanUp(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeState()

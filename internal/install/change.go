@@ -14,16 +14,17 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Options limit what a change may do.
+// Options limits what a change may do.
 type Options struct {
 	Restart bool // the kubelet may be restarted
 
-	// Owner is the Helm release NAMESPACE/RELEASE for which Uninstall runs. It may then
-	// remove only that release's generations; "" may remove all.
+	// Owner is the Helm release NAMESPACE/RELEASE for which Uninstall runs. Uninstall
+	// then removes only that release's generations. If Owner is "", it may remove all
+	// generations.
 	Owner string
 }
 
-// checkRestartAllowed fails if a restart is needed and not allowed.
+// checkRestartAllowed returns an error if a restart is needed but not allowed.
 func checkRestartAllowed(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
@@ -31,7 +32,8 @@ func checkRestartAllowed(why []string, o Options) error {
 	return withHint("--restart allows the restart; running containers are not stopped", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
-// generationChange moves the node from one generation to another, and rolls back on failure.
+// generationChange moves the node from one generation to another. It rolls back on
+// failure.
 type generationChange struct {
 	*Installer
 	action   changeKind
@@ -39,11 +41,11 @@ type generationChange struct {
 	restart  bool                 // the kubelet must be restarted
 
 	restarted bool // the restart has begun
-	resumed   bool // the change was begun before, so any step may be incomplete
+	resumed   bool // the change was started before, so any step may be incomplete
 }
 
-// run makes the change. On an error, also if ctx ends, it rolls back; the error states if
-// that failed.
+// run makes the change. It rolls back on an error, and when ctx ends. If the rollback
+// fails, the error states so.
 func (c *generationChange) run(ctx context.Context, prepare func() error) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
 		return c.abortChange(ctx, err)
@@ -72,13 +74,13 @@ func (c *generationChange) run(ctx context.Context, prepare func() error) error 
 	return c.wrapIfRestarted(fmt.Errorf("%w; the change was rolled back", err))
 }
 
-// RestartedError means that a change failed after the kubelet was restarted for it, so
-// that a retry would restart it again.
+// RestartedError is returned if a change failed after the kubelet was restarted for it.
+// A retry would restart the kubelet again.
 type RestartedError struct{ Err error }
 
 func (e *RestartedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *RestartedError) Unwrap() error { return e.Err }
 
 // wrapIfRestarted wraps an error in a [*RestartedError] if the kubelet was restarted.
@@ -89,7 +91,7 @@ func (c *generationChange) wrapIfRestarted(err error) error {
 	return &RestartedError{err}
 }
 
-// rollbackTimeout is the time limit of a rollback.
+// rollbackTimeout is the timeout of a rollback.
 const rollbackTimeout = 10 * time.Minute
 
 // finishChange cleans up after a successful change.
@@ -121,7 +123,7 @@ func (c *generationChange) rollBack(ctx context.Context) error {
 	return c.removeNewGeneration(ctx)
 }
 
-// removeNewGeneration removes the new generation of a change that was undone.
+// removeNewGeneration removes the new generation of a change that has been undone.
 func (c *generationChange) removeNewGeneration(ctx context.Context) error {
 	switch {
 	case c.action == actionRollback && c.from == nil:

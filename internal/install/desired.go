@@ -25,28 +25,28 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// Desired is the desired state of a node. Paths are this machine's.
+// Desired is the desired state of a node. Paths are paths on this machine.
 type Desired struct {
-	Config     string   // file or directory; "" keeps the current generation's
-	Plugins    []string // executables, each named as its provider
+	Config     string   // file or directory; "" keeps the current generation's configuration
+	Plugins    []string // executables, each with the name of its provider
 	BinDir     string   // directory of the other executables, if any
 	Dispatcher string   // executable
 
-	Owner string // Helm release NAMESPACE/RELEASE; "" for a manual installation
+	Owner string // Helm release NAMESPACE/RELEASE; "" if installed manually
 
-	MaxStale time.Duration // how long a kubelet may cache a response; 0 keeps the current setting, or 5 m
-	Reserve  []string      // patterns in addition to the providers'; nil keeps the current ones
+	MaxStale time.Duration // how long a kubelet may cache a response; 0 keeps the current setting or uses 5 minutes
+	Reserve  []string      // patterns in addition to the providers'; nil keeps the current patterns
 	AnyImage *bool         // entries for every image; nil keeps the current setting
 
-	// Reapplied allows an install on a node whose system undoes changes, because
-	// something installs again each time.
+	// Reapplied allows an install on a node whose system reverts changes, because
+	// another program repeats the install each time.
 	Reapplied bool
 
-	// SkipExec says that executables are not run: they are for another machine.
+	// SkipExec disables running the executables, because they are for another machine.
 	SkipExec bool
 }
 
-// totalSize returns the total size of files in bytes.
+// totalSize returns the total size of the files, in bytes.
 func totalSize(list []generation.NewFile) (bytes uint64) {
 	for _, s := range list {
 		bytes += uint64(s.Size)
@@ -100,8 +100,8 @@ func (in *Installer) withKubeletVersion(err error) error {
 	return fmt.Errorf("this node's kubelet would not start with this configuration: %w", err)
 }
 
-// validateFiles validates each file separately: the dispatcher reads a configuration
-// directory even if the kubelet does not.
+// validateFiles validates each file separately, because the dispatcher reads a
+// configuration directory even if the kubelet does not.
 func validateFiles(cfg *config.Config, t config.Target) error {
 	if len(cfg.Providers) == 0 {
 		return cfg.ValidateFor(t)
@@ -120,8 +120,8 @@ func validateFiles(cfg *config.Config, t config.Target) error {
 	return errors.Join(bad...)
 }
 
-// hostPath returns this machine's path of a node's file, with symlinks resolved as on the
-// node.
+// hostPath returns the path on this machine of a file on the node. It resolves symlinks
+// as on the node.
 func (in *Installer) hostPath(name string) string {
 	if real, err := in.fs().EvalSymlinks(name); err == nil {
 		name = real
@@ -160,7 +160,8 @@ func (in *Installer) findExecutable(name string, d Desired, from *generation.Man
 	return "", withHint("--plugin PATH/"+name, "no executable found for provider %q: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
-// checkPlugins fails if an executable has no provider, or a provider has two.
+// checkPlugins returns an error if an executable has no provider, or a provider has two
+// executables.
 func checkPlugins(cfg *config.Config, plugins []string) error {
 	for i, p := range plugins {
 		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
@@ -173,14 +174,14 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// offlineChecks returns the checks of an executable that need neither a registry nor a
+// offlineChecks returns the checks of an executable that do not need a registry or a
 // cloud, in the order of [plugintest.Checks].
 func offlineChecks() []string {
 	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
 }
 
-// checkFiles lints the configuration, and checks each executable that the current generation
-// does not have.
+// checkFiles lints the configuration, and checks each executable that is not in the
+// current generation.
 func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Config, list []generation.NewFile, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
@@ -201,7 +202,7 @@ func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Conf
 	return warnings, errors.Join(bad...)
 }
 
-// isUnchanged reports whether the current generation has the same file.
+// isUnchanged reports whether the current generation contains the same file.
 func isUnchanged(s generation.NewFile, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
@@ -242,8 +243,9 @@ func (in *Installer) UseOwnConfig(d *Desired) {
 	}
 }
 
-// NewManualChange converts the configuration at a path for the instructions for a manual
-// change, to one file; if hidden, without the values of args and env.
+// NewManualChange converts the configuration at a path to a single file, for the
+// instructions for a manual change. If hidden is set, it omits the values of args and
+// env.
 func NewManualChange(path string, hidden bool) (node.DesiredConfig, error) {
 	options := convert.Options{HideValues: hidden}
 	if hidden {

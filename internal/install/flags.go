@@ -14,8 +14,8 @@ import (
 // flagsNotUsedWarning is the start of warnings about the kubelet's flags.
 const flagsNotUsedWarning = "after its next start, the kubelet would not use regcred: "
 
-// checkFlags fails if the kubelet must be restarted and would then not use regcred,
-// because its flags were changed. Without a restart it only warns.
+// checkFlags returns an error if the kubelet must be restarted and would then not use
+// regcred because its flags were changed. Without a restart, this is only a warning.
 func (in *Installer) checkFlags(p *Plan) error {
 	if p.From == nil {
 		return nil
@@ -31,8 +31,8 @@ func (in *Installer) checkFlags(p *Plan) error {
 	return nil
 }
 
-// dropInProblem returns why a layout's drop-in cannot set the kubelet's flags; "" if it
-// can.
+// dropInProblem returns why a layout's drop-in cannot set the kubelet's flags, or "" if
+// it can.
 func (in *Installer) dropInProblem(l generation.KubeletLayout) string {
 	if l.DropIn == "" {
 		return in.flagsProblem(l)
@@ -46,7 +46,7 @@ func (in *Installer) dropInProblem(l generation.KubeletLayout) string {
 	return ""
 }
 
-// flagsProblem returns why the next kubelet would not use the paths of a layout; "" if it
+// flagsProblem returns why the next kubelet would not use a layout's paths, or "" if it
 // would.
 func (in *Installer) flagsProblem(l generation.KubeletLayout) string {
 	if l.DropIn != "" {

@@ -77,8 +77,8 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 	})
 }
 
-// putEntries sets regcred's entries in the node's own file, and keeps its mode, owner and
-// label. nil removes them.
+// putEntries sets regcred's entries in the node's own file, and preserves the file's
+// mode, owner and label. If there are no entries, it removes them.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
 	if err != nil {
@@ -110,8 +110,9 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
 
-// nextEntries returns the new content of the node's own file; nil removes it. Without
-// entries, a file that only regcred has changed is restored byte for byte.
+// nextEntries returns the new content of the node's own file, or nil if the file must
+// be removed. Without entries, a file that only regcred has changed is restored byte
+// for byte.
 func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	if list == nil {
 		originals, err := in.readOriginals(ctx)
@@ -122,14 +123,15 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 			return data, nil
 		}
 	}
-	// Keep the position of the entries if another program has added some after them.
+	// Keep the position of the entries if another program has added entries after them.
 	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
 		return now, err
 	}
 	return in.setEntries(ctx, name, now, list)
 }
 
-// preflight fails if the node's own configuration cannot be changed as planned.
+// preflight returns an error if the node's own configuration cannot be changed as
+// planned.
 func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifest) error {
 	m, list := from, []entries.Entry(nil)
 	if to != nil {
@@ -168,8 +170,8 @@ func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, li
 	return entries.HasEntries(in.fs().HostPath(name), now, list, former)
 }
 
-// ownEntryNames returns the names of all entries that regcred has written on this node, or is
-// about to write.
+// ownEntryNames returns the names of all entries that regcred has written, or is about
+// to write, on this node.
 func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err error) {
 	known, err := in.knownEntries(ctx)
 	if err != nil {
@@ -220,7 +222,7 @@ func (in *Installer) read(ctx context.Context, name string) (target string, now 
 	return target, now, err
 }
 
-// readIfExists returns a file's content, nil if it does not exist.
+// readIfExists returns a file's content, or nil if the file does not exist.
 func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -232,7 +234,7 @@ func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, err
 	return data, err
 }
 
-// hasHostFile reports whether a generation has a host file of that path.
+// hasHostFile reports whether a generation has a host file with the given path.
 func hasHostFile(m *generation.Manifest, h generation.HostFile) bool {
 	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
 }
@@ -264,8 +266,9 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 	return false, nil
 }
 
-// savedSuffix is the suffix of regcred's files that were changed by others and so are kept on
-// removal. Neither systemd nor a kubelet reads files of this name.
+// savedSuffix is the suffix of regcred's files that other programs changed, and that
+// are therefore kept on removal. Neither systemd nor the kubelet reads files with this
+// suffix.
 const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
@@ -282,14 +285,14 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	return true, in.saveModified(h.Path)
 }
 
-// saveModified renames a file that was changed by others.
+// saveModified renames a file that another program changed.
 func (in *Installer) saveModified(name string) error {
 	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(name)+savedSuffix)
 	return in.fs().Rename(name, name+savedSuffix)
 }
 
-// removeStrayLinks removes links to the dispatcher that neither the generation m (nil if
-// none) nor the running kubelet uses.
+// removeStrayLinks removes links to the dispatcher that are used neither by generation
+// m (nil if none) nor by the running kubelet.
 func (in *Installer) removeStrayLinks(ctx context.Context, binDir string, m *generation.Manifest) error {
 	needed, err := in.entryNamesInUse(ctx, m)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // Install brings a node to the desired state, and returns what it did or planned. If a
-// generation with the desired content exists, it is activated as by [Installer.Rollback].
-// After an error the node is unchanged, unless the error states otherwise.
+// generation with the desired content exists, Install activates it like
+// [Installer.Rollback]. After an error the node is unchanged, unless the error states
+// otherwise.
 func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
 	if err := in.checkSupported(d); err != nil && !in.HasState() {
 		return nil, err
@@ -58,7 +59,7 @@ func (in *Installer) restartOnly(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := in.recordEntries(ctx, p.From); err != nil { // the record may be gone
+	if err := in.recordEntries(ctx, p.From); err != nil { // the record may have been deleted
 		return err
 	}
 	if err = c.restartIfNeeded(ctx, before); err == nil {

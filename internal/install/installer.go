@@ -34,27 +34,28 @@ import (
 // Installer changes one node. It must not be used concurrently.
 type Installer struct {
 	Store generation.Store
-	Setup *node.Setup // the node before the change
+	Setup *node.Setup // state of the node before the change
 
-	// ReadSetup reads Setup again under the lock; if nil, Setup is kept.
+	// ReadSetup reads Setup again while the node is locked. If Look is nil, Setup is
+	// kept.
 	ReadSetup func(ctx context.Context) (*node.Setup, error)
 
 	// Service is the kubelet's unit. Without a Manager nothing is restarted.
 	Service  service.Service
 	Criteria service.Criteria
 
-	// Probe, if not nil, is a test pull after a change, with the same time limit as the
+	// Probe, if not nil, is a test pull after a change. It has the same timeout as the
 	// kubelet's health check.
 	Probe func(ctx context.Context) error
 
 	// Say, if not nil, is called with progress messages.
 	Say func(text string)
 
-	// Now returns the time since boot; [BootTime] if nil.
+	// Now returns the time since boot. If nil, [BootTime] is used.
 	Now func() (generation.BootTime, error)
 
-	Version string // of this program, for manifests
-	Keep    int    // how many generations are kept; 5 if 0
+	Version string // version of this program, for manifests
+	Keep    int    // number of generations to keep; 5 if 0
 }
 
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
@@ -72,12 +73,13 @@ func (in *Installer) timeSinceBoot() (generation.BootTime, error) {
 	return BootTime()
 }
 
-// withHint returns an error with a hint.
+// withHint adds a hint to an error.
 func withHint(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// lock locks the node, and reads it again, because another process may have changed it.
+// lock locks the node and reads its state again, because another process may have
+// changed it.
 func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if _, err := in.missingDirs(in.Store.Dir); err != nil {
 		return nil, err
@@ -142,13 +144,13 @@ func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest,
 	return m, nil
 }
 
-// isUnreadable reports whether this process has no permission to read a generation, or is
-// too old for it. The generation itself may be intact.
+// isUnreadable reports whether this process cannot read a generation because it lacks
+// permission or is too old. The generation itself may be intact.
 func isUnreadable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, generation.ErrNewerVersion)
 }
 
-// generationNumber returns a generation's number, 0 for nil.
+// generationNumber returns a generation's number, or 0 for nil.
 func generationNumber(m *generation.Manifest) int {
 	if m == nil {
 		return 0

@@ -23,8 +23,8 @@ const (
 	actionUninstall changeKind = "uninstall"
 )
 
-// journal describes a change in progress. It exists from before the first modification of
-// the node until after the last.
+// journal describes a change in progress. It exists from before the first modification
+// of the node until after the last one.
 type journal struct {
 	Action  changeKind `json:"action"`
 	From    int        `json:"from"` // the old generation, 0 if none

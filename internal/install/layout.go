@@ -71,9 +71,9 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	return l, nil
 }
 
-// relocateConfig places the configuration below the state directory. It includes the existing
-// one: by a link if the kubelet reads directories, otherwise as a copy that status
-// compares.
+// relocateConfig places the configuration below the state directory. It includes the
+// existing configuration: as a link if the kubelet reads directories, otherwise as a
+// copy that status compares.
 func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	former := in.Setup.Vendor.Config
 	l.Kind, l.Config = generation.ConfigKindOwn, in.Store.Path(kubeletDirName, "config", ownConfigName)
@@ -107,7 +107,8 @@ func (in *Installer) hostFiles(ctx context.Context, m *generation.Manifest) (lis
 	return list, nil
 }
 
-// missingLayoutDirs lists the directories that a layout needs and that do not exist.
+// missingLayoutDirs lists the directories that a layout needs and that do not exist
+// yet.
 func (in *Installer) missingLayoutDirs(l generation.KubeletLayout) (dirs []string, err error) {
 	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
 		if file == "" {
@@ -118,7 +119,8 @@ func (in *Installer) missingLayoutDirs(l generation.KubeletLayout) (dirs []strin
 			return nil, err
 		}
 		for _, d := range missing {
-			// The state directory is not listed: it is created and removed as a whole.
+			// The state directory is not listed, because it is created and removed as a
+			// whole.
 			if d != in.Store.Dir && !strings.HasPrefix(in.Store.Dir, d+"/") && !slices.Contains(dirs, d) {
 				dirs = append(dirs, d)
 			}
@@ -149,7 +151,7 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 	return list, nil
 }
 
-// configFiles returns the configuration files with regcred's entries.
+// configFiles returns the configuration files that contain regcred's entries.
 func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.Kind == generation.ConfigKindShared {
@@ -175,8 +177,9 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 	return append(list, own), nil
 }
 
-// sharedConfigStage returns when the node's own file gets entries. If the flags change the bin
-// dir, the file comes last, because the old bin dir has no links to the dispatcher.
+// sharedConfigStage returns the stage in which entries are added to the node's own
+// file. If the flags change the bin dir, the file comes last, because the old bin dir
+// has no links to the dispatcher.
 func sharedConfigStage(l generation.KubeletLayout) generation.InstallStage {
 	if l.DropIn != "" {
 		return generation.StageLast
@@ -184,7 +187,7 @@ func sharedConfigStage(l generation.KubeletLayout) generation.InstallStage {
 	return generation.AfterActivation
 }
 
-// flagsStage returns when the flags are changed.
+// flagsStage returns the stage in which the flags are changed.
 func flagsStage(l generation.KubeletLayout) generation.InstallStage {
 	if l.Kind != generation.ConfigKindShared {
 		return generation.StageLast
@@ -222,8 +225,8 @@ func kubeletFlags(l generation.KubeletLayout) []string {
 	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 
-// readsDirectories reports whether a kubelet reads a configuration directory, as it does
-// since 1.34.
+// readsDirectories reports whether a kubelet can read a configuration directory, which
+// it can since 1.34.
 func readsDirectories(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)

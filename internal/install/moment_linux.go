@@ -14,7 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// BootTime returns the current time in the unit in which /proc reports processes' start.
+// BootTime returns the current time in the unit that /proc uses for the start time of
+// processes.
 func BootTime() (generation.BootTime, error) {
 	id, err := regularfile.Read(context.Background(), "/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// nodeadmDropIn returns a drop-in for EKS's nodeadm, which appends its flags.
+// nodeadmDropIn returns a drop-in for EKS's nodeadm, which appends the drop-in's flags.
 func nodeadmDropIn(args []string) (string, error) {
 	list, err := json.Marshal(args)
 	if err != nil {
@@ -27,9 +27,9 @@ func nodeadmDropIn(args []string) (string, error) {
 // first its own, then the drop-ins' (awslabs/amazon-eks-ami: nodeadm).
 const nodeadmEnvFile = "/etc/eks/kubelet/environment"
 
-// removeNodeadmFlags removes regcred's flags from what nodeadm wrote at the last boot,
-// because the kubelet would otherwise be started with paths that no longer exist. An
-// identical bin dir flag of nodeadm itself is kept.
+// removeNodeadmFlags removes regcred's flags from the file that nodeadm wrote at the
+// last boot. Otherwise the kubelet would be started with paths that no longer exist. If
+// nodeadm itself sets an identical bin dir flag, that flag is kept.
 func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.KubeletLayout) error {
 	if l.NodeConfig == "" {
 		return nil

@@ -24,8 +24,8 @@ func (in *Installer) copiesNodeFile(l generation.KubeletLayout, h generation.Hos
 	return false
 }
 
-// withCurrentCopies returns the generation to, with from's copies of the node: those in to are
-// older, and the kubelet may no longer start with them.
+// withCurrentCopies returns the generation to with from's copies of the node. The
+// copies in to are older, and the kubelet may no longer start with them.
 func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
 	if from == nil {
 		return to, nil
@@ -48,9 +48,9 @@ func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation
 	return &back, nil
 }
 
-// hasContentOf reports whether regcred's file has the content of a generation. In a copy of
-// the node's configuration entries are ignored, because another generation may have set
-// them.
+// hasContentOf reports whether regcred's file has a generation's content. In a copy of
+// the node's configuration, entries are ignored, because another generation may have
+// set them.
 func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || m.Layout.Kind != generation.ConfigKindCopied || h.Path != m.Layout.Config {
 		return string(now) == h.Content
@@ -60,8 +60,9 @@ func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// isAsInstalled reports whether regcred's file is correct for a generation: it has its
-// content or, if it copies the node, a later generation's.
+// isAsInstalled reports whether regcred's file is correct for a generation. It must
+// have the generation's content or, if it is a copy of the node's, a later
+// generation's.
 func (in *Installer) isAsInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || !in.copiesNodeFile(m.Layout, h) {
 		return string(now) == h.Content

@@ -11,11 +11,12 @@ import (
 	"slices"
 )
 
-// originalFile is the node's own file without regcred's entries, and what regcred wrote.
+// originalFile holds the node's own file without regcred's entries, and what regcred
+// wrote.
 type originalFile struct {
 	Absent  bool     `json:"absent,omitempty"`
 	Data    []byte   `json:"data,omitempty"`
-	Written []string `json:"written"` // SHA-256 of the contents that regcred may have written: the last and the next
+	Written []string `json:"written"` // SHA-256 of the contents that regcred may have written: the last one and the next one
 }
 
 const originalsFile = "originals.json"
@@ -30,8 +31,8 @@ func (in *Installer) readOriginals(ctx context.Context) (map[string]originalFile
 	return list, err
 }
 
-// saveOriginal saves a file's content without regcred's entries before the file is rewritten.
-// This includes changes that others made in the meantime.
+// saveOriginal saves a file's content without regcred's entries before the file is
+// rewritten. This includes changes that other programs made in the meantime.
 func (in *Installer) saveOriginal(ctx context.Context, name string, now, without, next []byte) error {
 	list, err := in.readOriginals(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (o originalFile) originalContent(now []byte) (data []byte, ok bool) {
 	return append([]byte{}, o.Data...), true
 }
 
-// checksum returns the checksum of a content, "" for nil.
+// checksum returns the checksum of content, or "" for nil.
 func checksum(data []byte) string {
 	if data == nil {
 		return ""

@@ -14,8 +14,8 @@ import (
 // fileHeader is the comment at the start of regcred's files.
 const fileHeader = "# Made by regcred install; regcred uninstall takes it away.\n"
 
-// stateDirInUse returns the state directory of the dispatcher to which the kubelet's bin
-// dir links, or which regcred's drop-in names; "" if there is neither.
+// stateDirInUse returns the state directory of the dispatcher that the kubelet's bin
+// dir links to, or that regcred's drop-in refers to. It returns "" if there is neither.
 func (in *Installer) stateDirInUse() string {
 	bin := in.Setup.BinDir.Path
 	if bin == "" {
@@ -33,12 +33,12 @@ func (in *Installer) stateDirInUse() string {
 	return ""
 }
 
-// maxOwnEntries bounds how many of regcred's entries are searched. There is one for each
-// token audience.
+// maxOwnEntries limits how many of regcred's entries are searched for. There is one for
+// each token audience.
 const maxOwnEntries = 32
 
-// dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's bin dir. The
-// entries of these names are regcred's.
+// dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's
+// bin dir. Entries with these names belong to regcred.
 func (in *Installer) dispatcherLinkNames() (names []string) {
 	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
 	if err != nil && in.stateDirInUse() == in.Store.Dir {
@@ -56,7 +56,8 @@ func (in *Installer) dispatcherLinkNames() (names []string) {
 	return names
 }
 
-// isFromRemovedState reports whether a file belongs to a state directory that was removed.
+// isFromRemovedState reports whether a file belongs to a state directory that no longer
+// exists.
 func (in *Installer) isFromRemovedState(from *generation.Manifest, now []byte) bool {
 	return from == nil && in.stateDirInUse() == in.Store.Dir && strings.HasPrefix(string(now), fileHeader)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// OwnerError means that the node's installation belongs to another release of the chart,
-// or to none.
+// OwnerError is returned if the node's installation belongs to another release of the
+// chart, or to no release.
 type OwnerError struct {
 	Generation int
-	Owner      string // NAMESPACE/RELEASE; "" for a manual installation
+	Owner      string // NAMESPACE/RELEASE; "" if installed manually
 	Asked      string // the owner for which the change was requested
 	uninstall  bool
 }
@@ -31,7 +31,7 @@ func (e *OwnerError) Error() string {
 	return fmt.Sprintf("nothing was changed: generation %d on this node %s, but this run is %s", e.Generation, by, asked)
 }
 
-// Hint returns how to fix it.
+// Hint returns how to fix the error.
 func (e *OwnerError) Hint() string {
 	switch {
 	case e.uninstall && e.Owner == "":
@@ -52,7 +52,7 @@ func helmUninstallCommand(owner string) string {
 	return "helm uninstall " + release + " -n " + namespace
 }
 
-// checkOwner fails if a generation belongs to another owner.
+// checkOwner returns an error if a generation belongs to another owner.
 func checkOwner(m *generation.Manifest, asked string) error {
 	if m == nil || m.Owner == asked {
 		return nil
@@ -60,8 +60,8 @@ func checkOwner(m *generation.Manifest, asked string) error {
 	return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: asked}
 }
 
-// checkUninstallAllowed fails if a generation belongs to another owner. Without an owner in o it
-// warns that the release may install it again.
+// checkUninstallAllowed returns an error if a generation belongs to another owner. If o
+// has no owner, it warns that the release may install regcred again.
 func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) error {
 	switch {
 	case o.Owner != "" && m.Owner != o.Owner:
@@ -72,10 +72,10 @@ func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) er
 	return nil
 }
 
-// sourceText describes what a generation was made of.
+// sourceText describes the source of a generation.
 func sourceText(d Desired) string {
 	if d.Owner != "" {
-		return "release " + d.Owner // its pod's directory is temporary
+		return "release " + d.Owner // the pod's directory is only temporary
 	}
 	return d.Config
 }

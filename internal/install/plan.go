@@ -20,27 +20,27 @@ import (
 // Plan lists the changes of an install and their reasons.
 type Plan struct {
 	From *generation.Manifest // the current generation, or nil
-	To   *generation.Manifest // the next; its Number is not known yet unless Reactivate is set
+	To   *generation.Manifest // next generation; its Number is not known yet unless Reactivate is set
 
-	Reactivate bool // To exists: it is the current generation or an earlier one
+	Reactivate bool // To already exists: it is the current or an earlier generation
 
-	Restart  []string // why the kubelet must be restarted; nil if it need not be
+	Restart  []string // why the kubelet must be restarted; nil if no restart is needed
 	Warnings []string
-	Diffs    []FileDiff // first of the node's files, then of the generation's
+	Diffs    []FileDiff // diffs of the node's files, then of the generation's
 	Nothing  bool       // the node is up to date
 
-	want   []entries.Entry // that the providers need
+	want   []entries.Entry // entries that the providers need
 	files  []generation.NewFile
-	number int // that To will have
+	number int // number that To will get
 }
 
-// FileDiff is one file before and after.
+// FileDiff describes a file before and after a change.
 type FileDiff struct {
 	Name string
-	Text string // unified; "" if the content is not shown
+	Text string // unified diff; "" if the content is not shown
 }
 
-// Plan plans an install, and fails if the install would.
+// Plan plans an install. It returns an error if the install would fail.
 func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	from, unlinked, err := in.currentForPlan(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
 		return nil, err
 	}
-	// Each step uses what the steps before it have set.
+	// Each step uses what the previous steps have set.
 	for _, step := range []func(context.Context, *Plan) error{in.planHost, in.planRestart, in.planDiffs, in.planReuse} {
 		if err := step(ctx, p); err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func (in *Installer) currentForPlan(ctx context.Context) (from *generation.Manif
 	return from, unlinked, nil
 }
 
-// checkCurrent fails if there are generations and none is current.
+// checkCurrent returns an error if generations exist but none is current.
 func (in *Installer) checkCurrent(current *generation.Manifest) error {
 	numbers, err := in.Store.ListNumbers()
 	if err != nil || current != nil || len(numbers) == 0 {
@@ -100,7 +100,7 @@ func (in *Installer) checkCurrent(current *generation.Manifest) error {
 		"%s does not exist, so no generation is current", in.fs().HostPath(in.Store.Path("current")))
 }
 
-// checkAllowed fails if this node, or another owner, forbids an install.
+// checkAllowed returns an error if this node or another owner forbids an install.
 func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	if err := in.checkSupported(d); err != nil && from == nil {
 		return err
@@ -180,7 +180,7 @@ func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 	return err
 }
 
-// planReuse changes the plan if the node is up to date, or a generation with the
+// planReuse changes the plan if the node is up to date, or if a generation with the
 // planned content exists.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	if p.Nothing = in.isUpToDate(ctx, p); p.Nothing {
@@ -198,19 +198,20 @@ func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// isUpToDate reports whether the node has all that is planned.
+// isUpToDate reports whether the node already has everything that is planned.
 func (in *Installer) isUpToDate(ctx context.Context, p *Plan) bool {
 	return len(p.Diffs) == 0 && p.hasSamePatterns() && p.From.MaxStale == p.To.MaxStale &&
 		len(in.findDamage(ctx, p.From)) == 0 && !in.hasDeadLinks(p.From) && in.fs().Exists(in.Store.Path("current"))
 }
 
-// hasSamePatterns reports whether --reserve and --any-image are as in the current
-// generation. Only a change of them removes patterns from entries.
+// hasSamePatterns reports whether --reserve and --any-image are the same as in the
+// current generation. Patterns are removed from entries only if they change.
 func (p *Plan) hasSamePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
-// layoutDirs returns the directories that were, and have to be, created for a layout.
+// layoutDirs returns the directories that were created for a layout, and those that
+// must still be created.
 func (in *Installer) layoutDirs(l generation.KubeletLayout) ([]string, error) {
 	more, err := in.missingLayoutDirs(l)
 	if err != nil {
@@ -224,8 +225,8 @@ func (in *Installer) layoutDirs(l generation.KubeletLayout) ([]string, error) {
 	return l.Dirs, nil
 }
 
-// restartReasons returns why the running kubelet must be restarted for these entries and this
-// layout.
+// restartReasons returns why the running kubelet must be restarted for the given
+// entries and layout.
 func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLayout, want []entries.Entry) (why []string, err error) {
 	running := in.Setup.Running
 	if running == nil {
@@ -300,15 +301,15 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
-	if h.Path == m.Layout.Config { // it may have secrets of others
+	if h.Path == m.Layout.Config { // it may contain third-party secrets
 		now, next = entries.MaskValues(now), entries.MaskValues(next)
 	}
 	d.Text = textedit.Diff(d.Name, now, next)
 	return d, nil
 }
 
-// contentDiff returns the diff of a file of the next generation. It does not show the
-// content of a configuration, which may have secrets.
+// contentDiff returns the diff of a file in the next generation. It does not show the
+// content of a configuration, which may contain secrets.
 func (p *Plan) contentDiff(s generation.NewFile) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
@@ -321,7 +322,7 @@ func (p *Plan) contentDiff(s generation.NewFile) string {
 	return text + fmt.Sprintf("@@ %s @@\n", s.SHA256)
 }
 
-// checkSupported fails if the node's system undoes changes.
+// checkSupported returns an error if the node's system reverts changes.
 func (in *Installer) checkSupported(d Desired) error {
 	r := in.Setup.Refusal
 	if r == nil || r.Reapplied && d.Reapplied {
@@ -330,7 +331,7 @@ func (in *Installer) checkSupported(d Desired) error {
 	return &UnsupportedNodeError{Why: r.Why, Kind: string(in.Setup.Kind)}
 }
 
-// UnsupportedNodeError means that the node's system undoes changes.
+// UnsupportedNodeError is returned if the node's system reverts changes.
 type UnsupportedNodeError struct{ Why, Kind string }
 
 func (e *UnsupportedNodeError) Error() string {
@@ -340,9 +341,9 @@ func (e *UnsupportedNodeError) Error() string {
 	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
 
-// checkWritable fails if a file could not be written.
+// checkWritable returns an error if a file cannot be written.
 func (in *Installer) checkWritable(p *Plan) error {
-	const margin = 4 << 20 // for manifests, the journal and the kubelet's directories
+	const margin = 4 << 20 // reserved for manifests, the journal and the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
@@ -376,7 +377,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 	return nil
 }
 
-// existingAncestor returns a directory, or its first parent that exists.
+// existingAncestor returns a directory or its nearest existing parent.
 func (in *Installer) existingAncestor(dir string) string {
 	for ; dir != "/"; dir = path.Dir(dir) {
 		if _, err := in.fs().Stat(dir); err == nil {

@@ -59,7 +59,7 @@ func hasPlannedContent(m *generation.Manifest, p *Plan) bool {
 		!slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return !isUnchanged(s, m) })
 }
 
-// sameHostFiles compares two lists, ignoring their order.
+// sameHostFiles compares two lists, regardless of order.
 func sameHostFiles(a, b []generation.HostFile) bool {
 	byPath := func(a, b generation.HostFile) int { return cmp.Compare(a.Path, b.Path) }
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// checkInterrupted fails if a change was interrupted.
+// checkInterrupted returns an error if a change was interrupted.
 func (in *Installer) checkInterrupted(ctx context.Context) error {
 	j, err := in.readJournal(ctx)
 	if err != nil || j.Action == "" {
@@ -21,8 +21,8 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// Recover finishes or undoes an interrupted change. The generation to which the link
-// "current" points wins.
+// Recover completes or undoes an interrupted change. It makes the generation to which
+// the link "current" points take effect.
 func (in *Installer) Recover(ctx context.Context) error {
 	unlock, err := in.lock(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (in *Installer) recoverLocked(ctx context.Context) error {
 	}
 	c := &generationChange{Installer: in, action: j.Action, resumed: true}
 	if c.from, c.to, err = in.recoveryTarget(ctx, j, number); err != nil {
-		in.progressf("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs that
+		in.progressf("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs the remaining damage
 		return nil
 	}
 	for _, m := range []*generation.Manifest{c.from, c.to} {
@@ -77,8 +77,9 @@ func (c *generationChange) reportRecovery(ctx context.Context, j journal) error 
 	return c.cleanUp(ctx)
 }
 
-// recoveryTarget returns the generations between which an interrupted change is finished: to
-// the current one (number), from the other one. Each is nil if it does not exist.
+// recoveryTarget returns the two generations of an interrupted change. The change is
+// completed from the first to the second, which is the current one (number). Each is
+// nil if it does not exist.
 func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
 	other := j.From
 	switch {
@@ -99,7 +100,7 @@ func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) 
 	}
 	if other != 0 && other != number {
 		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
-			err = nil // removed already, or never created
+			err = nil // already removed, or never created
 		}
 	}
 	if err == nil && j.Action == actionRollback && number == j.To {

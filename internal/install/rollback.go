@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Rollback activates an earlier generation, by default (0) the previous one. It only
-// changes the link "current" unless the generations' host files differ.
+// Rollback activates an earlier generation; 0 means the previous one. It changes only
+// the link "current" unless the generations' host files differ.
 func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *generation.Manifest, err error) {
 	unlock, err := in.lock(ctx)
 	if err != nil {
@@ -48,8 +48,8 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	return to, c.run(ctx, func() error { return nil })
 }
 
-// rollbackFrom returns the current generation; nil if it is damaged, which a rollback
-// repairs.
+// rollbackFrom returns the current generation, or nil if it is damaged, because a
+// rollback repairs that.
 func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generation.Manifest, error) {
 	if len(numbers) == 0 {
 		if err := in.checkOrphaned(); err != nil {
@@ -141,8 +141,8 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	return c.run(ctx, func() error { return nil })
 }
 
-// uninstallFrom returns the generation whose host files are removed: the current one or,
-// if it is damaged, the latest intact one.
+// uninstallFrom returns the generation whose host files must be removed: the current
+// one or, if it is damaged, the latest intact one.
 func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
 	m, err := in.currentManifest(ctx)
 	if err == nil && m != nil || isUnreadable(err) {

@@ -23,7 +23,7 @@ func isOwnName(name string) bool {
 }
 
 // HasState reports whether the state directory is regcred's, possibly after a failed
-// install. Any other directory of that path is left alone.
+// install. Any other directory with that path is left unchanged.
 func (in *Installer) HasState() bool {
 	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
 		return true
@@ -32,8 +32,8 @@ func (in *Installer) HasState() bool {
 	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
 }
 
-// checkOrphaned fails if the kubelet uses a regcred whose state directory is another one,
-// or was removed.
+// checkOrphaned returns an error if the kubelet uses a regcred whose state directory is
+// a different one or was removed.
 func (in *Installer) checkOrphaned() error {
 	dir := in.stateDirInUse()
 	switch {
@@ -42,13 +42,13 @@ func (in *Installer) checkOrphaned() error {
 	case dir != in.Store.Dir:
 		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().HostPath(dir))
 	case in.HasState():
-		return nil // another process has installed it meanwhile
+		return nil // another process has installed it in the meantime
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().HostPath(in.Store.Dir))
 }
 
-// checkStateDir fails if the state directory is not regcred's.
+// checkStateDir returns an error if the state directory is not regcred's.
 func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,8 +66,8 @@ func (in *Installer) checkStateDir() error {
 	return nil
 }
 
-// removeState removes the counts and the state directory, the journal last. Other programs'
-// files are kept.
+// removeState removes the counts and the state directory, with the journal last. Other
+// programs' files are kept.
 func (in *Installer) removeState() error {
 	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
 		return err
@@ -100,13 +100,13 @@ func (in *Installer) removeState() error {
 	}
 	err = in.fs().Remove(in.Store.Dir)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return nil // a file was added meanwhile
+		return nil // a file was added in the meantime
 	}
 	return err
 }
 
-// hasFiles reports whether there is a regular file below a directory, or it cannot be
-// read. Links do not count.
+// hasFiles reports whether a directory contains a regular file at any depth, or cannot
+// be read. Symlinks do not count.
 func (in *Installer) hasFiles(dir string) bool {
 	list, err := in.fs().ReadDir(dir)
 	return err != nil || slices.ContainsFunc(list, func(e fs.DirEntry) bool {

@@ -16,12 +16,12 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// Status is the state of a node.
+// Status describes the state of a node.
 type Status struct {
 	Current     *generation.Manifest // nil if missing or unreadable
 	Generations []Generation         // the earliest first
 
-	BrokenOff string   // an interrupted change; "" if none
+	BrokenOff string   // description of an interrupted change, or ""
 	Problems  []string // differences from the installed state
 	Restart   []string // why the kubelet must be restarted
 
@@ -31,11 +31,11 @@ type Status struct {
 // Generation is an installed generation.
 type Generation struct {
 	Number   int
-	Manifest *generation.Manifest // nil if it is unreadable
-	Err      error                // why it is unreadable
+	Manifest *generation.Manifest // nil if it cannot be read
+	Err      error                // why it cannot be read
 }
 
-// Status reads the state of a node, without a lock.
+// Status reads the state of a node without taking a lock.
 func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	s := &Status{}
 	numbers, err := in.Store.ListNumbers()
@@ -71,7 +71,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	return s, err
 }
 
-// addLeftovers lists what interrupted writes left in the state directory.
+// addLeftovers lists files that interrupted writes left in the state directory.
 func (in *Installer) addLeftovers(s *Status) {
 	for _, dir := range []string{in.Store.Dir, in.Store.Path("generations")} {
 		list, _ := in.fs().ReadDir(dir)
@@ -114,8 +114,8 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	return err
 }
 
-// findDamage returns how a generation, its dispatcher and its host files differ from the
-// installed state. Another install repairs that.
+// findDamage returns how a generation, its dispatcher and its host files differ from
+// the installed state. Installing again repairs these differences.
 func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.ModifiedFiles(ctx, m) {
 		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().HostPath(name), m.Previous))
@@ -129,7 +129,7 @@ func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (li
 	return list
 }
 
-// compareHostFile returns what is wrong with a generation's host file, "" if nothing.
+// compareHostFile returns what is wrong with a generation's host file, or "".
 func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
 	if h.Kind == generation.HostKindLink {
 		target, err := in.fs().Readlink(h.Path)

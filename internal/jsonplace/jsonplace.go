@@ -23,7 +23,7 @@ import (
 // Kind is the type of a JSON value.
 type Kind string
 
-// The kinds of values.
+// Kinds of JSON values.
 const (
 	KindObject Kind = "object"
 	KindArray  Kind = "array"
@@ -37,15 +37,15 @@ const (
 type Value struct {
 	Kind       Kind
 	Start, End int      // bytes
-	Text       string   // of a String, decoded
-	Members    []Member // of an Object, in their order
+	Text       string   // decoded text of a String
+	Members    []Member // members of an Object, in order
 	Items      []*Value // of an Array
 }
 
 // Member is one member of an object.
 type Member struct {
 	Key   string // decoded
-	Start int    // of the key's quote, in bytes
+	Start int    // offset of the key's opening quote, in bytes
 	*Value
 }
 
@@ -61,8 +61,8 @@ func Parse(data []byte) (*Value, error) {
 	return p.parseValue(), nil
 }
 
-// ValueAt returns the innermost value that contains the byte before offset, as counted by
-// json.UnmarshalTypeError; nil if no value contains it.
+// ValueAt returns the innermost value that contains the byte before offset, as counted
+// by json.UnmarshalTypeError, or nil if no value contains it.
 func (v *Value) ValueAt(offset int) *Value {
 	if offset <= v.Start || offset > v.End {
 		return nil
@@ -80,8 +80,8 @@ func (v *Value) ValueAt(offset int) *Value {
 	return v
 }
 
-// LineColumn returns the line and column, in bytes, of an offset, both counted from 1. It
-// limits the offset to data.
+// LineColumn returns the line and the column in bytes of an offset, both starting at 1.
+// An offset outside data is limited to it.
 func LineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(max(offset, 0), len(data))]
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
@@ -96,7 +96,7 @@ func SyntaxOffset(err error) (offset int, ok bool) {
 	return max(int(syntax.Offset)-1, 0), true
 }
 
-// parser parses text that encoding/json has accepted, so it checks nothing.
+// parser parses text that encoding/json has already accepted, so it does no validation.
 type parser struct {
 	data []byte
 	*json.Decoder
@@ -110,7 +110,7 @@ func (p parser) nextTokenOffset() int {
 
 func (p parser) parseValue() *Value {
 	v := &Value{Start: p.nextTokenOffset()}
-	token, _ := p.Token() // never fails, the text is valid
+	token, _ := p.Token() // cannot fail, because the text is valid
 	switch t := token.(type) {
 	case json.Delim:
 		v.Kind = KindArray
@@ -145,7 +145,7 @@ func (p parser) parseMember() Member {
 	return Member{Key: name, Start: start, Value: p.parseValue()}
 }
 
-// LineIndex converts many offsets of a text to lines and columns.
+// LineIndex converts many offsets in the same text to lines and columns.
 type LineIndex struct{ starts []int }
 
 // NewLineIndex finds the lines of a text.
@@ -159,7 +159,7 @@ func NewLineIndex(data []byte) LineIndex {
 	return LineIndex{starts}
 }
 
-// LineColumn is [LineColumn] for an offset within the text.
+// LineColumn is like [LineColumn], for an offset within the text.
 func (l LineIndex) LineColumn(offset int) (line, column int) {
 	line = sort.SearchInts(l.starts, offset+1)
 	return line, offset - l.starts[line-1] + 1

@@ -21,14 +21,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Claims are the claims that the plugins use; missing ones are zero.
+// Claims holds the claims that the plugins use. Missing claims are zero.
 type Claims struct {
 	Issuer   string
 	Subject  string // of a service account: "system:serviceaccount:NAMESPACE:NAME"
 	Audience []string
 	IssuedAt time.Time
 	Expires  time.Time
-	Access   []Access // in a registry's token; nil if missing
+	Access   []Access // in a registry's token; nil if absent
 }
 
 // Access is a permission in a registry's token (distribution specification,
@@ -39,7 +39,7 @@ type Access struct {
 	Actions []string `json:"actions"` // "pull"
 }
 
-// maxTokenSize bounds a token in bytes.
+// maxTokenSize limits the size of a token, in bytes.
 const maxTokenSize = 64 << 10
 
 var errNotJWT = errors.New("not a JSON Web Token")
@@ -80,10 +80,9 @@ func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// APIServerAudience returns the token's audience that its API server accepts, or "".
-// The recipient of such a token can act as its subject. The audience is the
-// issuer (the default of --api-audiences), or the name of the API server in a
-// cluster (EKS).
+// APIServerAudience returns the audience of the token that its API server accepts, or
+// "". The recipient of such a token can act as its subject. The audience is the issuer
+// (the default of --api-audiences) or the name of the API server in a cluster (EKS).
 func (c Claims) APIServerAudience() string {
 	for _, audience := range c.Audience {
 		host, _, _ := strings.Cut(strings.TrimPrefix(audience, "https://"), "/")
@@ -95,8 +94,8 @@ func (c Claims) APIServerAudience() string {
 	return ""
 }
 
-// LacksAudience reports whether this is a service account's token without an
-// audience, as in Secrets. The API server accepts it.
+// LacksAudience reports whether this is a service account token without an audience, as
+// stored in Secrets. The API server accepts such tokens.
 func (c Claims) LacksAudience() bool {
 	_, _, ok := c.ServiceAccount()
 	return ok && len(c.Audience) == 0
@@ -116,11 +115,11 @@ func (a *audienceClaim) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// numericDate is in seconds since 1970, with or without a fraction (RFC 7519,
+// numericDate is a number of seconds since 1970, with or without a fraction (RFC 7519,
 // section 2, NumericDate).
 type numericDate struct{ time.Time }
 
-// maxUnixSeconds is the year 9999.
+// maxUnixSeconds is the last second of the year 9999.
 const maxUnixSeconds = 253402300799
 
 func (t *numericDate) UnmarshalJSON(data []byte) error {

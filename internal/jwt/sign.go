@@ -22,8 +22,8 @@ import (
 	"strings"
 )
 
-// MaxKeySize bounds a private key file in bytes. A 16384-bit RSA key has a fifth of
-// that.
+// MaxKeySize limits the size of a private key file, in bytes. A 16384-bit RSA key takes
+// a fifth of that.
 const MaxKeySize = 64 << 10
 
 // minRSABits and maxRSABits bound an RSA key in bits: smaller ones must not sign (RFC
@@ -36,7 +36,7 @@ const (
 // Key is a private key that signs tokens. It cannot be printed.
 type Key struct {
 	signer    crypto.Signer
-	algorithm string // RFC 7518, section 3.1, and RFC 8037, section 3.1
+	algorithm string // see RFC 7518, section 3.1, and RFC 8037, section 3.1
 }
 
 // Algorithm returns the signature algorithm: RS256, PS256, ES256 or EdDSA.
@@ -45,9 +45,9 @@ func (k *Key) Algorithm() string { return k.algorithm }
 // Format writes the algorithm for every verb.
 func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }
 
-// ParseKey parses a private key in PEM without a passphrase: PKCS #1, PKCS #8
-// or SEC 1, of RSA, P-256 or Ed25519. It ignores other blocks, such as curve
-// parameters and certificates.
+// ParseKey parses a PEM private key without a passphrase: PKCS #1, PKCS #8 or SEC 1,
+// with an RSA, P-256 or Ed25519 key. It ignores other blocks, such as curve parameters
+// and certificates.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKeySize {
 		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKeySize)
@@ -72,13 +72,13 @@ func ParseKey(data []byte) (*Key, error) {
 		return nil, fmt.Errorf("the PEM block type is %.40q, not PRIVATE KEY", block.Type)
 	}
 	if err != nil {
-		return nil, errors.New("cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key") // Go's error may quote it
+		return nil, errors.New("cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key") // Go's error may quote the key
 	}
 	return newKey(key)
 }
 
-// findKeyBlock returns the first PEM block with a private key, or the first block,
-// or nil.
+// findKeyBlock returns the first PEM block with a private key. If there is none, it
+// returns the first block, or nil.
 func findKeyBlock(data []byte) (first *pem.Block) {
 	for {
 		block, rest := pem.Decode(data)
@@ -123,8 +123,8 @@ func (k *Key) WithPSS() (*Key, error) {
 	return &Key{k.signer, "PS256"}, nil
 }
 
-// Sign returns a token in compact form (RFC 7515, section 3.1). Header has
-// fields in addition to algorithm and type, such as the key ID (kid).
+// Sign returns a token in compact form (RFC 7515, section 3.1). header holds fields in
+// addition to algorithm and type, such as the key ID (kid).
 func (k *Key) Sign(header map[string]string, claims map[string]any) (string, error) {
 	text := ""
 	all := map[string]string{"alg": k.algorithm, "typ": "JWT"}
@@ -151,7 +151,7 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// RFC 7518, section 3.4: both numbers with all octets, without ASN.1.
+		// RFC 7518, section 3.4: both numbers at full length, without ASN.1.
 		signature := make([]byte, 64)
 		r.FillBytes(signature[:32])
 		s.FillBytes(signature[32:])

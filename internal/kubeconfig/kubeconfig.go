@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package kubeconfig finds the configuration of an API server's client, as kubectl
-// does, and describes where it comes from. It reads no environment except the one
-// that is passed in.
+// Package kubeconfig finds the configuration of an API server client, as kubectl does,
+// and describes its source. It reads only the environment that is passed in.
 package kubeconfig
 
 import (
@@ -33,20 +32,20 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 // Options selects a configuration.
 type Options struct {
 	Kubeconfig string   // path; "" means KUBECONFIG, then the pod's service account, then ~/.kube/config
-	Context    string   // of the kubeconfig; "" means its current-context
+	Context    string   // context in the kubeconfig; "" means its current-context
 	Environ    []string // "key=value"; the process's environment is not read
 }
 
-// Load returns the configuration and, for people, where it comes from: for
+// Load returns the configuration and a human-readable description of its source, for
 // example "/etc/kubernetes/kubelet.conf, context default" or "in-cluster". The
-// description includes warnings: that the kubeconfig runs a program for
-// credentials, or does not verify the server.
+// description warns if the kubeconfig runs a program to get credentials, or does not
+// verify the server.
 func Load(o Options) (cfg *rest.Config, from string, err error) {
 	return loadConfig(o, serviceAccountDir)
 }
 
-// Namespace returns the namespace of the context or pod that [Load] uses;
-// "default" if none is set.
+// Namespace returns the namespace of the context or pod that [Load] uses, or "default"
+// if none is set.
 func Namespace(o Options) string { return namespaceFor(o, serviceAccountDir) }
 
 func namespaceFor(o Options, podDir string) string {
@@ -65,7 +64,7 @@ func namespaceFor(o Options, podDir string) string {
 	return "default"
 }
 
-// loadingRules returns the loading rules of the kubeconfig files, or inPod.
+// loadingRules returns the rules for loading the kubeconfig files, or inPod.
 func loadingRules(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
 	rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
 	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
@@ -101,7 +100,7 @@ func notFoundError(o Options, from string) error {
 	return fmt.Errorf("no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and %s does not exist", from)
 }
 
-// exists reports whether path exists, also if it cannot be read.
+// exists reports whether path exists, even if it cannot be read.
 func exists(path string) bool {
 	if path == "" {
 		return false
@@ -136,15 +135,15 @@ func fileConfig(rules *clientcmd.ClientConfigLoadingRules, context, from string)
 	return cfg, from + ", context " + context + configWarnings(cfg), nil
 }
 
-// isProxyURL reports whether client-go accepts a proxy-url. Its own error quotes
-// the URL, which may contain a password.
+// isProxyURL reports whether client-go accepts a proxy-url. client-go's own error
+// quotes the URL, which may contain a password.
 func isProxyURL(text string) bool {
 	u, err := url.Parse(text)
 	return text == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
 }
 
-// loadError returns why a kubeconfig does not load. The decoder's error may quote
-// secrets of the file.
+// loadError returns why a kubeconfig cannot be loaded. The decoder's own error may
+// quote secrets from the file.
 func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	for _, path := range append(rules.Precedence, rules.ExplicitPath) {
 		var unreadable *fs.PathError
@@ -159,7 +158,7 @@ func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	return fmt.Errorf("not a valid kubeconfig%s (check it with kubectl config view)", where)
 }
 
-// contextNamesText lists the names of a kubeconfig's contexts.
+// contextNamesText lists the names of the contexts in a kubeconfig.
 func contextNamesText(file *api.Config) string {
 	var all []string
 	for name := range file.Contexts {
@@ -187,8 +186,8 @@ func configWarnings(cfg *rest.Config) string {
 	return b.String()
 }
 
-// podConfig returns the configuration of a client in a pod. Its token is read again
-// when the file changes. (rest.InClusterConfig reads the process's environment, and
+// podConfig returns the configuration of a client in a pod. The token is read again
+// when its file changes. (rest.InClusterConfig reads the process's environment, and
 // ignores a certificate that it cannot read.)
 func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 	host, port := lookupEnv(environ, "KUBERNETES_SERVICE_HOST"), lookupEnv(environ, "KUBERNETES_SERVICE_PORT")

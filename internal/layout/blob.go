@@ -23,8 +23,8 @@ var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
 
-// VerifyBlob reports whether the layout has a blob with the right content. A wrong
-// one stays until it is replaced.
+// VerifyBlob reports whether the layout contains a blob with the right content. A blob
+// with wrong content is kept until it is replaced.
 func (l *Layout) VerifyBlob(ctx context.Context, d v1.Descriptor) (bool, error) {
 	info, err := l.root.Lstat(blobPath(d.Digest))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
@@ -45,7 +45,7 @@ func (l *Layout) VerifyBlob(ctx context.Context, d v1.Descriptor) (bool, error) 
 	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
 }
 
-// ReadBlob returns the content of a small blob.
+// ReadBlob returns the content of a blob. The blob must be small.
 func (l *Layout) ReadBlob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	raw, err := regularfile.ReadIn(ctx, l.root, blobPath(d.Digest), d.Size)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *Layout) ReadBlob(ctx context.Context, d v1.Descriptor) ([]byte, error) 
 	return raw, nil
 }
 
-// PutBlob stores a blob that is in memory, such as a manifest.
+// PutBlob stores a blob from memory, such as a manifest.
 func (l *Layout) PutBlob(ctx context.Context, d v1.Descriptor, raw []byte) error {
 	if have, err := l.VerifyBlob(ctx, d); have || err != nil {
 		return err
@@ -78,7 +78,7 @@ type BlobWriter struct {
 	size int64
 }
 
-// CreateBlob starts a blob. The caller must call Commit or Abort.
+// CreateBlob starts writing a blob. The caller must call Commit or Abort.
 func (l *Layout) CreateBlob(d v1.Descriptor) (*BlobWriter, error) {
 	h, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
@@ -105,8 +105,8 @@ func (w *BlobWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit verifies the size and digest and gives the blob its name. It fails
-// with [ErrMismatch] if they are wrong.
+// Commit verifies the size and digest and gives the blob its final name. It returns
+// [ErrMismatch] if they are wrong.
 func (w *BlobWriter) Commit() error {
 	if w.size != w.desc.Size {
 		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, sizeOrMore(w.size, w.desc.Size))

@@ -41,7 +41,7 @@ const (
 	refNameAnnotation = "org.opencontainers.image.ref.name"
 )
 
-// Limits of the files that are read, in bytes.
+// Size limits for the files that are read, in bytes.
 const (
 	maxLayoutFileSize = 1 << 20
 	maxIndexSize      = 64 << 20
@@ -51,19 +51,19 @@ const (
 // [Layout.Name].
 type Layout struct {
 	dir  string
-	root *os.Root // used for every access, so that symbolic links cannot lead out
+	root *os.Root // used for every access, so that symbolic links cannot lead outside
 }
 
-// LocalError is an error of this machine, not of the registry.
+// LocalError is an error on this machine, not from the registry.
 type LocalError struct{ Err error }
 
-// Error returns the text of the error.
+// Error returns the error's text.
 func (e *LocalError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error.
+// Unwrap returns the underlying error.
 func (e *LocalError) Unwrap() error { return e.Err }
 
-// CheckDir reports whether dir can take an image, without changing it.
+// CheckDir reports whether an image can be written to dir, without changing dir.
 func CheckDir(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +72,7 @@ func CheckDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("output directory: %w", err)
 	}
-	// Another pull may be creating a layout here. It writes the marker before
-	// any other file.
+	// Another pull may be creating a layout here. It writes the marker file first.
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), tempPrefix) })
 	if len(entries) == 0 {
 		return nil
@@ -117,8 +116,8 @@ func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
 	return raw, regularfile.Cause(err)
 }
 
-// Open opens the layout at dir, or creates one. The first image adds
-// index.json. The caller closes the Layout.
+// Open opens the layout in dir, or creates one. The first image adds index.json. The
+// caller must close the Layout.
 func Open(dir string) (*Layout, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, &LocalError{fmt.Errorf("output directory: %w", err)}
@@ -129,8 +128,8 @@ func Open(dir string) (*Layout, error) {
 	}
 	l := &Layout{dir: dir, root: root}
 	if _, err := root.Stat(layoutFile); err != nil {
-		// The marker comes first: an interrupted pull leaves a directory that
-		// the next one accepts.
+		// Write the marker first, so that the next pull accepts the directory that an
+		// interrupted pull leaves.
 		if err := l.replaceFile(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
 			l.Close()
 			return nil, l.localError("writing "+layoutFile, err)
@@ -141,9 +140,9 @@ func Open(dir string) (*Layout, error) {
 }
 
 // Close closes the layout.
-func (l *Layout) Close() { _ = l.root.Close() } // a directory handle: nothing can be lost
+func (l *Layout) Close() { _ = l.root.Close() } // closing a directory handle cannot lose data
 
-// localError wraps an error of this machine.
+// localError wraps an error as an [Error] of this machine.
 func (l *Layout) localError(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {
@@ -152,8 +151,9 @@ func (l *Layout) localError(what string, err error) error {
 	return &LocalError{err}
 }
 
-// Tag sets the descriptor of a reference in index.json. Where the system has flock(2),
-// other processes may do the same; within a process the caller serializes the calls.
+// Tag sets the descriptor for a reference in index.json. On systems with flock(2),
+// other processes may do the same. Within a process, the caller must serialize the
+// calls.
 func (l *Layout) Tag(ctx context.Context, d v1.Descriptor, ref string) error {
 	unlock, err := flock.LockDir(ctx, l.dir)
 	if err != nil {
@@ -182,7 +182,7 @@ func (l *Layout) Tag(ctx context.Context, d v1.Descriptor, ref string) error {
 	return nil
 }
 
-// parseIndex keeps unknown fields.
+// parseIndex parses index.json and keeps unknown fields.
 func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, nil, fmt.Errorf("not valid: %w", err)
@@ -198,7 +198,8 @@ func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMess
 	return doc, list, nil
 }
 
-// withDescriptor adds a descriptor to an index, and removes others with its name.
+// withDescriptor adds a descriptor to an index, and removes other descriptors with the
+// same name.
 func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 	doc, list, err := parseIndex(raw)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// canRenameOpenFiles is false: Windows cannot rename open files.
+// canRenameOpenFiles is false, because Windows cannot rename open files.
 const canRenameOpenFiles = false
 
 const openNonblock = 0

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// canRenameOpenFiles reports whether an open file can be renamed.
+// canRenameOpenFiles is true, because open files can be renamed.
 const canRenameOpenFiles = true
 
-// openNonblock prevents an open from waiting for the other end of a pipe.
+// openNonblock prevents open from blocking until the other end of a pipe is opened.
 const openNonblock = syscall.O_NONBLOCK
 
 func isDiskFull(err error) bool {

@@ -16,23 +16,25 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// Names of temporary files: a prefix and a number of random characters.
+// tempPrefix and the following are parts of temporary file names: a prefix and the
+// number of random characters.
 const (
 	tempPrefix       = ".tmp-"
 	tempSuffixLength = 26
 )
 
-// pendingFile is a file that is written under a temporary name, synced and renamed. It is
-// locked until then, to distinguish it from a file that a killed pull left behind.
+// pendingFile is a file that is written under a temporary name, synced and then
+// renamed. It is locked until then, to distinguish it from the leftover of a killed
+// pull.
 type pendingFile struct {
 	l    *Layout
 	file *os.File
-	tmp  string // "" after it was renamed or removed
+	tmp  string // "" after the file was renamed or removed
 	name string
 }
 
-// newPending creates a temporary file for a name. Images are not secret, so the
-// umask decides about permissions.
+// newPending creates a temporary file for a name. Its permissions follow the umask,
+// because images are not secret.
 func (l *Layout) newPending(name string) (*pendingFile, error) {
 	for {
 		tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
@@ -49,7 +51,7 @@ func (l *Layout) newPending(name string) (*pendingFile, error) {
 			p.Abort()
 			return nil, err
 		}
-		p.Abort() // another process removed it as a leftover before it was locked
+		p.Abort() // another process took it for a leftover and removed it before it was locked
 	}
 }
 
@@ -66,7 +68,7 @@ func (p *pendingFile) commit() error {
 		return err
 	}
 	p.tmp = ""
-	if canRenameOpenFiles { // keeps the lock until after the rename
+	if canRenameOpenFiles { // keep the lock until after the rename
 		return p.file.Close()
 	}
 	return nil
@@ -117,11 +119,12 @@ func (l *Layout) syncDirs(dirs ...string) error {
 	return nil
 }
 
-// staleAge is the age of a temporary file that may be removed where files cannot
-// be locked. A pull writes to each file at least every few seconds.
+// staleAge is the age from which a temporary file may be removed on systems that cannot
+// lock files. A pull writes to each file at least every few seconds.
 const staleAge = 24 * time.Hour
 
-// removeStaleFiles removes files that killed pulls left behind. Errors do not matter to this pull.
+// removeStaleFiles removes leftovers of killed pulls. It ignores errors, because they
+// do not affect this pull.
 func (l *Layout) removeStaleFiles() {
 	dirs := []string{"."}
 	algorithms, _ := fs.ReadDir(l.root.FS(), blobsDir)
@@ -138,13 +141,13 @@ func (l *Layout) removeStaleFiles() {
 	}
 }
 
-// isTemp reports whether newPending chose a name.
+// isTemp reports whether a name was chosen by newPending.
 func isTemp(name string) bool {
 	rest, ok := strings.CutPrefix(name, tempPrefix)
 	return ok && len(rest) == tempSuffixLength && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// removeIfStale removes a temporary file unless a process has locked it.
+// removeIfStale removes a temporary file unless another process has locked it.
 func (l *Layout) removeIfStale(name string) {
 	f, err := l.root.OpenFile(name, os.O_WRONLY|openNonblock, 0)
 	if err != nil {
@@ -161,7 +164,7 @@ func (l *Layout) removeIfStale(name string) {
 	}
 }
 
-// isSameFile reports whether a name still leads to an open file.
+// isSameFile reports whether a name still refers to an open file.
 func (l *Layout) isSameFile(name string, f *os.File) bool {
 	named, err := l.root.Lstat(name)
 	if err != nil {

@@ -5,9 +5,9 @@ package location
 
 import "strings"
 
-// Covers reports whether p matches every image that q matches. It is exact,
-// except if q's host is an IPv6 address without a port, which the kubelet parses
-// as a character class: only the same pattern and * cover that.
+// Covers reports whether p matches every image that q matches. The result is exact,
+// except if q's host is an IPv6 address without a port. The kubelet parses such a host
+// as a character class, so only the same pattern and * cover it.
 func (p Pattern) Covers(q Pattern) bool {
 	if p.labels != q.labels || p.Port != q.Port || !strings.HasPrefix(pathOrRoot(q.Path), pathOrRoot(p.Path)) {
 		return false
@@ -23,8 +23,8 @@ func (p Pattern) Covers(q Pattern) bool {
 	return true
 }
 
-// pathOrRoot returns path, or "/" if it is empty: the path of an image is never
-// shorter than that.
+// pathOrRoot returns path, or "/" if path is empty, because an image's path is never
+// shorter.
 func pathOrRoot(path string) string {
 	if path == "" {
 		return "/"
@@ -32,10 +32,10 @@ func pathOrRoot(path string) string {
 	return path
 }
 
-// labelCovers reports whether one glob matches every text that another matches.
-// It tests the wide glob against the narrow one with each * replaced by a byte
-// that no pattern contains: only a * of the wide glob can match that byte, and
-// it would match any other text too.
+// labelCovers reports whether one glob matches every string that another glob matches.
+// It matches the wide glob against the narrow one, in which each * is replaced by a
+// byte that no pattern contains. Only a * of the wide glob can match that byte, and it
+// would match any other text too.
 func labelCovers(wide, narrow string) bool {
 	const unused = "\x00"
 	if strings.IndexByte(narrow, '[') >= 0 {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// HubKey is the normalised auth key that the kubelet tries for a Docker Hub
-// image if no key matches (see [UsesHubKey]).
+// HubKey is the normalized auth key that the kubelet tries for a Docker Hub image if no
+// key matches (see [UsesHubKey]).
 const HubKey = "index.docker.io"
 
 // Key is a compiled auth key of a plugin's response or a docker config file.
 // The zero value matches nothing.
 type Key struct {
-	Pattern        // normalised: its text is what the kubelet sorts and compares
+	Pattern        // normalized; the kubelet sorts and compares its text
 	Raw     string // as given
 }
 
@@ -62,15 +62,16 @@ func normalizeKey(key string) (Pattern, bool) {
 	if path == "/" {
 		path = ""
 	}
-	// kubelet: the key is parsed again when it is matched, so its path is decoded
-	// twice, and a key that parses here may never match.
+	// kubelet: parses the key again when it is matched, so its path is decoded twice,
+	// and a key that can be parsed here may never match.
 	p, err := ParsePattern(hostport + path)
 	return p, err == nil
 }
 
 // Select returns the keys, as given, whose credentials the kubelet uses for a
-// normalised repository or a bare registry, in the order in which it tries
-// them: the [Keys] that match or, if none does and [UsesHubKey], each [HubKey].
+// normalized repository or a bare registry, in the order in which the kubelet tries
+// them. These are the [Keys] that match. If none matches and [UsesHubKey] is true, they
+// are all keys that equal [HubKey].
 func Select(keys []string, repository string) []string {
 	at, err := Parse(repository)
 	if err != nil {
@@ -93,15 +94,15 @@ func rawKeys(keys []Key, wanted func(Key) bool) (raw []string) {
 	return raw
 }
 
-// UsesHubKey reports whether the kubelet falls back to [HubKey] for a normalised
+// UsesHubKey reports whether the kubelet falls back to [HubKey] for a normalized
 // repository or a bare registry.
 func UsesHubKey(repository string) bool {
 	host, _, image := strings.Cut(repository, "/")
 	if host == "docker.io" || host == HubKey {
 		return true
 	}
-	// kubelet: it takes a host without a dot and a port for a Docker Hub namespace,
-	// although after normalisation it is a host (localhost/x). A bare registry is
+	// kubelet: treats a host without a dot and a port as a Docker Hub namespace,
+	// although after normalization it is a host (localhost/x). A bare registry is
 	// always a host.
 	return image && host != "" && !strings.ContainsAny(host, ".:")
 }

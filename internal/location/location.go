@@ -10,22 +10,21 @@ import (
 	"strings"
 )
 
-// Location is a parsed pattern, auth key or repository: host without port, port
-// without colon, and decoded path including its leading slash. Only locations
-// from [Parse] can be matched; the zero value and literals cannot.
+// Location is a parsed pattern, auth key or repository: its host without port, its port
+// without colon, and its decoded path with the leading slash. Only locations from
+// [Parse] can be matched, not the zero value or literals.
 //
-// The kubelet uses url.Parse("https://" + s) and net.SplitHostPort. This package
-// has its own parser, because net/url changes with the Go version and GODEBUG of
-// the importing program (urlstrictcolons), because matching must not allocate,
-// and because package net is larger than a small plugin. The rules are those of
-// Go 1.26, with which kubelets since 1.36 are built. FuzzLocation compares with
-// net/url.
+// The kubelet uses url.Parse("https://" + s) and net.SplitHostPort. This package has
+// its own parser for three reasons. net/url changes with the Go version and GODEBUG of
+// the importing program (urlstrictcolons). Matching must not allocate. Package net is
+// larger than a small plugin. The rules are those of Go 1.26, with which kubelets since
+// 1.36 are built. FuzzLocation compares this parser with net/url.
 type Location struct {
 	Host, Port, Path string
-	labels           int // dot-separated parts of the host
+	labels           int // number of dot-separated parts of the host
 }
 
-// String returns l in the form of a pattern.
+// String formats l as a pattern.
 func (l Location) String() string {
 	host := l.Host
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
@@ -37,7 +36,7 @@ func (l Location) String() string {
 	return host + l.Path
 }
 
-// Labels returns the dot-separated parts of the host; nil for the zero value.
+// Labels returns the dot-separated parts of the host, or nil for the zero value.
 func (l Location) Labels() []string {
 	if l.labels == 0 {
 		return nil
@@ -55,16 +54,16 @@ func Parse(s string) (Location, error) {
 	return parseGeneral(s)
 }
 
-// IsValidBefore136 reports whether s is a valid pattern for kubelets before 1.36.
-// Go before 1.26 takes the last colon of a host without brackets for the start
-// of the port (GODEBUG urlstrictcolons).
+// IsValidBefore136 reports whether s is a valid pattern for kubelets before 1.36. Go
+// before 1.26 treats the last colon of a host without brackets as the start of the port
+// (GODEBUG urlstrictcolons).
 func IsValidBefore136(s string) bool {
 	_, _, err := splitURL(s, strings.LastIndexByte)
 	return err == nil
 }
 
-// parseFast parses, without allocating, locations that need no decoding: nearly
-// every pattern and repository. ok is false for all others, valid or not.
+// parseFast parses locations that need no decoding, which are nearly all patterns and
+// repositories, without allocating. ok is false for all other locations, valid or not.
 func parseFast(s string) (l Location, ok bool) {
 	l = Location{Host: s, labels: 1}
 	if i := strings.IndexByte(s, '/'); i >= 0 {
@@ -100,9 +99,9 @@ func parseGeneral(s string) (Location, error) {
 	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
-// splitPort is net.SplitHostPort for the results of parseHost.
+// splitPort is like net.SplitHostPort, for the results of parseHost.
 //
-// kubelet: if SplitHostPort fails, the whole text is the host. That is why
+// kubelet: if SplitHostPort fails, uses the whole text as the host. For this reason,
 // "[::1]" without a port keeps its brackets.
 func splitPort(s string) (host, port string) {
 	i := strings.LastIndexByte(s, ':')
@@ -121,8 +120,8 @@ func splitPort(s string) (host, port string) {
 	return host, port
 }
 
-// splitURL returns Host and Path of url.Parse("https://" + s), and fails where
-// that does. colon finds the colon before the port.
+// splitURL returns the Host and Path of url.Parse("https://" + s), and fails if
+// url.Parse does. colon finds the colon before the port.
 func splitURL(s string, colon func(string, byte) int) (hostport, path string, err error) {
 	s, fragment, _ := strings.Cut(s, "#")
 	for i := range len(s) {
@@ -166,7 +165,8 @@ func checkUserinfo(s string) error {
 	return err
 }
 
-// parseHost checks and decodes host[:port] like the function in net/url.
+// parseHost checks and decodes host[:port] like the function of the same name in
+// net/url.
 func parseHost(s string, colon func(string, byte) int) (string, error) {
 	switch open := strings.LastIndexByte(s, '['); {
 	case open == 0:
@@ -213,7 +213,7 @@ func parseIPLiteral(s string) (string, error) {
 	return "[" + host + zone + "]" + port, nil
 }
 
-// checkPort accepts "" and a colon with any number of digits.
+// checkPort accepts "" and a colon followed by any number of digits.
 func checkPort(s string) error {
 	if s == "" {
 		return nil
@@ -227,11 +227,11 @@ func checkPort(s string) error {
 	return nil
 }
 
-// urlPart is a part of a URL; parts differ in the bytes that may be escaped.
+// urlPart is a part of a URL. Parts differ in which bytes may be escaped.
 type urlPart int
 
 const (
-	partPath urlPart = iota // also user information and fragment: any byte may be escaped
+	partPath urlPart = iota // also used for user information and fragments: any byte may be escaped
 	partHost
 	partZone
 )
@@ -271,7 +271,8 @@ func unescape(s string, part urlPart) (string, error) {
 	return string(b), nil
 }
 
-// mayEscape reports whether v may be percent-escaped (RFC 3986 3.2.2, RFC 6874).
+// mayEscape reports whether v may be percent-escaped (RFC 3986, section 3.2.2; RFC
+// 6874).
 func mayEscape(v byte, part urlPart) bool {
 	switch part {
 	case partHost:
@@ -283,13 +284,13 @@ func mayEscape(v byte, part urlPart) bool {
 	}
 }
 
-// isHostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 on
-// are too, but not as an escape in a zone.
+// isHostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 are
+// allowed, but not as an escape in a zone.
 func isHostByte(c byte) bool {
 	return isLower(c) || isUpper(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
 }
 
-// decodeEscape decodes the escape at s[i].
+// decodeEscape decodes the percent-escape at s[i].
 func decodeEscape(s string, i int) (byte, bool) {
 	if i+2 >= len(s) {
 		return 0, false
@@ -315,7 +316,7 @@ func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isAllDigits reports whether s contains only digits, or is empty.
+// isAllDigits reports whether s is empty or contains only digits.
 func isAllDigits(s string) bool {
 	for i := range len(s) {
 		if !isDigit(s[i]) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Pattern is a compiled entry of matchImages or key of auth. The zero value
+// Pattern is a compiled entry of matchImages, or a compiled key of auth. The zero value
 // matches nothing.
 type Pattern struct {
 	text string
@@ -16,9 +16,9 @@ type Pattern struct {
 	glob bool // the host contains a * or a character class
 }
 
-// ParsePattern compiles a pattern. It fails exactly where kubelet 1.37 does
-// (ParseSchemelessURL in pkg/credentialprovider/keyring.go). The error does not
-// repeat the pattern.
+// ParsePattern compiles a pattern. It returns an error exactly if kubelet 1.37 does
+// (ParseSchemelessURL in pkg/credentialprovider/keyring.go). The error does not contain
+// the pattern.
 func ParsePattern(s string) (Pattern, error) {
 	l, err := Parse(s)
 	if err != nil {
@@ -33,9 +33,10 @@ func (p Pattern) String() string { return p.text }
 // Match reports whether p matches a repository, as the kubelet's URLsMatchStr
 // does. It does not allocate.
 func (p *Pattern) Match(at Location) bool {
-	// The zero Pattern has no labels; every parsed Location has at least one.
+	// The zero Pattern has no labels, and every parsed Location has at least one.
 	if p.labels != at.labels || p.Port != at.Port ||
-		// kubelet: a plain string prefix, so "host/team" matches "host/team-b/app".
+		// kubelet: uses a plain string prefix, so "host/team" matches
+		// "host/team-b/app".
 		!strings.HasPrefix(at.Path, p.Path) {
 		return false
 	}
@@ -52,13 +53,13 @@ func (p *Pattern) Match(at Location) bool {
 	return true
 }
 
-// MatchLabel reports whether a glob matches one label of a host, as
-// filepath.Match does. A host contains neither a backslash nor a question mark,
-// so * is the only wildcard except character classes.
+// MatchLabel reports whether a glob matches one label of a host, as filepath.Match
+// does. A host contains no backslash or question mark, so * is the only wildcard apart
+// from character classes.
 func MatchLabel(glob, label string) bool {
 	if strings.IndexByte(glob, '[') >= 0 {
-		// kubelet: an IPv6 address without a port keeps its brackets and is
-		// parsed as a character class. path.Match is filepath.Match here.
+		// kubelet: an IPv6 address without a port keeps its brackets and is parsed as a
+		// character class. path.Match behaves like filepath.Match here.
 		ok, err := path.Match(glob, label)
 		return ok && err == nil
 	}

@@ -30,34 +30,34 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// Registry describes how to talk to a registry. Its fields must not change once
-// it is used; then it is safe for concurrent use.
+// Registry describes how to connect to a registry. Its fields must not be changed after
+// first use. It is then safe for concurrent use.
 type Registry struct {
 	Target    Target
 	Secrets   *Secrets          // collects what must be redacted
 	Transport http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
-	Idle      time.Duration     // limit for a request on which no byte arrives; 0 means 30 seconds
-	Budget    *RetryBudget      // shared by all requests; nil means one for each request, from Retry
+	Idle      time.Duration     // timeout for a request on which no byte arrives; 0 means 30 seconds
+	Budget    *RetryBudget      // shared by all requests; nil means one per request, based on Retry
 	Retry     RetryOptions
 
 	pings pingCache
 }
 
-// Session is a round tripper that is logged in to a registry. It also follows
-// requests to where the registry redirects. It is safe for concurrent use.
+// Session is a round tripper that is logged in to a registry. It also sends requests to
+// hosts to which the registry redirects. It is safe for concurrent use.
 type Session struct {
 	registry  *Registry
 	cred      *regcred.Credential
 	inner     http.RoundTripper // adds the credential
 	usesToken bool              // adds a token
 
-	loginLock chan struct{}           // held during a new login
-	next      atomic.Pointer[Session] // with a token that the registry had not requested at first
+	loginLock chan struct{}           // held while logging in again
+	next      atomic.Pointer[Session] // session with a token that the registry did not require at first
 }
 
-// Login finds out which authentication the registry requires, once for all
-// credentials, and gets a token if necessary. It does not test a password for
-// Basic authentication. Without a credential the login is anonymous.
+// Login determines, once for all credentials, which authentication the registry
+// requires, and gets a token if necessary. It does not test passwords for Basic
+// authentication. Without a credential, the login is anonymous.
 func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
 	auth, err := authenticator(cred)
 	if err != nil {
@@ -80,13 +80,12 @@ func (r *Registry) baseTransport() http.RoundTripper {
 	}}
 }
 
-// RoundTrip implements [http.RoundTripper]. It authenticates requests to the
-// registry ([Target.Owns]); to other hosts it sends no credential, but an
-// anonymous token if they require one.
+// RoundTrip implements [http.RoundTripper]. It authenticates requests to the registry
+// ([Target.Owns]). To other hosts it sends no credential, only an anonymous token if
+// they require one.
 //
-// If the registry requires a token that it had not requested at first, the
-// session logs in again and uses the token from then on, as container runtimes
-// do.
+// If the registry requires a token that it did not require at first, the session logs
+// in again and uses the token from then on, as container runtimes do.
 func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 	if next := s.next.Load(); next != nil {
 		return next.roundTrip(req)
@@ -136,23 +135,24 @@ func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
 	case target.matchesHost(req.URL.Scheme, req.URL.Host):
 		return s.registry.RoundTrip(req)
 	}
-	// With the registry's name in Host, go-containerregistry would treat any
-	// request as the registry's.
+	// If Host contained the registry's name, go-containerregistry would treat any
+	// request as a request to the registry.
 	marked.Host = ""
 	return s.inner.RoundTrip(marked)
 }
 
-// RoundTrip sends a request without credentials, such as one to a redirect's
-// target.
+// RoundTrip sends a request without credentials, for example to a redirect target.
 func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return transport.NewUserAgent(r.baseTransport(), userAgent).RoundTrip(markContentRequest(req))
 }
 
-// UsesTokens reports whether the registry uses tokens. Then a 401 from the registry
-// does not mean a wrong password, which its token server would reject.
+// UsesTokens reports whether the registry uses tokens. If it does, a 401 from the
+// registry does not mean that the password is wrong, because the token server would
+// reject a wrong password.
 func (r *Registry) UsesTokens() bool { return r.pings.usesTokens() }
 
-// authenticator never turns a credential into an anonymous login.
+// authenticator returns the authenticator for a credential. It never turns a credential
+// into an anonymous login.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred == nil {
 		return authn.Anonymous, nil
@@ -160,20 +160,20 @@ func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred.Username == "" {
 		return nil, ErrNoUsername
 	}
-	// go-containerregistry sends nothing if user name or password is empty, so
-	// it gets the encoded form.
+	// go-containerregistry sends nothing if the user name or password is empty, so pass
+	// the encoded form.
 	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
 }
 
 // userAgent is the User-Agent of requests without one.
 const userAgent = "regcred"
 
-// ErrPlainHTTPNotAllowed is wrapped by a failure that an insecure [Target] would have
-// avoided.
+// ErrPlainHTTPNotAllowed is wrapped by errors that would not have occurred with an
+// insecure [Target].
 var ErrPlainHTTPNotAllowed = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrNoUsername reports a credential that was not tried because, like containerd,
-// this package rejects it.
+// ErrNoUsername is returned for a credential that was not tried because this package,
+// like containerd, rejects it.
 var ErrNoUsername = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
@@ -182,7 +182,7 @@ var (
 	errTooSlow           = fmt.Errorf("the transfer is too slow (less than %d bytes per minute)", minRateBytes)
 )
 
-// StatusCode returns the HTTP status in an error, or 0.
+// StatusCode returns the HTTP status code in an error, or 0.
 func StatusCode(err error) int {
 	if e, ok := errors.AsType[*transport.Error](err); ok {
 		return e.StatusCode

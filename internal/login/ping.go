@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// errSchemeMismatch reports that the registry responded with the other URL scheme.
+// errSchemeMismatch is returned if the registry responded with the other URL scheme.
 var errSchemeMismatch = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
 
-// pingCache stores the response to the first request for /v2/, which has the
-// authentication that the registry requires, for later logins.
+// pingCache stores the response to the first request for /v2/ for later logins. The
+// response contains the authentication that the registry requires.
 type pingCache struct {
 	mu     sync.Mutex
 	scheme string
@@ -42,8 +42,8 @@ func (p *pingCache) usesTokens() bool {
 	return wantsToken(p.header)
 }
 
-// wantsToken reports whether go-containerregistry gets a token: it uses the
-// first challenge that it supports, and reads one from each line.
+// wantsToken reports whether go-containerregistry will request a token. It reads one
+// challenge from each line, and uses the first that it supports.
 func wantsToken(h http.Header) bool {
 	for _, challenge := range h.Values("WWW-Authenticate") {
 		switch scheme, _, _ := strings.Cut(challenge, " "); strings.ToLower(scheme) {
@@ -56,8 +56,9 @@ func wantsToken(h http.Header) bool {
 	return false
 }
 
-// learnAnonymous uses a response as the response to a ping that required no token: some
-// registries do not protect /v2/, and some were out of order.
+// learnAnonymous stores resp instead of the response to a ping, if that required no
+// token. Some registries do not protect /v2/, and some may have been unavailable during
+// the ping.
 func (p *pingCache) learnAnonymous(resp *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,10 +67,10 @@ func (p *pingCache) learnAnonymous(resp *http.Response) {
 	}
 }
 
-// StorePing uses resp, a 200 or 401 to a request without credentials, as the
-// response to a ping, and returns the required authentication. [Registry.Login]
-// then sends no request for /v2/, like container runtimes that request the image
-// at once. Call Learn before Login.
+// StorePing uses resp, a 200 or 401 response to a request without credentials, as the
+// response to a ping. It returns the required authentication. [Registry.Login] then
+// sends no request for /v2/, like container runtimes that request the image
+// immediately. Call Learn before Login.
 func (r *Registry) StorePing(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
 	r.pings.store(resp.Request, resp)
 	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.baseTransport(), pings: &r.pings})
@@ -91,7 +92,7 @@ func (p *pingCache) cachedResponse(req *http.Request) (*http.Response, error) {
 	return nil, errSchemeMismatch
 }
 
-// pinger answers later pings with the first response.
+// pinger responds to later pings with the first response.
 type pinger struct {
 	inner  http.RoundTripper
 	pings  *pingCache

@@ -18,23 +18,24 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// RetryOptions configures retries after 429, 5xx and broken connections. The zero
-// value has sensible limits.
+// RetryOptions configures retries after 429 and 5xx responses and broken connections.
+// The zero value has sensible limits.
 type RetryOptions struct {
-	// Attempts is the maximum number of attempts for one request; 0 means 4.
+	// Attempts is the maximum number of attempts per request; 0 means 4.
 	Attempts int
 
-	// Wait is the first wait; each further one is twice as long, all with
-	// jitter. 0 means 250 ms. A Retry-After replaces it.
+	// Wait is how long to wait before the first retry; 0 means 250 ms. Each further
+	// wait is twice as long. All waits have jitter. A Retry-After header replaces the
+	// wait.
 	Wait time.Duration
 
-	// Budget limits all waiting of one [Budget]; 0 means 30 seconds. A longer
-	// Retry-After is a failure.
+	// Budget limits the total waiting time of one [Budget]; 0 means 30 seconds. If
+	// Retry-After is longer than the remaining time, the request fails.
 	Budget time.Duration
 }
 
-// RetryBudget is the remaining time that one pull, or one request of a transport,
-// may wait in total. It is safe for concurrent use.
+// RetryBudget is the remaining total time that one pull, or one request of a transport,
+// may spend waiting. It is safe for concurrent use.
 type RetryBudget struct {
 	attempts int
 	wait     time.Duration
@@ -51,14 +52,14 @@ func NewRetryBudget(r RetryOptions) *RetryBudget {
 	}
 }
 
-// Wait waits before attempt n+1 (from 1): for as long as the server requested,
-// if that is more than 0. It returns false if there must not be another
+// Wait waits before attempt n+1, where n starts at 1. If the server requested a wait of
+// more than 0, it waits that long. It returns false if there must not be another
 // attempt.
 func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool {
 	wait := asked
 	if wait <= 0 {
 		wait = b.wait << min(n-1, 10)
-		wait = wait/2 + rand.N(wait) // between half and one and a half
+		wait = wait/2 + rand.N(wait) // 0.5 to 1.5 times the wait
 	}
 	if n >= b.attempts || !b.spend(wait) {
 		return false
@@ -83,11 +84,11 @@ func (b *RetryBudget) spend(d time.Duration) bool {
 	return true
 }
 
-// retrier retries requests until a response's body begins. The reader of the
-// body handles later failures.
+// retrier retries requests until the body of a response begins. Later failures are
+// handled by the reader of the body.
 type retrier struct {
 	inner  http.RoundTripper
-	budget *RetryBudget // nil means one for each request
+	budget *RetryBudget // nil means one per request
 	retry  RetryOptions
 }
 
@@ -99,12 +100,12 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := shouldRetry(resp, err)
-		// A body cannot be sent twice.
+		// A request body cannot be sent twice.
 		if !again || !isReadRequest(req) || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // bounded by the wire; keeps the connection usable
+			_, _ = io.Copy(io.Discard, resp.Body) // size-limited by the wire; makes the connection reusable
 			resp.Body.Close()
 		}
 	}
@@ -112,8 +113,8 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type noWaitKey struct{}
 
-// WithoutRateLimitWait returns a context for requests that do not wait after a 429, because
-// the caller has another server to try.
+// WithoutRateLimitWait returns a context for requests that do not wait after a 429
+// response, because the caller has another server to try.
 func WithoutRateLimitWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, noWaitKey{}, true)
 }
@@ -140,8 +141,8 @@ func shouldRetry(resp *http.Response, err error) (again bool, asked time.Duratio
 	return false, 0
 }
 
-// IsBrokenConnection reports whether an established connection broke. A connection that
-// cannot be established is not worth a retry.
+// IsBrokenConnection reports whether an established connection broke. If a connection
+// cannot be established, a retry is not worthwhile.
 func IsBrokenConnection(err error) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return true
@@ -150,6 +151,6 @@ func IsBrokenConnection(err error) bool {
 	if errors.As(err, &op) {
 		return op.Op == "read" || op.Op == "write"
 	}
-	// HTTP/2's errors have no exported types.
+	// net/http does not export the types of HTTP/2's errors.
 	return strings.Contains(err.Error(), "stream error: stream ID") || strings.Contains(err.Error(), "http2: ")
 }

@@ -16,30 +16,31 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// Limits of the secrets from servers that are remembered, in bytes and number;
-// the least recently used one is forgotten first. Each is searched in twenty
-// encodings, which takes half a second for the signatures of a thousand blobs.
+// These limit the size, in bytes, and number of secrets from servers that are
+// remembered. The least recently used one is forgotten first. Each secret is searched
+// for in twenty encodings, which takes half a second for the signatures of a thousand
+// blobs.
 const (
 	maxSecretsSize = 1 << 20
 	maxSecrets     = 100
 )
 
-// minParameterLength is the minimum length of a URL parameter to remember. Shorter
-// ones are words and numbers, not signatures.
+// minParameterLength is the minimum length of URL parameters to remember. Shorter ones
+// are words and numbers, not signatures.
 const minParameterLength = 16
 
-// NamespaceParam is the query parameter with which a container runtime
-// names the image's host to a mirror.
+// NamespaceParam is the query parameter in which a container runtime passes the image's
+// host to a mirror.
 const NamespaceParam = "ns"
 
-// Secrets collects what must be redacted: credentials, the tokens that they
-// were exchanged for, and signatures in redirects. A server may send any of it
-// back. The zero value is ready to use, and safe for concurrent use.
+// Secrets collects what must be redacted: credentials, tokens issued for them, and
+// signatures in redirects. A server may send any of these back. The zero value is ready
+// to use, and safe for concurrent use.
 type Secrets struct {
 	mu                sync.Mutex
-	credentialSecrets []string // from credentials; never forgotten, however much a server sends
+	credentialSecrets []string // from credentials; never forgotten, no matter how much a server sends
 	secrets           []string // from servers, the most recently used last
-	size              int      // of secrets, in bytes
+	size              int      // total size of secrets, in bytes
 }
 
 // addFromServer adds a secret from a server.
@@ -61,8 +62,8 @@ func (s *Secrets) addFromServer(secret string) {
 	}
 }
 
-// AddCredential adds a credential, also in the encoded form of Basic
-// authentication, most of which would otherwise not be found.
+// AddCredential adds a credential, including its encoded form for Basic authentication,
+// most of which would otherwise not be found.
 func (s *Secrets) AddCredential(cred *regcred.Credential) {
 	if cred == nil {
 		return
@@ -84,7 +85,7 @@ func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 		s.addFromServer(value)
 	}
 	if !content {
-		return // the query of a login contains service and repository
+		return // the query of a login contains only service and repository
 	}
 	for name, values := range req.URL.Query() {
 		if name == NamespaceParam {
@@ -98,9 +99,9 @@ func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 	}
 }
 
-// filterTokenResponse adds the tokens in a response, including unused ones, and returns it
-// without the refresh token, which runtimes ignore: with it
-// go-containerregistry would use another login method in the middle of other
+// filterTokenResponse adds the tokens in a response, including unused ones. It returns
+// the response without the refresh token, which container runtimes ignore. With the
+// refresh token, go-containerregistry would switch to a different login method between
 // requests.
 func (s *Secrets) filterTokenResponse(answer []byte) []byte {
 	var fields map[string]json.RawMessage
@@ -128,8 +129,8 @@ func (s *Secrets) filterTokenResponse(answer []byte) []byte {
 	return without
 }
 
-// Redact redacts known secrets, and text that looks like a secret: a container
-// runtime logs in with tokens that are unknown here.
+// Redact redacts known secrets, and text that looks like a secret, because a container
+// runtime logs in with tokens that are not known here.
 func (s *Secrets) Redact(text string) string {
 	for _, p := range secretPatterns {
 		text = p.look.ReplaceAllStringFunc(text, func(found string) string {
@@ -144,14 +145,14 @@ func (s *Secrets) Redact(text string) string {
 	return scrub.Text(text, slices.Concat(s.credentialSecrets, s.secrets))
 }
 
-// secretPatterns match text that looks like a secret.
+// secretPatterns matches text that looks like a secret.
 var secretPatterns = []struct {
 	look *regexp.Regexp
 	put  string
 	but  *regexp.Regexp // exceptions
 }{
-	// User names and passwords in URLs, their queries and fragments: object
-	// stores sign them, and the signature is enough to fetch the blob.
+	// User names and passwords in URLs, and the URLs' queries and fragments. Object
+	// stores sign URLs, and the signature is enough to fetch the blob.
 	{look: regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"@]*@`), put: "${1}" + scrub.Mask + "@"},
 	{look: regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"?#]*)([?#])[^\s"]*`), put: "${1}${2}" + scrub.Mask},
 	{look: regexp.MustCompile(`\?[^\s"?]*=[^\s"]*`), put: "?" + scrub.Mask},
@@ -159,6 +160,6 @@ var secretPatterns = []struct {
 	{look: regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/-]{12,}=*`), put: "${1} " + scrub.Mask, but: regexp.MustCompile(`^\S+\s+[a-z]+$`)},
 	// JSON Web Tokens.
 	{look: regexp.MustCompile(`\beyJ[\w-]+\.[\w-]+\.[\w-]*`), put: scrub.Mask},
-	// Fields of forms, and parameters.
+	// Form fields and parameters.
 	{look: regexp.MustCompile(`(?i)\b((?:x-(?:amz|goog)-)?(?:sig|signature|credential|security-token)|(?:access_|refresh_|id_|identity_)?token|password)=[^\s"&]+`), put: "${1}=" + scrub.Mask},
 }

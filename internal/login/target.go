@@ -19,20 +19,20 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Target is a registry and the access that is requested.
+// Target is a registry and the requested access.
 type Target struct {
 	Registry name.Registry
-	Scope    string // of the token, as in "repository:team/app:pull"
+	Scope    string // scope of the token, such as "repository:team/app:pull"
 
 	plain bool // plain HTTP is allowed
 }
 
-// NewTarget allows plain HTTP to registries on loopback, and to others if
-// insecure is set.
+// NewTarget returns a target that allows plain HTTP for registries on loopback, and for
+// other registries if insecure is set.
 func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) {
 	t := Target{Registry: host, Scope: scope}
 	// go-containerregistry would also use plain HTTP for private addresses and
-	// *.localhost; the wire refuses that.
+	// *.localhost, but the wire rejects that.
 	t.plain = insecure || registry.IsLoopback(stripPort(host.RegistryStr()))
 	if t.plain {
 		var err error
@@ -46,14 +46,16 @@ func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) 
 // Host returns the registry's host, with a port if its name has one.
 func (t Target) Host() string { return t.Registry.RegistryStr() }
 
-// IsToRegistry reports whether a request goes to the registry, and not to where it
-// redirects. A request that names another host in its Host header does not.
+// IsToRegistry reports whether a request is sent to the registry, and not to a host to
+// which it redirects. It returns false for a request whose Host header contains another
+// host.
 func (t Target) IsToRegistry(req *http.Request) bool {
 	scheme := req.URL.Scheme
 	return t.matchesHost(scheme, req.URL.Host) && (req.Host == "" || t.matchesHost(scheme, req.Host))
 }
 
-// matchesHost also accepts the name of Docker Hub's API.
+// matchesHost reports whether host is the registry's host or, for Docker Hub, the name
+// of its API.
 func (t Target) matchesHost(scheme, host string) bool {
 	if t.Host() == name.DefaultRegistry && host == registry.HubServer {
 		return true
@@ -75,12 +77,12 @@ func hostPort(scheme, host string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// stripPort removes the port, and the brackets of an IPv6 address.
+// stripPort removes the port and, for an IPv6 address, the brackets.
 func stripPort(hostport string) string {
 	return (&url.URL{Host: hostport}).Hostname()
 }
 
-// checkURL rejects requests that must not be sent. It sees every request,
+// checkURL rejects requests that must not be sent. It is called for every request,
 // including redirects and requests to token servers.
 func (t Target) checkURL(u *url.URL) error {
 	host := u.Hostname()
@@ -92,8 +94,8 @@ func (t Target) checkURL(u *url.URL) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)
 	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
-		// With HTTP/2, net/http would look up the connection by another name
-		// than it stored, and open new ones until the timeout.
+		// With HTTP/2, net/http would look up the connection under a different name
+		// than the one it stored, and open new connections until the timeout.
 		return fmt.Errorf("refused host %q: host names in URLs must be ASCII (xn--…)", host)
 	case !own && isLocalOrMetadata(host):
 		return fmt.Errorf("refused: registry %q refers to %q, a loopback or link-local address (such as a metadata server)", t.Host(), host)
@@ -102,9 +104,9 @@ func (t Target) checkURL(u *url.URL) error {
 }
 
 // isLocalOrMetadata reports whether a host is a loopback, link-local or unspecified
-// address, a metadata server's address, or an address in a form that only some
-// resolvers accept (2130706433, 0x7f.1). Names never end in a label that begins
-// with a digit.
+// address, the address of a metadata server, or an address in a form that only some
+// resolvers accept (2130706433, 0x7f.1). No DNS name ends in a label that begins with a
+// digit.
 func isLocalOrMetadata(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()

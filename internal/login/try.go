@@ -18,12 +18,12 @@ import (
 // FailedAttempt is a failed attempt with one credential.
 type FailedAttempt struct {
 	Credential *regcred.Credential // nil means anonymous
-	Status     int                 // of HTTP; 0 if there was no response, or a successful one that broke off
+	Status     int                 // HTTP status; 0 if there was no response, or a successful one was cut off
 	Code       string              // the registry's error code, e.g. "UNAUTHORIZED"; "" if it sent none
 	Err        error               // the failure, without secrets
 }
 
-// CredentialText names the credential, e.g. `provider "ecr", user "AWS"`.
+// CredentialText describes the credential, e.g. `provider "ecr", user "AWS"`.
 func (t FailedAttempt) CredentialText() string {
 	c := t.Credential
 	if c == nil {
@@ -43,8 +43,8 @@ func (t FailedAttempt) CredentialText() string {
 	return fmt.Sprintf("%s, user %q", from, c.Username)
 }
 
-// safeError is an error whose text is safe to print. It does not unwrap to its
-// cause, whose text is not safe, but supports [errors.Is].
+// safeError is an error whose text is safe to print. It supports [errors.Is], but does
+// not unwrap to its cause, because the cause's text is not safe.
 type safeError struct {
 	text    string
 	matches func(target error) bool // a closure hides the cause from reflection
@@ -53,24 +53,24 @@ type safeError struct {
 func (e *safeError) Error() string        { return e.text }
 func (e *safeError) Is(target error) bool { return e.matches(target) }
 
-// SafeError returns an error with the text of err that may be shown.
+// SafeError returns an error that contains only the text of err that is safe to show.
 func SafeError(err error) error {
 	text := Truncate(new(Secrets).Redact(firstLine(err.Error())), maxErrorText)
 	return &safeError{text, func(target error) bool { return errors.Is(err, target) }}
 }
 
-// maxErrorText bounds the text of other programs in an error, in bytes.
+// maxErrorText limits the text from other programs in an error, in bytes.
 const maxErrorText = 2000
 
-// ResponseError is an error that knows the registry's response, such as a container
-// runtime's, which parses it from a text.
+// ResponseError is an error that contains the registry's response. An example is an
+// error from a container runtime, which parses the response from text.
 type ResponseError interface {
 	error
 	Response() (status int, code string)
 }
 
-// NewFailedAttempt returns a Try for any error. It redacts the text before it shortens
-// it, since half a password would not be recognized.
+// NewFailedAttempt returns a Try for any error. It redacts the text before shortening
+// it, because a truncated password would not be recognized.
 func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAttempt {
 	t := FailedAttempt{Credential: cred}
 	text := err.Error()
@@ -82,14 +82,14 @@ func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAtt
 			t.Code = Truncate(s.Redact(escapeForQuotes(string(terr.Errors[0].Code))), 64)
 			message = Truncate(s.Redact(escapeForQuotes(terr.Errors[0].Message)), 300)
 		}
-		// terr's text contains the whole body of the response.
+		// terr's text includes the whole body of the response.
 		text = strings.ReplaceAll(text, terr.Error(), refusalText(t, message))
 	}
 	if e, ok := errors.AsType[ResponseError](err); ok {
 		t.Status, t.Code = e.Response()
 	}
 	text = Truncate(s.Redact(firstLine(text)), maxErrorText)
-	// Our text is added after redaction, since a password may be a word in it.
+	// Add regcred's own text after redaction, because a password may be a word in it.
 	if h := t.Hint(); h != "" {
 		text += " (" + h + ")"
 	}
@@ -97,7 +97,7 @@ func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAtt
 	return t
 }
 
-// refusalText describes a registry's refusal.
+// refusalText describes a registry's error response.
 func refusalText(t FailedAttempt, message string) string {
 	text := fmt.Sprintf("HTTP %d", t.Status)
 	if t.Code != "" {
@@ -109,7 +109,7 @@ func refusalText(t FailedAttempt, message string) string {
 	return text
 }
 
-// Hint explains a status, in the words with which Err ends. It is "" if the
+// Hint explains an HTTP status, in the words with which Err ends. It returns "" if the
 // status needs no explanation.
 func (t FailedAttempt) Hint() string {
 	switch {
@@ -129,20 +129,20 @@ func (t FailedAttempt) Hint() string {
 	return ""
 }
 
-// escapeForQuotes returns what %q puts between its quotes.
+// escapeForQuotes returns s quoted as by %q, without the enclosing quotes.
 func escapeForQuotes(s string) string {
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
 }
 
-// firstLine removes the response of a token server, which go-containerregistry
-// appends to some messages.
+// firstLine removes the token server's response, which go-containerregistry appends to
+// some messages.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
 }
 
-// Truncate shortens a text to at most n bytes, at a character boundary.
+// Truncate shortens s to at most n bytes, at a character boundary.
 func Truncate(s string, n int) string {
 	if len(s) > n {
 		return strings.ToValidUTF8(s[:n], "") + "…"

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Limits of responses that are not content, in bytes.
+// Size limits for responses that are not content, in bytes.
 const (
 	maxLoginBodySize = 1 << 20  // pings and tokens
 	maxErrorBodySize = 32 << 10 // any response with an error status
 )
 
-// The minimum rate: a response is canceled if fewer bytes arrive during a
-// minute of waiting for it. That is about 500 bytes a second, a quarter of the
+// The minimum rate. A response is canceled if fewer bytes than that arrive during a
+// minute of waiting for it. The minimum is about 500 bytes per second, a quarter of the
 // slowest usable connections.
 const (
 	minRatePeriod = time.Minute
 	minRateBytes  = 32 << 10
 )
 
-// wireTransport is the innermost transport, which every request passes:
-// go-containerregistry's logins, redirects and retries. It rejects hosts and
-// schemes that are not allowed, cancels stalled and slow responses, limits
-// their size, and collects secrets.
+// wireTransport is the innermost transport. All requests pass through it, including
+// go-containerregistry's logins, redirects and retries. It rejects hosts and schemes
+// that are not allowed, cancels stalled and slow responses, limits their size, and
+// collects secrets.
 type wireTransport struct {
 	inner   http.RoundTripper
 	target  Target
@@ -86,7 +86,7 @@ func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
 	return req.Body, nil
 }
 
-// timeoutOr returns the timeout instead of an error that it caused.
+// timeoutOr returns the timeout error instead of an error that the timeout caused.
 func timeoutOr(ctx context.Context, timeout, err error) error {
 	if context.Cause(ctx) == timeout {
 		return timeout
@@ -94,8 +94,8 @@ func timeoutOr(ctx context.Context, timeout, err error) error {
 	return err
 }
 
-// responseBody is a response body that fails if nothing, or too little, arrives
-// for too long. The time between reads does not count.
+// responseBody is a response body that fails if nothing, or too little, arrives for too
+// long. The time between reads is not counted.
 type responseBody struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -103,7 +103,7 @@ type responseBody struct {
 	timer   *time.Timer
 	idle    time.Duration
 	timeout error
-	left    int64 // bytes until it is cut; negative means no limit
+	left    int64 // remaining bytes until the body is cut off; negative means no limit
 	host    string
 
 	waited  time.Duration // in this period
@@ -142,7 +142,7 @@ func (b *responseBody) checkRate(n int, took time.Duration) error {
 	}
 	waited, arrived := b.waited, b.arrived
 	b.waited, b.arrived = 0, 0
-	// A read that took longer than the period is measured by its own duration.
+	// If a single read took longer than the period, its own duration is used.
 	if float64(arrived)*minRatePeriod.Seconds() >= minRateBytes*waited.Seconds() {
 		return nil
 	}
@@ -155,12 +155,12 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// filteredBody is the body of a login's response. It is filtered as a whole.
+// filteredBody is the body of a login response. It is filtered as a whole.
 type filteredBody struct {
 	io.ReadCloser
 	filter func([]byte) []byte
-	rest   io.Reader // nil until it was filtered
-	err    error     // with which the body ended
+	rest   io.Reader // nil until the body was filtered
+	err    error     // error with which the body ended
 }
 
 func (a *filteredBody) Read(p []byte) (int, error) {
@@ -182,7 +182,7 @@ func (a *filteredBody) Read(p []byte) (int, error) {
 const contentHeader = "Regcred-Content"
 
 func markContentRequest(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // round trippers may change only a copy
+	req = req.Clone(req.Context()) // round trippers may only change a copy
 	if req.Header == nil {
 		req.Header = http.Header{}
 	}
@@ -193,8 +193,8 @@ func markContentRequest(req *http.Request) *http.Request {
 	return req
 }
 
-// unmarkContentRequest returns a request without the mark. It keeps the mark on req, which
-// may be sent again.
+// unmarkContentRequest returns a copy of a request without the mark. The mark is kept
+// on req, because req may be sent again.
 func unmarkContentRequest(req *http.Request) (unmarked *http.Request, content bool) {
 	signed, content := req.Header[contentHeader]
 	if !content {
@@ -217,8 +217,8 @@ type uploadBody struct {
 	started atomic.Bool
 }
 
-// cloneForResend returns a copy of a request to send again, or nil if its body cannot
-// be read again.
+// cloneForResend returns a copy of a request for sending it again, or nil if its body
+// cannot be read again.
 func cloneForResend(req *http.Request) *http.Request {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// planAzure adds the changes for Azure, whose upstream plugin knows its hosts and
-// returns nothing for others.
+// planAzure adds the changes for Azure. Its upstream plugin knows Azure's hosts, and
+// returns nothing for other hosts.
 func (e *cloudProvider) planAzure() {
 	cloud, known := e.cloudConfig()
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
@@ -47,7 +47,7 @@ func (e *cloudProvider) planAzure() {
 	}
 }
 
-// cloudConfig holds the used fields of azure.json.
+// cloudConfig holds the fields of azure.json that are used.
 type cloudConfig struct {
 	Cloud           string
 	ResourceManager string
@@ -61,8 +61,8 @@ func (c cloudConfig) hasCustomCloudNames() bool {
 	return c.ResourceManager != "" || strings.EqualFold(c.Cloud, "AzureStackCloud")
 }
 
-// cloudConfig reads the file in the plugin's argument, with case-insensitive
-// names as upstream.
+// cloudConfig reads the file named in the plugin's argument. Field names are
+// case-insensitive, as in the upstream plugin.
 func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
 	path := e.positionalArg()
 	if path == "" {
@@ -85,7 +85,7 @@ func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
 		return c, false
 	}
 	read.Path = path                                                // as in the argument
-	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // AKS writes msi for none
+	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // AKS uses msi if there is no secret
 	refused := read.Unwritable()
 	if secret || file.CertPassword != "" {
 		refused = read.Private()
@@ -93,7 +93,7 @@ func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
 	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret, refused}, true
 }
 
-// positionalArg returns the argument that is neither a flag nor a flag's value.
+// positionalArg returns the argument that is neither a flag nor the value of a flag.
 func (e *cloudProvider) positionalArg() string {
 	args := e.Arguments()
 	for i := 0; i < len(args); i++ {
@@ -107,5 +107,5 @@ func (e *cloudProvider) positionalArg() string {
 	return ""
 }
 
-// booleanFlags are the flags without a value, of both plugins.
+// booleanFlags lists both plugins' flags that take no value.
 var booleanFlags = []string{"--static-client-secret", "--fallback-to-node-identity", "--version", "--help", "-h"}

@@ -24,14 +24,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Plan lists the changes for replacing the plugins.
+// Plan lists the changes that are needed to replace the plugins.
 type Plan struct {
-	Providers int      `json:"providers"` // the number with a cloud's plugin
+	Providers int      `json:"providers"` // number of providers with a cloud's plugin
 	Changes   []Change `json:"changes"`
 	Remarks   []Remark `json:"remarks"`
 }
 
-// Change is an argument that preserves the behavior.
+// Change is an argument that must be added to preserve the behavior.
 type Change struct {
 	index    int
 	Provider string `json:"provider"`
@@ -39,13 +39,13 @@ type Change struct {
 	Reason   string `json:"reason"`
 }
 
-// Remark is a fact or a decision for the operator.
+// Remark is a fact for the operator, or a decision that the operator must make.
 type Remark struct {
 	Provider string `json:"provider"`
 	Text     string `json:"text"`
 }
 
-// Args returns the arguments of the changes, by the provider's index.
+// Args returns the changes' arguments, keyed by provider index.
 func (p *Plan) Args() map[int][]string {
 	args := map[int][]string{}
 	for _, c := range p.Changes {
@@ -54,7 +54,7 @@ func (p *Plan) Args() map[int][]string {
 	return args
 }
 
-// NewPlan returns a plan for the providers with the name of a cloud's plugin.
+// NewPlan returns a plan for the providers that are named like a cloud's plugin.
 // readFile reads a cloud configuration on the node.
 func NewPlan(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
@@ -77,7 +77,7 @@ type cloudProvider struct {
 	readFile func(string) (secretfile.File, error)
 }
 
-// addArg adds an argument, unless its flag is set.
+// addArg adds an argument unless its flag is already set.
 func (e *cloudProvider) addArg(arg, format string, args ...any) {
 	flag, _, valued := strings.Cut(arg, "=")
 	if has, _ := e.flagValues(flag); has && (!valued || flag != "--allow-host") {
@@ -100,8 +100,8 @@ func (e *cloudProvider) flagValues(name string) (has bool, values []string) {
 	return has, values
 }
 
-// allowedHosts returns the hosts that are served in addition to the cloud's.
-// Google's plugin takes a list, and Amazon's a region after each host.
+// allowedHosts returns the hosts that are served in addition to the cloud's. Google's
+// plugin takes a list. Amazon's takes a region after each host.
 func (e *cloudProvider) allowedHosts() (hosts []string) {
 	_, values := e.flagValues("--allow-host")
 	for _, value := range values {
@@ -135,8 +135,8 @@ func (e *cloudProvider) planChanges() {
 	}
 }
 
-// classifyHosts classifies the patterns: hosts that the plugin serves, foreign hosts,
-// and mixed ones.
+// classifyHosts classifies the patterns as hosts that the plugin serves, foreign hosts,
+// or mixed.
 func (e *cloudProvider) classifyHosts() (foreign []string, wide bool) {
 	served := append(e.allowedHosts(), e.mirroredHosts()...)
 	for _, pattern := range e.MatchImages {
@@ -181,8 +181,8 @@ func (e *cloudProvider) planAmazon() {
 	}
 }
 
-// hasOwnEndpoint reports whether a pattern is for registries whose host names
-// select the API endpoint.
+// hasOwnEndpoint reports whether a pattern matches registries whose host names
+// determine the API endpoint.
 func hasOwnEndpoint(pattern string) bool {
 	host := registry.PatternHost(pattern)
 	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")

@@ -22,7 +22,7 @@ import (
 // TargetKubelet is the kubelet that a configuration was validated for.
 type TargetKubelet struct {
 	config.Target
-	caveat string // why it may differ from the node's kubelet
+	caveat string // why this kubelet may differ from the node's
 }
 
 // Caveat returns why the node's kubelet may treat the configuration differently, in
@@ -53,7 +53,7 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
 	var target TargetKubelet
 	if err == nil {
-		// First, because the origin may name the kubelet that Accept runs.
+		// This comes first, because the origin may name the kubelet that Accept runs.
 		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
@@ -131,9 +131,9 @@ func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	return s.TargetKubelet()
 }
 
-// runningSetup returns version and gates of a running kubelet, whose executable may
-// have been replaced since it started. It is nil if the process is another program,
-// such as k3s.
+// runningSetup returns the version and feature gates of a running kubelet, whose
+// executable may have been replaced since it started. It returns nil if the process is
+// another program, such as k3s.
 func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	p, err := n.openProcess(pid)
 	if err != nil {

@@ -5,5 +5,5 @@
 
 package node
 
-// hasACL is not known here: only nodes with Linux have well-known places.
+// hasACL returns false, because well-known paths exist only on Linux nodes.
 func hasACL(string) bool { return false }

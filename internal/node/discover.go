@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// The paths of a machine that is not a node.
+// Paths on a machine that is not a node.
 const (
 	DefaultConfig = "/etc/regcred/credential-providers.yaml"
 	DefaultBinDir = "/etc/regcred/bin"
 )
 
-// wellKnownLocations returns the locations of node images, and regcred's own location, in the
-// order in which they are tried.
+// wellKnownLocations returns the locations that node images use, and regcred's own
+// location, in the order in which they are tried.
 func wellKnownLocations() (list []configLocation) {
 	for _, k := range kindTable() {
 		same := func(l configLocation) bool { return l.name == k.place.name }
@@ -31,9 +31,9 @@ func wellKnownLocations() (list []configLocation) {
 	return append(list, configLocation{name: "this machine's configuration", config: DefaultConfig, binDir: DefaultBinDir})
 }
 
-// findLocation returns the location in the flags of the kubelet's service, or otherwise the
-// first well-known location that exists, or nil. unread lists paths
-// that this user has no permission to read.
+// findLocation returns the location in the flags of the kubelet's service. If there is
+// none, it returns the first well-known location that exists, or nil. unread lists
+// paths that this user has no permission to read.
 func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread []string, err error) {
 	if !r.hasAbsolutePaths() {
 		return nil, nil, nil
@@ -53,8 +53,8 @@ func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread 
 	return nil, rd.unreadablePaths, nil
 }
 
-// locationFromFlags returns the location in the flags of the kubelet's service; nil if
-// they set none.
+// locationFromFlags returns the location in the flags of the kubelet's service, or nil
+// if they set none.
 func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error) {
 	flags := r.serviceFlags(s)
 	config, binDir := flags[configFlag], flags[binDirFlag]
@@ -100,7 +100,7 @@ func (r *fileReader) serviceFlags(s kubeletService) map[string]string {
 	return r.flagsFromDefaultsFiles()
 }
 
-// splitShellWords adds the words of arguments that may be commands of a shell.
+// splitShellWords also adds the words of arguments that may be shell commands.
 func splitShellWords(args []string) []string {
 	for _, arg := range slices.Clone(args) {
 		if strings.ContainsAny(arg, " \t") && !strings.HasPrefix(arg, "--") {
@@ -111,7 +111,8 @@ func splitShellWords(args []string) []string {
 }
 
 // flagsFromDefaultsFiles returns the flags in the files that kubeadm and the kubelet
-// packages install, for an unknown init system. Later files override earlier ones.
+// packages install. It is used if the init system is unknown. Later files override
+// earlier ones.
 func (r *fileReader) flagsFromDefaultsFiles() map[string]string {
 	flags := map[string]string{}
 	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {

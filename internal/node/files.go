@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// fileCache reads each file and directory of a node once.
+// fileCache reads each file and directory of a node only once.
 type fileCache struct {
 	Node
 	files map[string]fileContent
@@ -45,7 +45,8 @@ func (c *fileCache) newReader(ctx context.Context) *fileReader {
 	return &fileReader{fileCache: c, ctx: ctx, used: map[string]bool{}}
 }
 
-// loadContent returns the content of a file. Errors of a canceled context are not kept.
+// loadContent returns the content of a file. Errors from a canceled context are not
+// cached.
 func (r *fileReader) loadContent(name string) fileContent {
 	c, ok := r.files[name]
 	if !ok {
@@ -59,7 +60,7 @@ func (r *fileReader) loadContent(name string) fileContent {
 	return c
 }
 
-// readFile returns the text of a file; "" if it cannot be read.
+// readFile returns a file's text, or "" if the file cannot be read.
 func (r *fileReader) readFile(name string) string {
 	c := r.loadContent(name)
 	if c.err == nil {
@@ -101,7 +102,8 @@ func (r *fileReader) recordUnreadableHost(name string, err error) {
 	}
 }
 
-// mergeDependencies records that the result depends on everything that other has read.
+// mergeDependencies records that the result also depends on everything that other has
+// read.
 func (r *fileReader) mergeDependencies(other *fileReader) {
 	maps.Copy(r.used, other.used)
 	for _, name := range other.unreadablePaths {
@@ -109,7 +111,7 @@ func (r *fileReader) mergeDependencies(other *fileReader) {
 	}
 }
 
-// usedFiles returns the paths on this machine of the files that were read.
+// usedFiles returns the paths, on this machine, of the files that were read.
 func (r *fileReader) usedFiles() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {
 		names = append(names, r.HostPath(name))
@@ -127,8 +129,8 @@ func (r *fileReader) flagFiles() (names []string) {
 	return names
 }
 
-// glob returns the files that match a pattern, or the pattern itself without a
-// match.
+// glob returns the files that match a pattern. If none match, it returns the pattern
+// itself.
 func (r *fileReader) glob(pattern string) []string {
 	matches := []string{"/"}
 	for _, part := range pathComponents(pattern) {

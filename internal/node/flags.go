@@ -23,7 +23,7 @@ const (
 	binDirFlag = "image-credential-provider-bin-dir"
 )
 
-// findFlags returns the flags with these names in a command line.
+// findFlags returns the flags with the given names in a command line.
 func findFlags(args []commandWord, names ...string) map[string][]FlagOccurrence {
 	given := map[string][]FlagOccurrence{}
 	for _, f := range parseFlags(wordTexts(args), names...) {
@@ -42,7 +42,7 @@ func (r *fileReader) providerFlags(args []commandWord) Flags {
 	}
 }
 
-// programPath returns the first absolute path with this base name, or "".
+// programPath returns the first absolute path with the given base name, or "".
 func programPath(args []commandWord, name string) string {
 	for _, w := range args {
 		if path.Base(w.text) == name && path.IsAbs(w.text) {
@@ -52,7 +52,7 @@ func programPath(args []commandWord, name string) string {
 	return ""
 }
 
-// lastValue returns the value of the last flag, which is the effective one.
+// lastValue returns the value of the last flag, which takes effect.
 func lastValue(given []FlagOccurrence, otherwise string) string {
 	if len(given) == 0 {
 		return otherwise
@@ -76,12 +76,12 @@ type kubeletFlag struct {
 	at          int // index of the word
 }
 
-// parseFlags returns the flags with these names in a kubelet's command line.
+// parseFlags returns the flags with the given names in a kubelet's command line.
 func parseFlags(args []string, names ...string) (list []kubeletFlag) {
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
 		name, ok := strings.CutPrefix(name, "--")
-		// kubelet: flags may be written with underscores.
+		// kubelet: accepts underscores in flag names.
 		name = strings.ReplaceAll(name, "_", "-")
 		if !ok || !slices.Contains(names, name) {
 			continue
@@ -103,18 +103,18 @@ const featureGatesFlag = "feature-gates"
 // kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func featureGates(args []string, read kubeletConfig) map[string]bool {
 	gates := map[string]bool{}
-	if cfg, err := read.decode(); err == nil { // otherwise the kubelet does not start
+	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
 		maps.Copy(gates, cfg.FeatureGates)
 	}
 	for _, f := range parseFlags(args, featureGatesFlag) {
-		_ = ParseFeatureGates(gates, f.value) // if it fails, the kubelet does not start
+		_ = ParseFeatureGates(gates, f.value) // on an error, the kubelet does not start
 	}
 	return gates
 }
 
-// ParseFeatureGates adds the feature gates of a --feature-gates flag. It adds the valid ones
-// even if it returns an error.
-// kubelet: k8s.io/component-base/cli/flag/map_string_bool.go.
+// ParseFeatureGates adds the feature gates in a --feature-gates flag. It adds the valid
+// gates even if it returns an error. kubelet:
+// k8s.io/component-base/cli/flag/map_string_bool.go.
 func ParseFeatureGates(gates map[string]bool, value string) (err error) {
 	for part := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(part, "=")
@@ -152,8 +152,9 @@ func (r *Reader) Variable(ctx context.Context, name string) (FlagOccurrence, boo
 	return FlagOccurrence{Value: v.value, File: r.HostPath(v.file), Line: v.line}, ok
 }
 
-// FlagOccurrences returns where the command of the kubelet's next start sets a flag, without
-// the values, in the order in which the kubelet parses them.
+// FlagOccurrences returns where the command for the kubelet's next start sets a flag.
+// The places are in the order in which the kubelet parses them, and do not include
+// values.
 func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagOccurrence) {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
 	rd := r.newReader(ctx)

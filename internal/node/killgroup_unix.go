@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// killGroupOnTimeout makes a timeout kill the processes that the program has started too: a
-// script may start a kubelet.
+// killGroupOnTimeout makes a timeout also kill the processes that the program has
+// started, because a script may start a kubelet.
 func killGroupOnTimeout(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

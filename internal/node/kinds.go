@@ -5,46 +5,46 @@ package node
 
 import "slices"
 
-// kindInfo is a row of the table of kinds: how a kind is detected, how its nodes
-// start the kubelet, and why regcred might not be able to change them.
+// kindInfo is a row in the table of node kinds. It describes how a kind is detected,
+// how its nodes start the kubelet, and why regcred might not be able to change them.
 type kindInfo struct {
 	kind Kind
 
-	signs     []kindSign // the node is of this kind if one of them applies
-	unitReads []string   // the same for the drop-ins and environment files of kubelet.service
+	signs     []kindSign // the node is of this kind if any sign applies
+	unitReads []string   // like signs, for the drop-ins and environment files of kubelet.service
 	unit      string     // name of the unit, or a pattern; "" means kubelet.service
 
 	program   string   // base name of the executable that the service starts; "" means kubelet
-	processes []string // names of the kubelet's process; nil means kubelet, empty means that only the unit identifies it
+	processes []string // names of the kubelet's process; nil means kubelet; empty: only the unit identifies it
 
 	// embedded returns the kubelet's arguments if they are not in the start command.
 	embedded func(*fileReader, kubeletService) []commandWord
 
 	place         configLocation // where the node image has its provider configuration
 	nodeConfigDir string         // directory of nodeadm's NodeConfig drop-ins
-	enabled       bool           // systemd starts the unit at boot only if the unit is enabled
+	enabled       bool           // systemd starts the unit at boot only if it is enabled
 
 	registries string // configuration of the runtime's mirrors
 	containerd string // containerd's configuration, generated from registries
 	log        string // the kubelet's log below the data directory; "" means the service's log
 
-	refusalReason string // why changes would not last; "" if they do
+	refusalReason string // why changes would be lost; "" if they are kept
 	reapplied     bool   // [Refusal.Reapplied]
-	manual        string // template with the instructions; "" means flags
+	manual        string // template with the instructions; "" means the one for flags
 	values        string // additional lines of the values that the template prints
 }
 
-// configLocation is where a node has its provider configuration. Paths do not include
+// configLocation is where a node's provider configuration is. Paths do not include
 // [Node.Root].
 type configLocation struct {
 	name, config, binDir string
 	via                  []string // the files that set the two paths
 }
 
-// kindSign identifies a kind by a file.
+// kindSign identifies a kind of node by a file.
 type kindSign struct {
 	file     string
-	lineText string // text of a line; "" if it is enough that the file exists
+	lineText string // text of a line in the file; "" if the file only has to exist
 }
 
 // Default paths of k3s and rke2.
@@ -55,8 +55,8 @@ const (
 
 const osReleasePath = "/etc/os-release"
 
-// kindTable returns the table of kinds in the order of detection. More specific
-// kinds are first: kOps uses the images of other kinds.
+// kindTable returns the table of kinds in the order of detection. More specific kinds
+// come first, because kOps uses the images of other kinds.
 func kindTable() []kindInfo {
 	eks := configLocation{name: "the EKS node configuration", config: "/etc/eks/image-credential-provider/config.json", binDir: "/etc/eks/image-credential-provider"}
 	return []kindInfo{
@@ -81,7 +81,7 @@ func kindTable() []kindInfo {
 			},
 			refusalReason: "on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration",
 		},
-		// EKS AL2023 has a file of AL2.
+		// EKS AL2023 also has a file that identifies AL2.
 		{kind: EKS2023, signs: []kindSign{{"/etc/systemd/system/nodeadm-run.service", ""}}, place: eks, nodeConfigDir: "/etc/eks/nodeadm.d"},
 		{
 			kind: EKSAL2, place: eks,
@@ -125,7 +125,7 @@ func kindTable() []kindInfo {
 	}
 }
 
-// rancherKindInfo returns the row of a kind of k3s or rke2.
+// rancherKindInfo returns the row for a kind of k3s or rke2 node.
 func rancherKindInfo(kind Kind, program string, processes ...string) kindInfo {
 	k := kindInfo{
 		kind: kind, program: program, processes: processes, enabled: true,
@@ -159,17 +159,17 @@ func (kind Kind) info() kindInfo {
 func (kind Kind) isRancher() bool { return kind.info().registries != "" }
 
 // MustBeEnabled reports whether the kubelet does not start at boot if its unit is
-// disabled. Other kinds start the unit in another way.
+// disabled. Nodes of other kinds start the unit in a different way.
 func (kind Kind) MustBeEnabled() bool { return kind.info().enabled }
 
-// RuntimeConfig names the files of a runtime that a distribution includes.
+// RuntimeConfig holds the paths of a runtime that is part of a distribution.
 type RuntimeConfig struct {
 	Product    string // "k3s" or "rke2"
 	Registries string // path of registries.yaml
-	Containerd string // path of containerd's configuration, which the product generates from Registries
+	Containerd string // path of containerd's configuration, which the distribution generates from Registries
 }
 
-// RuntimeConfigs lists the runtimes that distributions include.
+// RuntimeConfigs lists the runtimes that are part of distributions.
 func RuntimeConfigs() (list []RuntimeConfig) {
 	for _, k := range kindTable() {
 		c := RuntimeConfig{k.program, k.registries, k.containerd}

@@ -18,11 +18,12 @@ import (
 	"strings"
 )
 
-// kubelet is a running kubelet or, if none runs, the kubelet that a service starts.
+// kubelet is a running kubelet or, if none is running, the kubelet that a service
+// starts.
 type kubelet struct {
-	pid     int    // 0 if it does not run
-	unit    string // the service, if the kubelet does not run
-	root    string // root directory of the paths in flags, if it is not "/"
+	pid     int    // 0 if the kubelet is not running
+	unit    string // the service, if the kubelet is not running
+	root    string // root directory for the paths in flags, if not "/"
 	files   []string
 	flags   map[string]string
 	environ []string
@@ -37,8 +38,8 @@ func (k *kubelet) String() string {
 	return fmt.Sprintf("kubelet process %d", k.pid)
 }
 
-// path returns the path in a flag, resolved against the kubelet's working
-// directory; "" if the flag is not set.
+// path returns the path in a flag, resolved against the kubelet's working directory, or
+// "" if the flag is not set.
 func (k *kubelet) path(flag string) string {
 	p := k.flags[flag]
 	switch {
@@ -50,12 +51,12 @@ func (k *kubelet) path(flag string) string {
 	return filepath.Join(k.root, p)
 }
 
-// KubeconfigFlag is the name of the kubelet's flag for its API server.
+// KubeconfigFlag is the name of the kubelet flag that selects its API server.
 const KubeconfigFlag = "kubeconfig"
 
 var errKubeletNotRunning = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
-// findKubelet reads the kubelet of --as-kubelet: a process ID, or "auto".
+// findKubelet finds the kubelet selected by --as-kubelet: a process ID, or "auto".
 func (n Node) findKubelet(which string) (*kubelet, error) {
 	if runtime.GOOS != "linux" {
 		return nil, usageError("give --config and --bin-dir", "--as-kubelet works only on Linux, because it reads /proc")
@@ -82,8 +83,8 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	return nil, usageError(fmt.Sprintf("choose one: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), list)
 }
 
-// readKubelet reads a process in whose environment root would run plugins. It reads
-// the process twice, because the process may execute another program meanwhile.
+// readKubelet reads a process in whose environment root would run plugins. It reads the
+// process twice, because the process may execute another program in the meantime.
 func (n Node) readKubelet(pid int) (*kubelet, error) {
 	p, err := n.openProcess(pid)
 	if err != nil {
@@ -116,16 +117,16 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 	return k, nil
 }
 
-// nextKubelet returns the kubelet that this node's service starts: a failing kubelet
-// has no process, and k3s runs the kubelet in its own. Without a service it fails with
-// the error none.
+// nextKubelet returns the kubelet that this node's service starts. It is needed because
+// a failing kubelet has no process, and k3s runs the kubelet in its own process. If
+// there is no service, it returns the error none.
 func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
 	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
 	if s.kind == NoKubelet || s.name == "" {
 		return nil, none
 	}
-	// systemd.exec(5) has the default PATH.
+	// The default PATH is documented in systemd.exec(5).
 	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: "/", environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	if len(rd.unreadablePaths) > 0 {
 		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unreadablePaths, ", "), s.name), "run it as root (sudo)")
@@ -141,7 +142,7 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 	if run == nil {
 		return k, nil
 	}
-	// A running program such as k3s includes the kubelet.
+	// A running program such as k3s contains the kubelet.
 	p, err := r.openProcess(run.PID)
 	if err != nil {
 		return nil, err

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configFile is a file of the kubelet's configuration.
+// configFile is one of the kubelet's configuration files.
 type configFile struct {
 	path   string
-	dropIn bool // it is in --config-dir
+	dropIn bool // the file is in --config-dir
 }
 
-// kubeletFields are the fields of a KubeletConfiguration that this package uses.
+// kubeletFields holds the fields of a KubeletConfiguration that this package uses.
 type kubeletFields struct {
 	FeatureGates             map[string]bool `json:"featureGates,omitempty"`
 	HealthzPort              *int32          `json:"healthzPort,omitempty"`
@@ -38,15 +38,15 @@ const (
 	defaultRuntime     = "unix:///run/containerd/containerd.sock"
 )
 
-// kubeletConfig is the kubelet's configuration with all drop-ins.
+// kubeletConfig is the kubelet's configuration merged with all drop-ins.
 type kubeletConfig struct {
 	fields map[string]any
-	from   map[string]string // by field, the last file that sets it
+	from   map[string]string // last file that sets each field, by field
 }
 
-// newKubeletConfig returns the default configuration.
-// kubelet: defaults are set before drop-ins are merged, and the last of several fields
-// whose names differ only in case wins: HealthzPort in a drop-in has no effect.
+// newKubeletConfig returns the default configuration. kubelet: sets defaults before it
+// merges drop-ins. Of several fields whose names differ only in case, the last one
+// wins. So HealthzPort in a drop-in has no effect.
 func newKubeletConfig() kubeletConfig {
 	return kubeletConfig{
 		fields: map[string]any{"healthzPort": defaultHealthzPort, "healthzBindAddress": defaultHealthzBind, "containerRuntimeEndpoint": defaultRuntime},
@@ -54,9 +54,9 @@ func newKubeletConfig() kubeletConfig {
 	}
 }
 
-// mergeFile merges the next file. A drop-in is a merge patch (RFC 7396).
-// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the
-// file of --config are case-sensitive; in the merged configuration they are not.
+// mergeFile merges the next file. A drop-in is a merge patch (RFC 7396). kubelet:
+// cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the --config
+// file are case-sensitive; in the merged configuration they are not.
 func (c *kubeletConfig) mergeFile(file configFile, data []byte) error {
 	data, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -82,7 +82,8 @@ func (c *kubeletConfig) mergeFile(file configFile, data []byte) error {
 	return nil
 }
 
-// applyMergePatch applies a merge patch to a value and returns the result. A map is modified.
+// applyMergePatch applies a merge patch to a value and returns the result. If value is
+// a map, it is modified.
 func applyMergePatch(value, by any) any {
 	changes, ok := by.(map[string]any)
 	if !ok {
@@ -111,8 +112,8 @@ func (c *kubeletConfig) decode() (known kubeletFields, err error) {
 	return known, err
 }
 
-// kubeletConfig reads files of the kubelet's configuration. It ignores invalid files,
-// with which the kubelet does not start.
+// kubeletConfig reads the kubelet's configuration files. It ignores invalid files, with
+// which the kubelet does not start.
 func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 	c = newKubeletConfig()
 	for _, file := range files {
@@ -121,8 +122,8 @@ func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 	return c
 }
 
-// configFiles returns the files of the kubelet's configuration in the order in
-// which the kubelet reads them. dirs are used if there is no --config-dir.
+// configFiles returns the kubelet's configuration files in the order in which the
+// kubelet reads them. dirs is used if there is no --config-dir.
 func (r *fileReader) configFiles(args []string, dirs ...string) (files []configFile) {
 	flags := effectiveFlags(args, "config", "config-dir")
 	if file := flags["config"]; file != "" {
@@ -141,9 +142,8 @@ func (r *fileReader) configFiles(args []string, dirs ...string) (files []configF
 	return files
 }
 
-// dropInFiles returns the files of a --config-dir and its subdirectories.
-// kubelet: symlinks are not followed, except for the directory itself if the flag
-// ends in a slash.
+// dropInFiles returns the files in a --config-dir and its subdirectories. kubelet: does
+// not follow symlinks, except for the directory itself if the flag ends in a slash.
 func (r *fileReader) dropInFiles(name string) (files []configFile) {
 	info, err := r.fs().Lstat(name)
 	r.recordUnreadable(name, err)
@@ -159,13 +159,12 @@ func (r *fileReader) dropInFiles(name string) (files []configFile) {
 	return files
 }
 
-// healthEndpoint returns where the kubelet serves its health. Flags override the
-// configuration.
-// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+// healthEndpoint returns the address of the kubelet's health endpoint. Flags override
+// the configuration. kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 	const portFlag, bindFlag = "healthz-port", "healthz-bind-address"
 	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
-	if cfg, err := read.decode(); err == nil { // otherwise the kubelet does not start
+	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
 		if cfg.HealthzPort != nil {
 			port, from = *cfg.HealthzPort, cmp.Or(read.from["healthzPort"], from)
 		}

@@ -30,11 +30,11 @@ import (
 type Node struct {
 	Root string // root directory of the node; "" means "/"
 
-	// Foreign allows running the kubelet of another Root to get its version.
+	// Foreign allows running the kubelet below a different Root to get its version.
 	Foreign bool
 
-	// Names of the settings for the two paths in errors and hints; "" means
-	// --config and --bin-dir.
+	// ConfigBy and BinDirBy are the names of the settings for the two paths in errors
+	// and hints; "" means --config and --bin-dir.
 	ConfigBy, BinDirBy string
 }
 
@@ -52,8 +52,9 @@ func (n Node) IsHost() bool { return filepath.Clean(n.HostPath("/")) == "/" }
 
 func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
 
-// hasAbsolutePaths reports whether the well-known paths are absolute on this machine. On
-// Windows they are relative to the current drive, where any user can create them.
+// hasAbsolutePaths reports whether the well-known paths are absolute on this machine.
+// On Windows they are not: they are relative to the current drive, where any user can
+// create them.
 func (n Node) hasAbsolutePaths() bool { return filepath.IsAbs(n.HostPath("/")) }
 
 // readFile reads a file of this machine.
@@ -91,7 +92,7 @@ func PermissionError(err error) error {
 	return withHint(err, hint)
 }
 
-// Getenv returns the value that a process with this environment sees.
+// Getenv returns the value of a variable as a process with this environment sees it.
 func Getenv(environ []string, name string) string {
 	for i := len(environ) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
@@ -101,9 +102,9 @@ func Getenv(environ []string, name string) string {
 	return ""
 }
 
-// Reader reads a node. It keeps what it has read, so a command that uses one Reading
-// reads each file once and all results are consistent. A Reading is not safe for
-// concurrent use. To see changes, create another one.
+// Reader reads a node. It caches what it reads, so a command that uses a single Reading
+// reads each file once, and all results are consistent. A Reading is not safe for
+// concurrent use. To see changes, create a new one.
 type Reader struct {
 	*fileCache
 	service             *kubeletService
@@ -111,10 +112,10 @@ type Reader struct {
 	setup               *Setup
 }
 
-// NewReader returns a Reading of n. Files are read when they are needed.
+// NewReader returns a Reading of n. Files are read on demand.
 func (n Node) NewReader() *Reader { return &Reader{fileCache: n.newFileCache()} }
 
-// kubeletService returns the service that starts the kubelet. rd then depends on the
+// kubeletService returns the service that starts the kubelet. It records in rd the
 // files that describe the service.
 func (r *Reader) kubeletService(rd *fileReader) kubeletService {
 	found := r.service

@@ -17,18 +17,18 @@ import (
 // providers.
 type NoProviders struct {
 	Kind    Kind     `json:"kind"`              // "none" on a machine that is not a node
-	Service string   `json:"service,omitempty"` // the service that starts the kubelet; "" if it is unknown
-	PID     int      `json:"pid,omitempty"`     // of the kubelet; 0 if none is running
-	Looked  []string `json:"looked"`            // the well-known paths, none of which exists
+	Service string   `json:"service,omitempty"` // service that starts the kubelet; "" if unknown
+	PID     int      `json:"pid,omitempty"`     // process ID of the kubelet; 0 if none is running
+	Looked  []string `json:"looked"`            // well-known paths; none of them exists
 	Message string   `json:"message"`           // one line
 	Fix     string   `json:"fix"`               // how to set up providers, or which flags to set
 }
 
-// IsNode reports whether a service starts a kubelet, or one is running.
+// IsNode reports whether a service starts a kubelet or a kubelet is running.
 func (w *NoProviders) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
 
-// describeNoConfig describes a machine on which no configuration was found. It fails if a
-// running kubelet has flags that are in no file.
+// describeNoConfig describes a machine on which no configuration was found. It returns
+// an error if a running kubelet has flags that are not in any file.
 func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	k, err := r.findKubelet("auto")
 	pid := 0
@@ -48,8 +48,8 @@ func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	return w, nil
 }
 
-// newNoConfig describes the kubelet's service. pid is the kubelet's process ID, if it is
-// known. No program is run.
+// newNoConfig describes the kubelet's service. pid is the kubelet's process ID, if
+// known. It does not run any program.
 func (r *Reader) newNoConfig(ctx context.Context, pid int) *NoProviders {
 	s := r.setupSurvey(ctx)
 	w := &NoProviders{Kind: s.Kind, Service: s.Service, PID: pid}
@@ -63,7 +63,7 @@ func (r *Reader) newNoConfig(ctx context.Context, pid int) *NoProviders {
 	return w
 }
 
-// text returns message and fix.
+// text returns the message and the fix.
 func (w *NoProviders) text(refusal *ChangeRefusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {

@@ -18,11 +18,11 @@ import (
 // DefaultRootDir is the kubelet's default --root-dir.
 const DefaultRootDir = "/var/lib/kubelet"
 
-// FindOptions contains the settings of the user. With the zero value, the configuration is
-// searched for in the kubelet's flags and in the well-known locations.
+// FindOptions holds the user's settings. If it is zero, the configuration is searched
+// for in the kubelet's flags and in the well-known locations.
 type FindOptions struct {
-	Config     string // path of the configuration; "" means that it is searched for
-	BinDir     string // absolute; "" means that it is searched for if NeedBinDir is set
+	Config     string // path of the configuration; "" means to search for it
+	BinDir     string // absolute; "" means to search for it if NeedBinDir is set
 	NeedBinDir bool
 	RootDir    string // the kubelet's --root-dir; "" means the kubelet's own or DefaultRootDir
 
@@ -30,20 +30,20 @@ type FindOptions struct {
 	// Origin.NoProviders instead of failing.
 	AllowNone bool
 
-	AsKubelet string   // use the flags and environment of the running kubelet: "auto", or a process ID; "" means no
+	AsKubelet string   // use the running kubelet's flags and environment: "auto", or a process ID; "" means no
 	Environ   []string // environment of the caller
 	Dir       string   // working directory of the caller
 }
 
-// Origin is where a configuration comes from, and the environment in which plugins run.
+// Origin is the source of a configuration, and the environment in which plugins run.
 type Origin struct {
-	Config string // path of the configuration, as it was set
-	BinDir string // absolute; "" if it is unknown
-	From   string // for messages: "flags", "kubelet process 123", "the EKS node configuration"
+	Config string // path of the configuration, as set
+	BinDir string // absolute; "" if unknown
+	From   string // used in messages: "flags", "kubelet process 123", "the EKS node configuration"
 
-	NoProviders *NoProviders // describes a node without a configuration; nil if there is one
+	NoProviders *NoProviders // describes a node without a configuration; nil if there is a configuration
 
-	Kubelet int    // process ID of the kubelet whose environment is used; 0 if it is not a running kubelet's
+	Kubelet int    // process ID of the running kubelet whose environment is used; 0 if there is none
 	Unit    string // service whose environment is used because no kubelet is running
 	Environ []string
 	Dir     string
@@ -51,10 +51,10 @@ type Origin struct {
 
 	Kubeconfig string // the kubelet's --kubeconfig, if the environment is the kubelet's
 
-	Discovered bool     // a path was not set by the user, so other users must not be able to change the files
+	Discovered bool     // the user did not set every path, so other users must not be able to change the files
 	Found      []string // the flags that would set the discovered paths
 	Via        []string // the files that set the discovered paths
-	Unread     []string // paths that this user has no permission to read and that may contain the configuration
+	Unread     []string // paths that may contain the configuration but that this user has no permission to read
 
 	reading *Reader
 }
@@ -71,15 +71,15 @@ func (o *Origin) Environment() string {
 	return "caller"
 }
 
-// IsKubelet reports whether the environment is a kubelet's.
+// IsKubelet reports whether the environment is a kubelet's environment.
 func (o *Origin) IsKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
 
 // KubeletName describes this kubelet.
 func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
 
-// Find returns the configuration that the user has set, or else the configuration in
-// the flags of the running kubelet, of the kubelet's service, or in a well-known
-// location. An *[Error] has a hint.
+// Find returns the configuration that the user has set. If the user has set none, it
+// looks in the flags of the running kubelet, then of the kubelet's service, and then in
+// the well-known locations. An *[Error] has a hint.
 func (r *Reader) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, k, err := r.findEnvironment(ctx, w)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, o
 	return nil
 }
 
-// discoverLocation fills in the location on this machine.
+// discoverLocation fills in the location found on this machine.
 func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions) error {
 	loc, unread, err := r.findLocation(ctx)
 	if ctx.Err() != nil {

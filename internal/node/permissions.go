@@ -16,11 +16,12 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// UntrustedPathError is the error for a path that other users than root and the caller can change.
+// UntrustedPathError is returned for a path that users other than root and the caller
+// can change.
 type UntrustedPathError struct {
-	From string // the origin of the path
+	From string // source of the path
 	Path string
-	Who  string // who can change it: "writable by all users"
+	Who  string // who can change it, such as "writable by all users"
 	Fix  string // shell command
 }
 
@@ -31,15 +32,15 @@ func (e *UntrustedPathError) Error() string {
 // maxSymlinks is the maximum number of symbolic links in a path, as in Linux.
 const maxSymlinks = 40
 
-// CheckTrust rejects an origin if other users than root and the caller can change its
-// configuration, the files that name it, or the named executables: regcred, often run
-// by root, would execute their programs. The error is an *[Error], mostly of an
-// *[Untrusted].
+// CheckTrust rejects an origin if users other than root and the caller can change its
+// configuration, the files that refer to it, or the executables that it names. regcred
+// is often run by root, and would execute those users' programs. The error is an
+// *[Error], usually wrapping an *[Untrusted].
 //
 // CheckTrust checks each directory, symlink and file on each path, so that only root
 // and the caller can change what a path refers to. It does not check mounts, hard links
-// to root's files in directories such as /tmp, and access control lists of NFS and of
-// other systems than Linux.
+// to root's files in directories such as /tmp, or access control lists on NFS or on
+// systems other than Linux.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
 	config, binDir := n.settingNames()
 	override := fmt.Sprintf("set %s and %s to use this configuration anyway", config, binDir)
@@ -53,7 +54,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), override)
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, because they affect more files
+	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, because changing them affects more files
 		info, err := os.Lstat(p)
 		if err != nil {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
@@ -66,11 +67,12 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	return nil
 }
 
-// filesToTrust returns the configuration, the files that name it, and the executables.
+// filesToTrust returns the paths that must be trusted: the configuration, the files
+// that refer to it, and the executables.
 func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 	files = append([]string{o.Config}, o.Via...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
-		// No other user may add a file.
+		// Other users must not be able to add files.
 		files = append(files, filepath.Join(o.Config, ".none"))
 		for _, e := range entries {
 			files = append(files, filepath.Join(o.Config, e.Name()))
@@ -87,9 +89,9 @@ func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 	return files, nil
 }
 
-// collectPathParts adds each directory, symlink and file on a path to parts, including the targets
-// of symlinks. The value is true for a directory in which the next part is missing, so
-// that no other user may create it.
+// collectPathParts adds each directory, symlink and file on a path to parts, including
+// the targets of symlinks. The value is true for a directory in which the next part is
+// missing, because other users must not be able to create that part.
 func (n Node) collectPathParts(path string, parts map[string]bool) error {
 	at, rest := n.splitTrustedPrefix(path)
 	for links := 0; ; {
@@ -104,7 +106,7 @@ func (n Node) collectPathParts(path string, parts map[string]bool) error {
 			parts[at] = true // validate and lookups report missing executables
 			return nil
 		case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
-			return nil // only root or the owner of a checked directory can change this
+			return nil // only root or the owner of a checked directory can cause this
 		case errors.Is(err, syscall.ENOTDIR):
 			return nil
 		case err != nil:
@@ -130,15 +132,15 @@ func (n Node) collectPathParts(path string, parts map[string]bool) error {
 	}
 }
 
-// addPathPart adds a part if it is missing.
+// addPathPart adds a part if it is not there yet.
 func addPathPart(parts map[string]bool, path string) {
 	if !parts[path] {
 		parts[path] = false
 	}
 }
 
-// splitTrustedPrefix splits a path into the directory from which it is checked and its parts. The
-// user has set a root directory other than "/", so it is trusted.
+// splitTrustedPrefix splits a path into the parts to check and the directory that
+// contains them. A root directory other than "/" was set by the user, so it is trusted.
 func (n Node) splitTrustedPrefix(path string) (at string, rest []string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
 	if rel, err := filepath.Rel(n.HostPath("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {

@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// writableByOthers returns which other users than root and euid can change a file, and
-// the command that prevents it; "" if only these two can. If strict is set, other users must
-// not be able to add files to a directory either.
+// writableByOthers returns which users other than root and euid can change a file, and
+// the command that prevents this. It returns "" if only root and euid can. If strict is
+// set, other users must not be able to add files to a directory either.
 func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who, fix string) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		mode = 0 // symlinks have no permissions
+		mode = 0 // symlinks have no permission bits of their own
 	case info.Mode()&fs.ModeSticky != 0 && !strict:
-		// As in /tmp, users cannot replace files of other users.
+		// As in /tmp, users cannot replace other users' files.
 		mode &^= 0o022
 	}
 	switch {
@@ -32,7 +32,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	case mode&0o020 != 0 && stat.Gid != 0:
 		return fmt.Sprintf("writable by group %d", stat.Gid), "chmod g-w"
 	case mode&0o020 != 0 && hasACL(path):
-		// The group bits are the mask of the access control list.
+		// If there is an access control list, the group bits are its mask.
 		return "writable through an access control list", "setfacl -b"
 	case stat.Uid != 0 && int(stat.Uid) != euid:
 		if info.Mode()&fs.ModeSymlink != 0 {

@@ -21,15 +21,15 @@ import (
 
 const procDir = "/proc"
 
-// process reads a process in /proc through an open directory, so that a later process
-// with the same ID is never read instead.
+// process reads a process in /proc through an open directory, so that it never reads a
+// later process with the same ID.
 type process struct {
 	pid  int
 	name string // path of the directory, for errors
 	dir  *os.File
 }
 
-// openProcess opens a process. The caller closes it.
+// openProcess opens a process. The caller must close it.
 func (n Node) openProcess(pid int) (*process, error) {
 	name := filepath.Join(n.HostPath(procDir), strconv.Itoa(pid))
 	dir, err := os.Open(name)
@@ -39,8 +39,8 @@ func (n Node) openProcess(pid int) (*process, error) {
 	return &process{pid, name, dir}, nil
 }
 
-// findProcess calls found for each process that root or this user started, until
-// it returns true. Processes that have ended or cannot be read are skipped.
+// findProcess calls found for each process that root or this user started, until found
+// returns true. It skips processes that have ended or cannot be read.
 func (n Node) findProcess(found func(*process) bool) error {
 	entries, err := os.ReadDir(n.HostPath(procDir))
 	if err != nil {
@@ -64,8 +64,9 @@ func (n Node) findProcess(found func(*process) bool) error {
 	return nil
 }
 
-// findKubeletProcess returns the process of the kubelet, or of the program that it is part of.
-// The kubelet's executable may have any name, so the unit identifies it too.
+// findKubeletProcess returns the process of the kubelet, or of the program that
+// contains it. It also identifies the kubelet by its unit, because the executable may
+// have any name.
 func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
 	names := s.kind.info().processes
 	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
@@ -86,8 +87,8 @@ func (r *fileReader) findRunning(match func(*process) bool) (found *RunningProce
 	return found
 }
 
-// describeProcess describes a process of this node; nil if it is in a container, belongs to
-// another user or has ended.
+// describeProcess describes a process on this node. It returns nil if the process is in
+// a container, belongs to another user or has ended.
 func (r *fileReader) describeProcess(p *process) *RunningProcess {
 	if here, err := p.hasRoot(r.HostPath("/")); err != nil || !here {
 		r.recordUnreadable(procDir+"/"+strconv.Itoa(p.pid)+"/root", err)
@@ -106,8 +107,8 @@ func (r *fileReader) describeProcess(p *process) *RunningProcess {
 	return found
 }
 
-// kubeletPIDs returns the kubelets of root or this user that run on this node, and
-// here is true. Otherwise it returns kubelets in containers, such as kind nodes.
+// kubeletPIDs returns the kubelets of root or this user that run on this node; here is
+// then true. If there are none, it returns kubelets in containers, such as kind nodes.
 func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	var contained []int
 	err = n.findProcess(func(p *process) bool {
@@ -126,8 +127,8 @@ func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	return pids, true, err
 }
 
-// StartTime returns when a process of this machine started, to a hundredth of a
-// second. It is zero if the time is unknown.
+// StartTime returns when a process on this machine started, to a hundredth of a second.
+// It returns zero if the time is unknown.
 func (n Node) StartTime(r *RunningProcess) time.Time {
 	now := time.Now()
 	data, err := readFile(n.HostPath(procDir + "/uptime"))
@@ -142,14 +143,14 @@ func (n Node) StartTime(r *RunningProcess) time.Time {
 }
 
 // Close closes the directory.
-func (p *process) Close() { _ = p.dir.Close() } // it was opened for reading
+func (p *process) Close() { _ = p.dir.Close() } // it was opened only for reading
 
-// procPath returns the path at which a file of the process can be read.
+// procPath returns the path under which a file of the process can be read.
 func (p *process) procPath(name string) string {
 	return fmt.Sprintf("%s/self/fd/%d/%s", procDir, p.dir.Fd(), name)
 }
 
-// fileError returns the error of reading a file of the process.
+// fileError returns the error for a file of the process that cannot be read.
 func (p *process) fileError(name string, err error) error {
 	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.Cause(err)}, os.Geteuid())
 }
@@ -179,7 +180,7 @@ func (p *process) readStrings(name string) ([]string, error) {
 func splitNUL(s string) []string {
 	s = strings.TrimSuffix(s, "\x00")
 	if s == "" {
-		return []string{} // as an environment, nil would mean this process's own
+		return []string{} // not nil, which as an environment would mean this process's own
 	}
 	return strings.Split(s, "\x00")
 }
@@ -193,8 +194,8 @@ func (p *process) comm() string {
 	return strings.TrimSpace(string(data))
 }
 
-// isMainOf reports whether systemd started the process for a unit, according to
-// its control group.
+// isMainOf reports whether systemd started the process for a unit. It checks the
+// process's control group.
 func (p *process) isMainOf(unit string) bool {
 	groups, err := readFile(p.procPath("cgroup"))
 	if err != nil {
@@ -208,8 +209,8 @@ func (p *process) isMainOf(unit string) bool {
 	return err == nil && parent == 1
 }
 
-// statField returns a number of /proc/PID/stat, counted from field 3 of proc(5), because
-// field 2 can contain spaces.
+// statField returns a number from /proc/PID/stat. Fields are counted from field 3 of
+// proc(5), because field 2 can contain spaces.
 func (p *process) statField(field int) (uint64, error) {
 	stat, err := readFile(p.procPath("stat"))
 	if err != nil {
@@ -222,7 +223,7 @@ func (p *process) statField(field int) (uint64, error) {
 	return strconv.ParseUint(fields[field], 10, 64)
 }
 
-// readKubelet reads the flags and the environment of a kubelet.
+// readKubelet reads a kubelet's flags and environment.
 func (p *process) readKubelet() (*kubelet, error) {
 	args, err := p.readStrings("cmdline")
 	if err != nil {
@@ -238,9 +239,9 @@ func (p *process) readKubelet() (*kubelet, error) {
 	return k, nil
 }
 
-// checkOwner rejects a process that another user than root and euid started. Any user
-// can name a process kubelet and choose its flags and environment, and root would
-// run the plugins that they name.
+// checkOwner rejects a process that was started by a user other than root and euid. Any
+// user can start a process named kubelet and choose its flags and environment, and root
+// would run the plugins that they specify.
 func (p *process) checkOwner(euid int) error {
 	status, err := readFile(p.procPath("status"))
 	if err != nil {
@@ -271,7 +272,7 @@ func (p *process) checkOwner(euid int) error {
 	return nil
 }
 
-// hasRoot reports whether dir is the root directory of the process.
+// hasRoot reports whether dir is the process's root directory.
 func (p *process) hasRoot(dir string) (bool, error) {
 	theirs, err := os.Stat(p.procPath("root"))
 	if err != nil {
@@ -289,7 +290,7 @@ func (p *process) checkRoot() error {
 	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
 }
 
-// checkPath rejects a process that sees another file at a path, because of its own
+// checkPath rejects a process that sees a different file at a path because of its own
 // mounts.
 func (p *process) checkPath(path string) error {
 	if path == "" {
@@ -301,12 +302,12 @@ func (p *process) checkPath(path string) error {
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
-		return nil // a missing file is reported when it is read
+		return nil // missing files are reported when they are read
 	}
 	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
 }
 
-// withContainerHint adds the hint for a kubelet in a container, such as a kind node.
+// withContainerHint adds a hint for a kubelet in a container, such as a kind node.
 func (p *process) withContainerHint(err error) error {
 	return withHint(err, fmt.Sprintf("run regcred where the kubelet runs: copy it into the container (the kind, k3d or minikube node), or use nsenter --target %d --mount regcred …", p.pid))
 }

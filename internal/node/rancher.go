@@ -19,8 +19,8 @@ const (
 )
 
 // rancherFlags returns the paths that k3s or rke2 uses. Its command line overrides its
-// configuration, and kubelet-arg overrides both.
-// k3s: pkg/configfilearg, pkg/daemons/config.
+// configuration file, and kubelet-arg overrides both. k3s: pkg/configfilearg,
+// pkg/daemons/config.
 func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	out = &Rancher{Files: r.rancherFiles(s)}
 	var config, binDir, data []FlagOccurrence
@@ -41,8 +41,8 @@ func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	return f, out
 }
 
-// mergeValues adds the values of a key in a later file: the key replaces earlier values,
-// and the key with "+" appends to them.
+// mergeValues adds the values of a key from a later file. The key itself replaces
+// earlier values; the key followed by "+" appends to them.
 func mergeValues(list []FlagOccurrence, values map[string][]FlagOccurrence, key string) []FlagOccurrence {
 	if v, ok := values[key]; ok {
 		list = v
@@ -50,8 +50,8 @@ func mergeValues(list []FlagOccurrence, values map[string][]FlagOccurrence, key 
 	return append(slices.Clip(list), values[key+"+"]...)
 }
 
-// rancherFiles returns the configuration files in the order in which they are read.
-// The environment overrides --config.
+// rancherFiles returns the configuration files in the order in which they are read. The
+// environment variable overrides --config.
 func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 	file := s.vars[strings.ToUpper(s.program)+"_CONFIG_FILE"].value
 	if file == "" {
@@ -79,7 +79,7 @@ func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 	return files
 }
 
-// rancherValues reads the values of flags in a configuration file.
+// rancherValues reads flag values from a configuration file.
 func (r *fileReader) rancherValues(file string) map[string][]FlagOccurrence {
 	var raw map[string]any
 	text := r.readFile(file)
@@ -110,7 +110,7 @@ func (r *fileReader) rancherValues(file string) map[string][]FlagOccurrence {
 	return values
 }
 
-// keyLine returns the line of a key in a YAML mapping; 0 if it is not found.
+// keyLine returns the line of a key in a YAML mapping, or 0 if the key is not found.
 func keyLine(text, key string) int {
 	for i, line := range physicalLines(text) {
 		if name, _, ok := strings.Cut(line, ":"); ok && strings.Trim(strings.TrimSpace(name), `"'`) == key {
@@ -120,10 +120,9 @@ func keyLine(text, key string) int {
 	return 0
 }
 
-// rancherArgs returns the kubelet's arguments: kubelet-arg in the files and in the
-// command.
-// k3s: pkg/daemons/config, GetArgs. "+" after a name appends to the value that k3s sets, and
-// "-" inserts the value before others with the name.
+// rancherArgs returns the kubelet's arguments: kubelet-arg in the files and on the
+// command line. k3s: pkg/daemons/config, GetArgs. "+" after a name appends to the value
+// that k3s sets; "-" inserts the value before others with the same name.
 func (r *fileReader) rancherArgs(s kubeletService, files []string) (args []commandWord) {
 	var given []FlagOccurrence
 	for _, file := range files {
@@ -144,5 +143,5 @@ func (r *fileReader) rancherArgs(s kubeletService, files []string) (args []comma
 	return args
 }
 
-// dropInDir returns the directory of the kubelet's drop-ins.
+// dropInDir returns the directory that contains the kubelet's drop-ins.
 func (r *Rancher) dropInDir() string { return path.Join(r.DataDir, "agent/etc/kubelet.conf.d") }

@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Setup returns how this node's kubelet is run. It runs only the kubelet's own
-// program, for at most 10 s, to get its version. On Linux it fails only if ctx ends;
-// Setup.Unread lists what could not be read.
+// Setup returns how this node's kubelet is run. The only program that it runs is the
+// kubelet, for at most 10 s, to get its version. On Linux it returns an error only if
+// ctx ends; Setup.Unread lists what could not be read.
 func (r *Reader) Setup(ctx context.Context) (*Setup, error) {
 	if !r.hasAbsolutePaths() {
 		return nil, errors.New("regcred does not support Kubernetes nodes on this operating system")
@@ -65,10 +65,10 @@ func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 	return s
 }
 
-// nextStartConfig is what determines the configuration of the kubelet's next start.
+// nextStartConfig holds what determines the configuration of the kubelet's next start.
 type nextStartConfig struct {
 	kubeletService
-	args    []commandWord // the kubelet's own arguments, with regcred's drop-in
+	args    []commandWord // the kubelet's own arguments, including regcred's drop-in
 	configs []configFile
 	flags   Flags
 	vendor  Flags // without regcred's drop-in
@@ -95,7 +95,8 @@ func (r *Reader) nextStartConfig(rd *fileReader) nextStartConfig {
 	return next
 }
 
-// nextCommandWords returns the words of the service's next start, with regcred's drop-in.
+// nextCommandWords returns the words of the command for the service's next start,
+// including regcred's drop-in.
 func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
 	exec := s.dropInCommand()
 	if exec == (unitSetting{}) {
@@ -105,7 +106,8 @@ func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
 	return commandWords(s.unit, s.unit.startCommand(), vars)
 }
 
-// dropInCommand returns the command of regcred's drop-in, or zero without a drop-in.
+// dropInCommand returns the command in regcred's drop-in, or zero if there is no
+// drop-in.
 func (s kubeletService) dropInCommand() unitSetting {
 	if s.unit != nil {
 		for _, e := range s.unit.execs {
@@ -117,7 +119,8 @@ func (s kubeletService) dropInCommand() unitSetting {
 	return unitSetting{}
 }
 
-// describeUnit describes the service's systemd unit, or returns nil on other init systems.
+// describeUnit describes the service's systemd unit. It returns nil on other init
+// systems.
 func (r *fileReader) describeUnit(s kubeletService) *Unit {
 	if s.unit == nil {
 		return nil
@@ -152,7 +155,7 @@ func (r *fileReader) dropInProblem(s kubeletService, u *Unit) string {
 	return r.describePlace(u.DropIn).Fixed
 }
 
-// describeNodeadm describes the agent of EKS nodes; nil on other nodes.
+// describeNodeadm describes the agent of EKS nodes. It returns nil on other nodes.
 func (r *fileReader) describeNodeadm(dir string) *Nodeadm {
 	if dir == "" {
 		return nil
@@ -161,7 +164,8 @@ func (r *fileReader) describeNodeadm(dir string) *Nodeadm {
 	return &Nodeadm{Supported: strings.Contains(exec, "file://"+dir), DropIn: dir + "/90-regcred.yaml"}
 }
 
-// isUsable reports whether the path of a flag can be changed and has one of the types.
+// isUsable reports whether the path in a flag can be changed and has one of the given
+// types.
 func (f Flag) isUsable(types ...PlaceType) bool {
 	return f.IsSet() && f.Fixed == "" && slices.Contains(types, f.Type)
 }
@@ -183,8 +187,8 @@ func configMethod(s *Setup) ConfigMethod {
 	return MethodManual
 }
 
-// describePlace describes a path of the node. A relative path is resolved against "/", the
-// working directory of services.
+// describePlace describes a path on the node. A relative path is resolved against "/",
+// which is the working directory of services.
 func (r *fileReader) describePlace(p string) Place {
 	if p == "" {
 		return Place{}
@@ -218,8 +222,8 @@ func (r *fileReader) existing(p string) string {
 	}
 }
 
-// notWritableReason returns why files at an existing path cannot be written; "" if they can.
-// Permissions do not matter, because an installer is root.
+// notWritableReason returns why files at an existing path cannot be written, or "" if
+// they can. It ignores permissions, because an installer runs as root.
 func (r *fileReader) notWritableReason(existing string) string {
 	err := r.fs().WritableError(existing)
 	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// KubeletLog returns the path of the kubelet's log; "" if the service manager has
+// KubeletLog returns the path of the kubelet's log, or "" if the service manager keeps
 // the log.
 func (s *Setup) KubeletLog() string {
 	log := s.Kind.info().log
@@ -26,7 +26,7 @@ func (s *Setup) KubeletLog() string {
 	return path.Join(s.Rancher.DataDir, log)
 }
 
-// newRefusal returns why changes on a node do not last; nil if they do.
+// newRefusal returns why changes to a node would be lost, or nil if they are kept.
 func newRefusal(s *Setup) *ChangeRefusal {
 	k := s.Kind.info()
 	switch {
@@ -63,7 +63,7 @@ type DesiredConfig struct {
 	Providers  []DesiredProvider
 }
 
-// DesiredProvider contains the settings of a provider for systems that have their own
+// DesiredProvider holds a provider's settings for systems that have their own
 // configuration format.
 type DesiredProvider struct {
 	Name          string // of the executable
@@ -77,8 +77,8 @@ type DesiredProvider struct {
 //go:embed manual/*.tmpl
 var manualTemplates embed.FS
 
-// ManualInstructions returns how to configure a node that has a [Refusal], in the format of
-// the node's system. The text ends with a newline.
+// ManualInstructions returns how to configure a node that has a [Refusal], in the
+// format that the node's system uses. The text ends with a newline.
 func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"base64":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
@@ -120,7 +120,7 @@ func prefixLines(prefix, text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// tomlString returns a basic string of TOML, which has the escapes of JSON.
+// tomlString returns a TOML basic string, which uses the same escapes as JSON.
 func tomlString(s string) (string, error) {
 	data, err := json.Marshal(s)
 	return string(data), err

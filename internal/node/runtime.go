@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Runtime is the container runtime of a node.
+// Runtime is a node's container runtime.
 type Runtime struct {
 	Name    string    // "containerd" or "CRI-O"
 	PID     int       // 0 if only its unit was found
 	From    string    // source of Environ, such as "containerd, process 812"
-	Environ []string  // of the process, or as set by its unit
-	Started time.Time // zero if it is unknown
+	Environ []string  // environment of the process, or as set by its unit
+	Started time.Time // zero if unknown
 }
 
-// knownRuntimes returns the container runtimes.
+// knownRuntimes returns the table of container runtimes.
 func knownRuntimes() []struct{ name, comm, unit string } {
 	return []struct{ name, comm, unit string }{
 		{"containerd", "containerd", "containerd.service"},
@@ -33,8 +33,8 @@ func knownRuntimes() []struct{ name, comm, unit string } {
 	}
 }
 
-// Runtime returns the container runtime with a process ID or, if pid is 0, a running
-// one. If none runs, it returns the first that has a unit, or nil.
+// Runtime returns the container runtime with the given process ID or, if pid is 0, one
+// that is running. If none is running, it returns the first that has a unit, or nil.
 func (r *Reader) Runtime(ctx context.Context, pid int) *Runtime {
 	rd := r.newReader(ctx)
 	for _, want := range knownRuntimes() {
@@ -72,10 +72,10 @@ func (r *fileReader) unitEnvironment(unit string) (environ []string) {
 	return environ
 }
 
-// AutoEndpoint is the endpoint that makes [Node.RuntimeEndpoint] find the runtime.
+// AutoEndpoint is the value that makes [Node.RuntimeEndpoint] find the runtime.
 const AutoEndpoint = "auto"
 
-// runtimeSockets returns the default CRI sockets of runtimes.
+// runtimeSockets returns the runtimes' default CRI sockets.
 func runtimeSockets() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
@@ -85,7 +85,7 @@ func runtimeSockets() []string {
 	}
 }
 
-// RuntimeEndpoint returns the endpoint unless it is [AutoEndpoint]. In this case it
+// RuntimeEndpoint returns endpoint unless it is [AutoEndpoint]. For [AutoEndpoint], it
 // returns the endpoint of the origin's kubelet, or of the only runtime on this machine.
 func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	if endpoint != AutoEndpoint {
@@ -118,7 +118,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	// The process may have changed since it was found.
+	// The process may have been replaced since it was found.
 	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	return cmp.Or(image, runtime), nil
 }
 
-// absoluteConfigFlags returns the arguments of a running kubelet that name its
+// absoluteConfigFlags returns the arguments of a running kubelet that refer to its
 // configuration, with absolute paths.
 func absoluteConfigFlags(args []string, dir string) (list []string) {
 	for _, f := range parseFlags(args, "config", "config-dir") {
@@ -151,7 +151,7 @@ func absoluteConfigFlags(args []string, dir string) (list []string) {
 
 // readTrustedConfig reads the configuration of a kubelet that runs in dir. It rejects
 // files that other users can change, because credentials are sent to the socket that
-// they name.
+// these files specify.
 func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
 	r := Node{}.newFileCache().newReader(context.Background()) // the process has this machine's root directory
 	args = absoluteConfigFlags(args, dir)

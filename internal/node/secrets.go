@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SecretValues returns values of the kubelet's next start that must not appear in output:
-// values of variables, flags and k3s or rke2 settings with names such as "token".
+// SecretValues returns values from the kubelet's next start that must not appear in
+// output: values of variables, flags, and k3s or rke2 settings with names such as
+// "token".
 func (r *Reader) SecretValues(ctx context.Context) (values []string) {
 	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
@@ -73,7 +74,8 @@ var (
 	publicNamePattern = regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`)
 )
 
-// isSecretName reports whether the value of a setting is secret. A path is not.
+// isSecretName reports whether the value of a setting with this name is secret. Paths
+// are not.
 func isSecretName(name string) bool {
 	return secretNamePattern.MatchString(name) && !publicNamePattern.MatchString(name)
 }

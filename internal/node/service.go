@@ -14,15 +14,15 @@ import (
 type kubeletService struct {
 	kind     Kind
 	init     InitSystem
-	name     string       // as init calls it; "" on a node without a service
-	unit     *systemdUnit // nil unless init is systemd
+	name     string       // name used by the init system; "" on a node without a service
+	unit     *systemdUnit // nil unless the init system is systemd
 	original *systemdUnit // unit without regcred's drop-in
 	vars     map[string]envVariable
 	args     []commandWord // the original command
-	embedded []commandWord // arguments of a kubelet that is part of another program
+	embedded []commandWord // arguments of a kubelet that is embedded in another program
 	missing  []string
 	program  string      // base name of the executable that the service starts
-	foundBy  *fileReader // that has found the service
+	foundBy  *fileReader // reader that found the service
 }
 
 func (r *fileReader) findKubeletService() kubeletService {
@@ -48,7 +48,7 @@ func (r *fileReader) findKubeletService() kubeletService {
 	return r.completeService(s, kind)
 }
 
-// completeService fills in what depends on the kind.
+// completeService fills in the fields that depend on the kind.
 func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
 	if embedded := kind.info().embedded; embedded != nil {
@@ -60,9 +60,10 @@ func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService
 	return s
 }
 
-// detectKind returns the kind that a file on the node identifies; "" if none does.
+// detectKind returns the kind that a file on the node identifies, or "" if no file
+// does.
 func (r *fileReader) detectKind() (kind Kind) {
-	signs := r.fileCache.newReader(r.ctx) // the kubelet's flags do not depend on the signs
+	signs := r.fileCache.newReader(r.ctx) // separate, because the kubelet's flags do not depend on these files
 	applies := func(s kindSign) bool {
 		return s.lineText == "" && signs.exists(s.file) || s.lineText != "" && signs.hasLine(s.file, s.lineText)
 	}
@@ -76,8 +77,8 @@ func (r *fileReader) detectKind() (kind Kind) {
 	return kind
 }
 
-// hasLine reports whether a line of a file is a text, ignoring quotes. If the text
-// ends in "=", the line must begin with it; if it is a path, the line must contain it.
+// hasLine reports whether a file has a line that equals s, ignoring quotes. If s ends
+// in "=", the line must begin with s. If s is a path, the line must contain it.
 func (r *fileReader) hasLine(file, text string) bool {
 	for _, line := range physicalLines(strings.ReplaceAll(r.readFile(file), `"`, "")) {
 		if strings.HasSuffix(text, "=") && strings.HasPrefix(line, text) || line == text || strings.Contains(text, "/") && strings.Contains(line, text) {
@@ -154,7 +155,8 @@ func (s kubeletService) kindOfUnit() Kind {
 	return PlainUnit
 }
 
-// rancherService reads a unit of k3s or rke2; false if it starts something else.
+// rancherService reads a unit of k3s or rke2. It returns false if the unit starts
+// something else.
 func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 	s := r.unitService(name)
 	if len(s.args) < 2 {
@@ -165,15 +167,16 @@ func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 	return s, s.kind.isRancher()
 }
 
-// unitsEnabledFirst returns the units with a prefix, enabled units first: the rke2 package
-// includes two units, and the role of a k3s node may have been changed.
+// unitsEnabledFirst returns the units with a prefix, with enabled units first. There
+// may be several, because the rke2 package includes two units and the role of a k3s
+// node may have been changed.
 func (r *fileReader) unitsEnabledFirst(prefix string) []string {
 	names := r.matchingUnits(prefix + "*.service")
 	slices.SortStableFunc(names, func(a, b string) int { return r.enabledRank(b) - r.enabledRank(a) })
 	return names
 }
 
-// enabledRank returns 1 if a unit is started at boot, and 0 otherwise.
+// enabledRank returns 1 if a unit starts at boot, and 0 otherwise.
 func (r *fileReader) enabledRank(unit string) int {
 	if r.fs().Exists(path.Join("/etc/systemd/system/multi-user.target.wants", unit)) {
 		return 1
@@ -202,9 +205,9 @@ func (r *fileReader) openRCService() kubeletService {
 	return kubeletService{kind: NoKubelet, init: init}
 }
 
-// shellVariables returns the variables that shell scripts assign one after
-// another. Only assignments in the form of an environment file are understood; a
-// value may contain the variable's previous value.
+// shellVariables returns the variables that a sequence of shell scripts assigns. It
+// only understands assignments in the form of an environment file. A value may contain
+// the variable's previous value.
 func (r *fileReader) shellVariables(files ...string) map[string]envVariable {
 	vars := map[string]envVariable{}
 	for _, file := range files {

@@ -9,38 +9,38 @@ package node
 type Setup struct {
 	Kind    Kind
 	Way     ConfigMethod
-	Refusal *ChangeRefusal `json:",omitempty"` // why changes do not last; nil if they do
+	Refusal *ChangeRefusal `json:",omitempty"` // why changes would be lost; nil if they are kept
 
 	Init    InitSystem
 	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"
 	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
-	// Flags are the flags of the kubelet's next start, including regcred's drop-in.
-	// For k3s and rke2 they are the configured or default paths.
+	// Flags holds the flags of the kubelet's next start, including regcred's drop-in.
+	// For k3s and rke2, these are the configured or default paths.
 	Flags
 
-	// Vendor are the flags without regcred's drop-in.
+	// Vendor holds the flags without regcred's drop-in.
 	Vendor Flags
 
-	Program string // path of the kubelet, k3s or rke2; "" if it is unknown
+	Program string // path of the kubelet, k3s or rke2; "" if unknown
 	Version Version
-	Gates   map[string]bool `json:",omitempty"` // feature gates that flags and configuration set
+	Gates   map[string]bool `json:",omitempty"` // feature gates that flags and configuration files set
 	Health  HealthEndpoint
-	Running *RunningProcess `json:",omitempty"` // nil if no kubelet is running, or the node is not this machine
+	Running *RunningProcess `json:",omitempty"` // nil if no kubelet is running, or if the node is not this machine
 
 	Nodeadm *Nodeadm `json:",omitempty"` // on EKS AL2023
 	Rancher *Rancher `json:",omitempty"` // on k3s and rke2
 
-	Unread []string `json:",omitempty"` // paths that this user has no permission to read, so the result may be wrong
+	Unread []string `json:",omitempty"` // paths this user may not read; the result may be wrong without them
 }
 
-// Kind is a distribution of nodes, or a tool that creates nodes.
+// Kind identifies a Kubernetes distribution or the tool that created the node.
 type Kind string
 
-// The kinds of nodes.
+// Kinds of nodes.
 const (
-	Kubeadm      Kind = "kubeadm"    // packages from pkgs.k8s.io or a Linux distribution
-	KindNode     Kind = "kind"       // node image of kind
+	Kubeadm      Kind = "kubeadm"    // installed with packages from pkgs.k8s.io or a Linux distribution
+	KindNode     Kind = "kind"       // kind's node image
 	EKS2023      Kind = "eks-al2023" // nodeadm
 	EKSAL2       Kind = "eks-al2"    // bootstrap.sh
 	K3sServer    Kind = "k3s-server" // API server, datastore and kubelet in one process
@@ -62,22 +62,25 @@ const (
 	K0s          Kind = "k0s"
 )
 
-// ConfigMethod is how regcred can set the kubelet's configuration and plugin directory.
+// ConfigMethod describes how regcred can set the kubelet's configuration and plugin
+// directory.
 type ConfigMethod string
 
 const (
-	// MethodFiles: the kubelet has both flags, and changes to their files last.
+	// MethodFiles means that both flags are already set and that changes to their files
+	// persist.
 	MethodFiles ConfigMethod = "files"
-	// MethodDropIn: a systemd drop-in repeats the unit's command with the flags.
+	// MethodDropIn means that a systemd drop-in repeats the unit's command with the
+	// flags added.
 	MethodDropIn ConfigMethod = "drop-in"
-	// MethodDefaultPaths: k3s and rke2 set the flags if both default paths exist when their
-	// service starts.
+	// MethodDefaultPaths means that k3s or rke2 sets the flags if both default paths
+	// exist when its service starts.
 	MethodDefaultPaths ConfigMethod = "places"
-	// MethodManual: regcred cannot set the flags.
+	// MethodManual means that regcred cannot set the flags.
 	MethodManual ConfigMethod = "by hand"
 )
 
-// InitSystem is an init system.
+// InitSystem identifies an init system.
 type InitSystem string
 
 // The init systems.
@@ -87,24 +90,24 @@ const (
 	InitUnknown InitSystem = "none"
 )
 
-// Flags are the kubelet's flags for credential providers.
+// Flags holds the kubelet's credential provider flags.
 type Flags struct {
 	Config, BinDir Flag
 }
 
-// Flag is one of these flags.
+// Flag describes one of the kubelet's credential provider flags.
 type Flag struct {
 	Place
-	Given []FlagOccurrence `json:",omitempty"` // all occurrences in the order in which the kubelet parses them; the last one counts
+	Given []FlagOccurrence `json:",omitempty"` // all occurrences in the order the kubelet parses them; the last one wins
 }
 
-// IsSet reports whether the flag is set and not empty.
+// IsSet reports whether the flag has a non-empty value.
 func (f Flag) IsSet() bool { return f.Path != "" }
 
-// FlagOccurrence is an occurrence of a flag.
+// FlagOccurrence is one occurrence of a flag.
 type FlagOccurrence struct {
 	Value string
-	File  string // the unit, drop-in, environment file or configuration
+	File  string // the unit, drop-in, environment file or configuration file
 	Line  int    // from 1
 	By    string `json:",omitempty"` // the variable that contains the flag, such as "KUBELET_EXTRA_ARGS"
 }
@@ -112,99 +115,101 @@ type FlagOccurrence struct {
 // PlaceType is the type of file at a path.
 type PlaceType string
 
-// The types of files.
+// PlaceFile types.
 const (
 	PlaceAbsent    PlaceType = "absent"
 	PlaceFile      PlaceType = "file"
 	PlaceDirectory PlaceType = "directory"
-	PlaceOther     PlaceType = "other"   // a device, a socket, a pipe
-	PlaceUnknown   PlaceType = "unknown" // this user has no permission: see Setup.Unread
+	PlaceOther     PlaceType = "other"   // device, socket or pipe
+	PlaceUnknown   PlaceType = "unknown" // permission denied; see Setup.Unread
 )
 
 // Place describes a path on a node.
 type Place struct {
-	Path  string    `json:",omitempty"` // as in the kubelet's flag
+	Path  string    `json:",omitempty"` // as given in the kubelet's flag
 	Type  PlaceType `json:",omitempty"`
-	Fixed string    `json:",omitempty"` // why files there cannot be written or executed, such as "/usr is mounted read-only"; "" if they can
+	Fixed string    `json:",omitempty"` // why files there cannot be written or executed: "/usr is mounted read-only"; "" if they can
 }
 
-// Unit is the systemd unit that starts a kubelet.
+// Unit describes the systemd unit that starts the kubelet.
 type Unit struct {
 	Name  string   // "kubelet.service"
-	Files []string // the unit and its drop-ins, in the order in which systemd reads them
+	Files []string // the unit and its drop-ins, in the order systemd reads them
 
 	Exec    Command  // the start command, without regcred's drop-in
-	Words   []string `json:",omitempty"` // Exec with expanded variables; may contain secrets, such as k3s's --token
-	Missing []string `json:",omitempty"` // missing environment files because of which the unit does not start
+	Words   []string `json:",omitempty"` // Exec with variables expanded; may contain secrets such as k3s's --token
+	Missing []string `json:",omitempty"` // missing environment files that keep the unit from starting
 
 	DropIn string           // path of regcred's drop-in
 	Ours   *InstalledDropIn `json:",omitempty"` // regcred's drop-in; nil if it does not exist
 
-	// Problem is why a drop-in could not set the kubelet's flags, such as "it starts
-	// the kubelet through a shell"; "" if it could.
+	// Problem explains why a drop-in cannot set the kubelet's flags, for example "it
+	// starts the kubelet through a shell". It is "" if a drop-in can.
 	Problem string `json:",omitempty"`
 }
 
 // InstalledDropIn is regcred's drop-in.
 type InstalledDropIn struct {
-	Stale bool // the unit's own command has changed since
+	Stale bool // the unit's own command has changed since the drop-in was written
 }
 
-// Command is a command line of a unit.
+// Command is the command line of a unit.
 type Command struct {
-	Text string // as written, with variables, in one line
+	Text string // as written, with variables, on one line
 	File string
 	Line int
 }
 
 // Version is the kubelet's version.
 type Version struct {
-	Kubelet string `json:",omitempty"` // "1.33.4"; "" if it is unknown
-	Text    string `json:",omitempty"` // as the program prints it: "v1.33.4+k3s1"
-	Why     string `json:",omitempty"` // why it is unknown
+	Kubelet string `json:",omitempty"` // "1.33.4"; "" if unknown
+	Text    string `json:",omitempty"` // as the program prints it, such as "v1.33.4+k3s1"
+	Why     string `json:",omitempty"` // why the version is unknown
 }
 
-// HealthEndpoint is the kubelet's health endpoint.
+// HealthEndpoint describes the kubelet's health endpoint.
 type HealthEndpoint struct {
 	URL  string `json:",omitempty"` // "http://127.0.0.1:10248/healthz"; "" if it is disabled
 	From string `json:",omitempty"` // the file or flag that sets it, or "the kubelet's default"
 }
 
-// RunningProcess is a running kubelet, or the program that it is part of.
+// RunningProcess describes a running kubelet, or the process that the kubelet is part
+// of.
 type RunningProcess struct {
 	PID   int
-	Start uint64 // clock ticks after boot (proc(5), field 22); identifies the process together with PID
-	// Flags are the flags on the command line; nil for k3s.
+	Start uint64 // clock ticks after boot (proc(5), field 22); with PID, identifies the process
+	// Flags holds the flags from the command line; nil for k3s.
 	Flags *RunningFlags `json:",omitempty"`
 }
 
-// RunningFlags are the flags that a kubelet was started with; "" means not set.
+// RunningFlags holds the flags that a running kubelet was started with. "" means not
+// set.
 type RunningFlags struct{ Config, BinDir string }
 
-// Nodeadm is EKS's agent, which writes the kubelet's files at each boot.
+// Nodeadm describes EKS's node agent, which writes the kubelet's files at each boot.
 type Nodeadm struct {
 	Supported bool   // nodeadm reads the directory of drop-ins (releases since October 2025)
 	DropIn    string // path of regcred's drop-in
 }
 
-// Rancher is the configuration of k3s and rke2.
+// Rancher describes the configuration of k3s or rke2.
 type Rancher struct {
-	Files   []string         `json:",omitempty"` // in the order in which they are read
+	Files   []string         `json:",omitempty"` // in the order they are read
 	Args    []FlagOccurrence `json:",omitempty"` // the two flags in kubelet-arg, which override everything else
 	DataDir string
 }
 
-// ChangeRefusal is why changes on a node do not last. [Setup.Instructions] returns what to
-// do instead.
+// ChangeRefusal explains why changes on a node do not persist. [Setup.Instructions]
+// returns what to do instead.
 type ChangeRefusal struct {
 	Why string // one line
-	// Reapplied: install works if it is repeated after each boot or upgrade
-	// (--reapplied).
+	// Reapplied reports whether install works if it is repeated after each boot or
+	// upgrade (--reapplied).
 	Reapplied bool
 }
 
-// NextFlags returns the flags of the kubelet's next start. k3s and rke2 set both flags or
-// none.
+// NextFlags returns the flags for the kubelet's next start. k3s and rke2 set both flags
+// or neither.
 func (s *Setup) NextFlags() RunningFlags {
 	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != PlaceFile || s.BinDir.Type != PlaceDirectory) {
 		return RunningFlags{}

@@ -24,12 +24,12 @@ func unitDirs() []string {
 	}
 }
 
-// systemdUnit contains the settings of a service unit that matter for a kubelet.
+// systemdUnit holds the settings of a service unit that affect the kubelet.
 type systemdUnit struct {
 	name        string
 	fragment    string // path of the unit file; "" if it does not exist
 	masked      bool
-	files       []string      // the unit file and its drop-ins, in the order in which systemd reads them
+	files       []string      // the unit file and its drop-ins, in the order systemd reads them
 	execs       []unitSetting // ExecStart
 	environment []unitSetting // Environment
 	envFiles    []unitSetting // EnvironmentFile
@@ -43,9 +43,9 @@ func (s *systemdUnit) startCommand() unitSetting {
 	return s.execs[len(s.execs)-1]
 }
 
-// readUnit reads a unit as systemd does: the first file with its name, and the drop-ins
-// of all directories. A drop-in hides those with the same name in later directories.
-// The drop-in except is ignored.
+// readUnit reads a unit as systemd does: the first unit file with that name, and the
+// drop-ins from all directories. A drop-in hides drop-ins with the same name in later
+// directories. The drop-in except is ignored.
 func (r *fileReader) readUnit(name, except string) *systemdUnit {
 	s := &systemdUnit{name: name}
 	for _, dir := range unitDirs() {
@@ -62,8 +62,8 @@ func (r *fileReader) readUnit(name, except string) *systemdUnit {
 	return s
 }
 
-// isMask reports whether a unit file masks the unit: a symlink to /dev/null, or an
-// empty file.
+// isMask reports whether a unit file masks the unit, either as a symlink to /dev/null
+// or as an empty file.
 func (r *fileReader) isMask(file string) bool {
 	if target, err := r.fs().Readlink(file); err == nil && path.Clean(target) == "/dev/null" {
 		return true
@@ -72,8 +72,8 @@ func (r *fileReader) isMask(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// unitNames returns the names whose drop-ins apply to a unit: its own name and, if
-// that is an alias, the name of the unit file.
+// unitNames returns the names whose drop-ins apply to a unit: its own name and, if it
+// is an alias, the name of the unit file.
 func (r *fileReader) unitNames(s *systemdUnit) []string {
 	names := []string{s.name}
 	if real, err := r.fs().EvalSymlinks(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
@@ -82,9 +82,9 @@ func (r *fileReader) unitNames(s *systemdUnit) []string {
 	return names
 }
 
-// unitDropIns returns the drop-ins of a unit in the order in which systemd reads them.
-// Drop-ins of the name's prefixes ("k3s-.service.d") and of all services
-// ("service.d") apply too.
+// unitDropIns returns the drop-ins of a unit in the order systemd reads them. They
+// include drop-ins for prefixes of the name ("k3s-.service.d") and for all services
+// ("service.d").
 func (r *fileReader) unitDropIns(names []string, except string) (files []string) {
 	found := map[string]string{}
 	add := func(dir string) {
@@ -112,8 +112,8 @@ func (r *fileReader) unitDropIns(names []string, except string) (files []string)
 	return files
 }
 
-// nameAndPrefixes returns a unit's name and its prefixes, the longest first:
-// "a-b.service", "a-.service".
+// nameAndPrefixes returns a unit's name and its prefixes, longest first: "a-b.service",
+// "a-.service".
 func nameAndPrefixes(name string) []string {
 	names := []string{name}
 	stem, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
@@ -170,9 +170,9 @@ func appendOrReset(list []unitSetting, s unitSetting) []unitSetting {
 	return append(list, s)
 }
 
-// unitVariables returns the variables that a unit sets: EnvironmentFile overrides
-// Environment, and later settings override earlier ones. systemd does not start the
-// unit because of the missing files.
+// unitVariables returns the variables that a unit sets. EnvironmentFile overrides
+// Environment, and later settings override earlier ones. It also returns the missing
+// files that keep systemd from starting the unit.
 func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable, missing []string) {
 	vars = map[string]envVariable{}
 	for _, e := range s.environment {
@@ -195,11 +195,11 @@ func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable,
 	return vars, missing
 }
 
-// commandWord is a word of a command and its position.
+// commandWord is a word of a command with its position.
 type commandWord struct {
 	text string
 	filePosition
-	variable string // the variable that contains the word; "" if the command does
+	variable string // the variable that contains the word; "" if it is in the command itself
 }
 
 func wordTexts(words []commandWord) (list []string) {
@@ -209,7 +209,7 @@ func wordTexts(words []commandWord) (list []string) {
 	return list
 }
 
-// commandWords returns the words of a unit's command, beginning with the program.
+// commandWords returns the words of a unit's command, starting with the program.
 func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable) (args []commandWord) {
 	prefix, command := cutExecPrefixes(exec.value)
 	for i, text := range splitWords(command) {
@@ -232,7 +232,7 @@ func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable)
 	return args
 }
 
-// cutExecPrefixes separates the special prefixes of a command, such as "-" and "@".
+// cutExecPrefixes splits off a command's special prefixes, such as "-" and "@".
 func cutExecPrefixes(exec string) (prefixes, command string) {
 	command = strings.TrimLeft(exec, "@-:+!|")
 	return exec[:len(exec)-len(command)], command
@@ -242,8 +242,8 @@ func isVariableName(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// expandVariables replaces ${NAME} by the variable's value and "$$" by "$". by is the last
-// variable that was replaced.
+// expandVariables replaces ${NAME} with the variable's value and "$$" with "$". It
+// returns the name of the last variable that it replaced.
 func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
 	var b strings.Builder
 	for text != "" {
@@ -269,9 +269,9 @@ func expandVariables(text string, vars map[string]envVariable) (expanded, by str
 	return b.String() + text, by
 }
 
-// CheckUnits returns findings for Environment= settings that systemd ignores, in the
-// units of kubelet and runtime, and for typographic quotes and dashes in the kubelet's
-// arguments. Findings contain no values.
+// CheckUnits returns findings for the units of the kubelet and the runtime:
+// Environment= settings that systemd ignores, and typographic quotes and dashes in the
+// kubelet's arguments. Findings contain no values.
 func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
 	report := func(at filePosition, message, fix string) {
 		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.HostPath(at.file), Line: at.line, Message: message, Fix: fix})
@@ -300,11 +300,11 @@ func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
 	return list
 }
 
-// typographicChars contains quotes and dashes that programs do not recognize.
+// typographicChars lists quotes and dashes that programs do not recognize.
 const typographicChars = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
 
-// checkEnvironment returns why systemd ignores a part of an Environment= value, and the
-// fix; "" if it does not.
+// checkEnvironment returns why systemd ignores part of an Environment= value, and the
+// fix. It returns "" if the value is valid.
 func checkEnvironment(value, unit string) (problem, fix string) {
 	for _, word := range splitWords(value) {
 		name, _, ok := strings.Cut(expandSpecifiers(word, unit), "=")

@@ -30,14 +30,14 @@ type envVariable struct {
 	filePosition
 }
 
-// physicalLines splits a text into lines. It accepts the line ends of all systems.
+// physicalLines splits a text into lines and accepts LF, CRLF and CR line endings.
 func physicalLines(text string) []string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// logicalLines returns the lines of a unit without comments. Lines that end in a
-// backslash are joined and have the position of the first.
+// logicalLines returns the lines of a unit without comments. It joins lines that end in
+// a backslash; a joined line has the position of its first line.
 func logicalLines(text string) (list []unitSetting) {
 	continued := false
 	for i, line := range physicalLines(strings.TrimPrefix(text, "\ufeff")) {
@@ -45,7 +45,7 @@ func logicalLines(text string) (list []unitSetting) {
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			continue
 		}
-		more := (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1 // "\\" is one backslash
+		more := (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1 // an escaped backslash does not continue the line
 		if more {
 			line = line[:len(line)-1] + " "
 		}
@@ -65,9 +65,9 @@ func logicalLines(text string) (list []unitSetting) {
 	return list
 }
 
-// parseEnvironmentFile parses an environment file (systemd.exec(5)): NAME=value, where
-// a value that begins with a quote may continue on the next line. Quotes inside an
-// unquoted value are part of it.
+// parseEnvironmentFile parses an environment file (systemd.exec(5)) with NAME=value
+// lines. A value that begins with a quote may span lines. Quotes inside an unquoted
+// value are kept.
 func parseEnvironmentFile(text, file string) map[string]envVariable {
 	vars := map[string]envVariable{}
 	text = strings.Join(physicalLines(text), "\n")
@@ -92,11 +92,11 @@ func parseEnvironmentFile(text, file string) map[string]envVariable {
 	return vars
 }
 
-// parseEnvironmentValue returns the value at the start of text, and the length of the
-// value including the end of its line.
+// parseEnvironmentValue returns the value at the start of text, and its length
+// including the line ending.
 func parseEnvironmentValue(text string) (value string, used int) {
 	var b strings.Builder
-	kept := 0 // length of the part of b whose trailing blanks are kept
+	kept := 0 // length of the prefix of b whose trailing blanks are kept
 	quote, plain := byte(0), false
 	i := 0
 	for ; i < len(text); i++ {
@@ -128,12 +128,12 @@ func parseEnvironmentValue(text string) (value string, used int) {
 	return trimTrailingBlanks(b.String(), kept), i
 }
 
-// trimTrailingBlanks removes trailing blanks after the first kept bytes.
+// trimTrailingBlanks removes trailing blanks but keeps the first kept bytes.
 func trimTrailingBlanks(s string, kept int) string {
 	return s[:kept] + strings.TrimRight(s[kept:], " \t")
 }
 
-// expandSpecifiers replaces the specifiers, such as %n, that have the same value on every
+// expandSpecifiers replaces specifiers, such as %n, whose value is the same on every
 // node (systemd.unit(5)).
 func expandSpecifiers(text, unit string) string {
 	if !strings.Contains(text, "%") {
@@ -147,12 +147,12 @@ func expandSpecifiers(text, unit string) string {
 		"%u", "root", "%U", "0", "%g", "root", "%G", "0", "%h", "/root").Replace(text)
 }
 
-// splitWords splits the value of a unit's setting into words as systemd does: at
-// blanks outside quotes, with escapes as in C. Unknown escapes are kept.
+// splitWords splits a setting's value into words as systemd does: at blanks outside
+// quotes, with C-style escapes. Unknown escapes are kept.
 func splitWords(text string) []string { return splitEscaped(text, unescapeSystemd) }
 
-// splitVariableWords splits the value of a variable into words. A backslash removes the
-// special meaning of the next character.
+// splitVariableWords splits a variable's value into words. A backslash makes the next
+// character literal.
 func splitVariableWords(text string) []string {
 	return splitEscaped(text, func(text string) (string, int) { return text[1:2], 2 })
 }
@@ -169,7 +169,7 @@ func splitEscaped(text string, escape func(string) (string, int)) (list []string
 	}
 }
 
-// cutWord returns the first word of a text, and the rest.
+// cutWord returns the first word of text and the rest.
 func cutWord(text string, escape func(string) (string, int)) (word, rest string) {
 	var b strings.Builder
 	quote := byte(0)
@@ -193,7 +193,8 @@ func cutWord(text string, escape func(string) (string, int)) (word, rest string)
 	return b.String(), ""
 }
 
-// unescapeSystemd returns the value and the length of the escape at the start of text.
+// unescapeSystemd returns the value and length of the escape sequence at the start of
+// text.
 func unescapeSystemd(text string) (string, int) {
 	if text[1] == '"' || text[1] == '\'' {
 		return text[1:2], 2
@@ -207,14 +208,14 @@ func unescapeSystemd(text string) (string, int) {
 	return text[:2], 2
 }
 
-// pathComponents splits a path. It keeps "..", whose meaning depends on symlinks.
+// pathComponents splits a path. It keeps "..", because its meaning depends on symlinks.
 func pathComponents(path string) []string {
 	path = path[len(filepath.VolumeName(path)):]
 	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
 }
 
-// splitFlags splits a file of flags into words. Quotes count as space, because they
-// only surround whole lists of flags.
+// splitFlags splits a file of flags into words. Quotes are treated as spaces, because
+// they only surround whole lists of flags.
 func splitFlags(text string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
@@ -238,8 +239,8 @@ func (c Command) With(args ...string) string {
 	return line
 }
 
-// quoteSystemd quotes a word of a systemd command. literal is true if the command does not
-// expand variables.
+// quoteSystemd quotes a word of a systemd command. literal means that the command does
+// not expand variables.
 func quoteSystemd(arg string, literal bool) string {
 	arg = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "%", "%%").Replace(arg)
 	if !literal {
@@ -251,15 +252,15 @@ func quoteSystemd(arg string, literal bool) string {
 	return arg
 }
 
-// hasBalancedQuotes reports whether every quote of a command is terminated.
+// hasBalancedQuotes reports whether all quotes in a command are terminated.
 func hasBalancedQuotes(command string) bool {
-	// An open quote would include the additional word.
+	// An open quote would swallow the additional word.
 	words := splitWords(command + " x")
 	return len(words) > 0 && words[len(words)-1] == "x"
 }
 
 // commandProblem returns why flags at the end of a unit's command would not reach the
-// kubelet; "" if they would. program is the base name of the expected executable.
+// kubelet, or "" if they would. program is the base name of the expected executable.
 func commandProblem(s *systemdUnit, args []commandWord, program string) string {
 	exec := s.startCommand()
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}

@@ -15,10 +15,10 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// versionTimeout is the time limit for printing the version.
+// versionTimeout is the timeout of a --version command.
 const versionTimeout = 10 * time.Second
 
-// kubeletVersion returns the version that a kubelet, k3s or rke2 prints.
+// kubeletVersion returns the version printed by a kubelet, k3s or rke2 binary.
 func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	if program == "" {
 		return Version{Why: "the path to its executable is unknown"}
@@ -33,7 +33,7 @@ func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	return n.runVersion(ctx, program, n.fs().HostPath(real))
 }
 
-// runVersion runs file --version. program is its name in messages.
+// runVersion runs file --version. Messages refer to it as program.
 func (n Node) runVersion(parent context.Context, program, file string) Version {
 	ctx, cancel := context.WithTimeout(parent, versionTimeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (n Node) runVersion(parent context.Context, program, file string) Version {
 	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, n.HostPath("/"), out, time.Second
 	killGroupOnTimeout(cmd)
-	// A process that the program has started may keep the output open.
+	// A child process of the program may keep the output open.
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		switch {
 		case parent.Err() != nil:
@@ -54,7 +54,7 @@ func (n Node) runVersion(parent context.Context, program, file string) Version {
 	return parseVersion(program, string(out.kept))
 }
 
-// withoutPath returns an error without the path, which the caller adds.
+// withoutPath returns err without the path, which the caller adds.
 func withoutPath(err error) error {
 	if failed, ok := errors.AsType[*exec.Error](err); ok {
 		return failed.Err
@@ -62,8 +62,8 @@ func withoutPath(err error) error {
 	return regularfile.Cause(err)
 }
 
-// limitedBuffer keeps the start of a program's output. It has no ReadFrom, unlike
-// bytes.Buffer.
+// limitedBuffer keeps the start of a program's output. Unlike bytes.Buffer, it has no
+// ReadFrom method.
 type limitedBuffer struct {
 	kept []byte
 	left int

@@ -13,7 +13,7 @@ import (
 )
 
 // newLogger returns a logger that writes warnings as plain lines. From verbosity 2 it
-// also logs steps (Info), and from 4 details (Debug).
+// also logs steps (Info), and from verbosity 4 details (Debug).
 func newLogger(w io.Writer, name string, verbosity int) *slog.Logger {
 	rest := slog.DiscardHandler
 	if verbosity >= 2 {
@@ -26,7 +26,7 @@ func newLogger(w io.Writer, name string, verbosity int) *slog.Logger {
 	return slog.New(&warningHandler{Handler: rest, w: w, name: name})
 }
 
-// warningHandler writes warnings and errors as NAME: message: key="value", and passes
+// warningHandler writes warnings and errors as NAME: message: key="value". It passes
 // other records to Handler.
 type warningHandler struct {
 	slog.Handler
@@ -67,7 +67,7 @@ func (h *warningHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &c
 }
 
-// WithGroup does not change the keys of warnings.
+// WithGroup does not prefix the keys of warnings.
 func (h *warningHandler) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)

@@ -33,37 +33,38 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Program is a plugin with flags.
+// Program describes a plugin's command line.
 type Program struct {
-	Name    string // the file name that configurations use
+	Name    string // the plugin's file name in configurations
 	Version string // printed by --version; "" means the version of the main module
-	Args    string // positional arguments for the usage line; "" rejects them
-	Summary string // what it does, for --help: one or a few lines
+	Args    string // positional arguments for the usage line; "" rejects any
+	Summary string // one or a few lines for --help
 	Example string // for --help, indented by two spaces
 
-	// Flags are the program's flags, created with [Flags].
+	// Flags holds the program's flags. Create it with [Flags].
 	Flags *pflag.FlagSet
 
-	// VersionShorthand is a letter for --version, for compatibility with
+	// VersionShorthand is a one-letter shorthand for --version, for compatibility with
 	// upstream plugins.
 	VersionShorthand string
 
 	// Timeout bounds one run; 0 means 50 seconds.
 	Timeout time.Duration
 
-	// New returns the provider after the flags are parsed. Its errors concern
-	// flags, environment, and files that every request needs.
+	// New returns the provider. It is called after the flags are parsed. It returns
+	// errors about flags, the environment and files that every request needs.
 	New func(Input) (plugin.Provider, error)
 }
 
-// Input is the input of [Program.New] in addition to the flags.
+// Input is passed to [Program.New].
 type Input struct {
 	Args   []string            // positional arguments
 	Getenv func(string) string // the environment
-	Logger *slog.Logger        // writes to standard error: warnings, and more at higher verbosity; never nil
+	Logger *slog.Logger        // writes warnings to stderr, and more at higher verbosity; never nil
 }
 
-// NewFlagSet returns an empty flag set whose help keeps the order of the flags.
+// NewFlagSet returns an empty flag set whose help lists flags in the order they were
+// added.
 func NewFlagSet() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
@@ -71,8 +72,8 @@ func NewFlagSet() *pflag.FlagSet {
 	return flags
 }
 
-// AddIgnoredKlogFlags accepts and ignores the flags of klog, which existing configurations
-// contain. Every [Program] has --v.
+// AddIgnoredKlogFlags makes flags accept and ignore klog's flags, which existing
+// configurations contain. Every [Program] has --v.
 func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{
 		"logtostderr", "alsologtostderr", "legacy_stderr_threshold_behavior",
@@ -93,16 +94,16 @@ func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// Main runs the program with the process's arguments, streams and environment, and
-// exits. SIGTERM and an interrupt cancel it.
+// Main runs the program with the process's arguments, streams and environment, then
+// exits. SIGTERM and SIGINT cancel the run.
 func (p Program) Main() {
-	// The stop function takes longer than a small plugin runs.
+	// Not calling stop: it would take longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(p.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
 
-// Run runs the program and returns the exit code of [plugin.Serve], or 1 if flags
-// or settings are invalid.
+// Run runs the program and returns the exit code of [plugin.Serve], or 1 if a flag or
+// setting is invalid.
 func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 logs details")
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
@@ -131,12 +132,12 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	return plugin.Serve(ctx, provider, serve)
 }
 
-// getCredentialsArg is the argument that allows [plugin.OutOfTree] requests. Existing
-// configurations of the current protocol also contain it.
+// getCredentialsArg is the argument that enables [plugin.OutOfTree] requests. Existing
+// configurations for the current protocol also contain it.
 const getCredentialsArg = "get-credentials"
 
-// checkArgs rejects unused arguments: "--optional false" sets a flag to true and
-// has one.
+// checkArgs rejects unused arguments. For example, "--optional false" sets the flag to
+// true and leaves an argument.
 func (p Program) checkArgs() error {
 	for _, arg := range p.Flags.Args() {
 		if p.Args == "" && arg != getCredentialsArg {
@@ -146,7 +147,7 @@ func (p Program) checkArgs() error {
 	return nil
 }
 
-// verbosityShorthand returns v, unless -v is --version.
+// verbosityShorthand returns "v", unless -v is the shorthand for --version.
 func (p Program) verbosityShorthand() string {
 	if p.VersionShorthand == "v" {
 		return ""
@@ -155,15 +156,15 @@ func (p Program) verbosityShorthand() string {
 }
 
 // printError prints an error on one line, which the kubelet logs. It redacts arguments,
-// because one may be a misplaced password.
+// because one could be a misplaced password.
 func (p Program) printError(stderr io.Writer, err error, secrets ...string) int {
 	line := strings.Join(strings.Fields(scrub.Text(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
 }
 
-// secretArgValues returns the arguments without the names of flags and without
-// booleans, which users write after boolean flags.
+// secretArgValues returns the values in the arguments: no flag names, and no booleans,
+// which users write after boolean flags.
 func secretArgValues(args []string) (values []string) {
 	for _, arg := range args {
 		switch name, value, found := strings.Cut(arg, "="); {

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// certProblem is a reason why a certificate is not accepted.
+// certProblem is a reason to reject a certificate.
 type certProblem struct {
 	what, fix        string
 	unknownAuthority bool // the authority
@@ -29,7 +29,7 @@ func describeProblems(problems []certProblem) string {
 	return strings.Join(parts, "; and ")
 }
 
-// maxShownNames is the number of names to show.
+// maxShownNames limits how many names are shown.
 const maxShownNames = 10
 
 func certNames(cert *x509.Certificate) (list []string) {
@@ -48,7 +48,7 @@ func firstFew(list []string) []string {
 	return list
 }
 
-// maxCertificates bounds the described certificates of a chain.
+// maxCertificates limits how many certificates of a chain are described.
 const maxCertificates = 10
 
 func describeChain(chain []*x509.Certificate) (list []Certificate) {
@@ -67,7 +67,8 @@ func (a *session) certificateText(state tls.ConnectionState) string {
 
 func dateText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
-// chainProblems returns why a runtime rejects a chain for a host, the worst first.
+// chainProblems returns the reasons why a runtime rejects a chain for a host, worst
+// first.
 func (a *session) chainProblems(chain []*x509.Certificate, host string) (list []certProblem) {
 	leaf, now := chain[0], time.Now()
 	what := fmt.Sprintf("its certificate (%q of %q)", leaf.Subject, leaf.Issuer)
@@ -97,7 +98,8 @@ func (a *session) chainProblems(chain []*x509.Certificate, host string) (list []
 	return list
 }
 
-// unknownAuthorityProblem returns why no trusted CA signed a chain, or nil.
+// unknownAuthorityProblem returns why the chain is not signed by a trusted CA, or nil
+// if it is.
 func (a *session) unknownAuthorityProblem(chain []*x509.Certificate, at time.Time, what string) *certProblem {
 	opts := x509.VerifyOptions{Roots: a.pool, Intermediates: x509.NewCertPool(), CurrentTime: at}
 	for _, c := range chain[1:] {
@@ -110,7 +112,7 @@ func (a *session) unknownAuthorityProblem(chain []*x509.Certificate, at time.Tim
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired && invalid.Cert != leaf {
 		if past := time.Since(at) > time.Minute; past {
-			return nil // the validity at that time does not matter
+			return nil // at is in the past, so the CA's validity then does not matter
 		}
 		return &certProblem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, dateText(invalid.Cert.NotBefore), dateText(invalid.Cert.NotAfter)),
 			fix: "configure the registry to send the CA's renewed certificate"}
@@ -142,7 +144,7 @@ func (a *session) caFilesText() string {
 	return text
 }
 
-// staleCAsText reports CAs that changed after the runtime started.
+// staleCAsText reports that the CA store changed after the runtime started.
 func (a *session) staleCAsText() string {
 	if len(a.caFiles) == 0 || a.Runtime.Started.IsZero() {
 		return ""

@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// requestChallenge requests the manifest without a credential, as containerd does, and /v2/
-// if the response is unclear. It finds out whether the host is a registry and how it
-// requests authentication.
+// requestChallenge requests the manifest without a credential, as containerd does, and
+// then /v2/ if the response is unclear. It determines whether the host is a registry
+// and which authentication it requires.
 func (a *session) requestChallenge(ctx context.Context) bool {
 	if err := a.newHTTPClients(); err != nil {
 		return a.addFailedStep(StepChallenge, "", "%s: %v", a.base.Host, err)
@@ -44,7 +44,7 @@ func (a *session) requestChallenge(ctx context.Context) bool {
 	return a.ping(ctx, got)
 }
 
-// addRequestError reports a request without a response on an open connection.
+// addRequestError reports a request that got no response on an open connection.
 func (a *session) addRequestError(ctx context.Context, err error) bool {
 	fix := checkRegistryLogFix
 	if a.result.Proxy != "" {
@@ -61,7 +61,7 @@ func (a *session) addRequestError(ctx context.Context, err error) bool {
 	return a.addFailedStep(StepChallenge, fix, "%s: %s", a.base.Host, a.redactedText(ctx, err))
 }
 
-// redactedText returns the text of an error without secrets.
+// redactedText returns the error's message with secrets removed.
 func (a *session) redactedText(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		err = ContextCause(ctx)
@@ -72,7 +72,7 @@ func (a *session) redactedText(ctx context.Context, err error) string {
 	return login.NewFailedAttempt(nil, err, a.registry.Secrets).Err.Error()
 }
 
-// reportUnavailable reports a response that means "try later".
+// reportUnavailable reports a response that means "try again later".
 func (a *session) reportUnavailable(got serverResponse) bool {
 	fix := "try again later, or contact the registry's operator"
 	if got.StatusCode == http.StatusTooManyRequests {
@@ -85,7 +85,7 @@ func (a *session) reportUnavailable(got serverResponse) bool {
 	return a.addFailedStep(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
 }
 
-// readChallenge reads the authentication challenge of a response.
+// readChallenge parses the authentication challenge in a response.
 func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
 	// The response may be from a redirect; further requests go to the registry.
 	resp := *got.Response
@@ -115,7 +115,7 @@ func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
 		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Truncate(words[0], 100))
 }
 
-// canonicalScheme returns the usual spelling of an authentication scheme.
+// canonicalScheme returns the canonical spelling of an authentication scheme.
 func canonicalScheme(s string) string {
 	for _, known := range []string{"Basic", "Bearer"} {
 		if strings.EqualFold(s, known) {
@@ -149,7 +149,8 @@ func (a *session) checkBearerRealm(c *Challenge) bool {
 	return true
 }
 
-// ping distinguishes a registry that refuses the manifest from another server.
+// ping distinguishes a registry that denies access to the manifest from a server that
+// is not a registry.
 func (a *session) ping(ctx context.Context, first serverResponse) bool {
 	got, err := a.sendRequest(ctx, a.registry, http.MethodGet, a.pingURL(), maxOtherResponse)
 	if err != nil {
@@ -163,7 +164,7 @@ func (a *session) ping(ctx context.Context, first serverResponse) bool {
 	case !isRegistryPing(got):
 		return a.reportNotRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
-		return a.readChallenge(ctx, got) // c/image asks here first
+		return a.readChallenge(ctx, got) // c/image sends its first request to /v2/
 	case got.StatusCode == http.StatusUnauthorized:
 		a.addStep(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for an image",
 			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)

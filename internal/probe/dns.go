@@ -22,18 +22,18 @@ const (
 	resolvConfPath = "/etc/resolv.conf"
 	hostsFilePath  = "/etc/hosts"
 
-	maxResolverFileSize = 1 << 20 // bytes of such a file
+	maxResolverFileSize = 1 << 20 // maximum size of such a file in bytes
 	maxAddresses        = 16      // of a name
 )
 
-// resolverConfig is the node's DNS configuration.
+// resolverConfig holds the node's DNS configuration.
 type resolverConfig struct {
 	servers []string
 	search  []string
 	ndots   int
 }
 
-// readResolverConfig reads the parts of resolv.conf(5) that messages need.
+// readResolverConfig reads the parts of resolv.conf(5) that are used in messages.
 func readResolverConfig(ctx context.Context) resolverConfig {
 	r := resolverConfig{ndots: 1}
 	data, _ := regularfile.Read(ctx, resolvConfPath, maxResolverFileSize)
@@ -65,12 +65,12 @@ func (r resolverConfig) String() string {
 	return "nameserver " + strings.Join(r.servers, ", ") + " of " + resolvConfPath
 }
 
-// usesSearchFirst reports whether search domains are tried before the name itself.
+// usesSearchFirst reports whether the search domains are tried before the name itself.
 func (r resolverConfig) usesSearchFirst(host string) bool {
 	return len(r.search) > 0 && !strings.HasSuffix(host, ".") && strings.Count(host, ".") < r.ndots
 }
 
-// hostsFileLine returns the line of /etc/hosts that has a name, or 0.
+// hostsFileLine returns the number of the /etc/hosts line that contains a name, or 0.
 func hostsFileLine(ctx context.Context, host string) int {
 	data, _ := regularfile.Read(ctx, hostsFilePath, maxResolverFileSize)
 	n := 0
@@ -84,8 +84,8 @@ func hostsFileLine(ctx context.Context, host string) int {
 	return 0
 }
 
-// resolveHost looks up the addresses of a host; false if it has none that may be
-// contacted.
+// resolveHost looks up the addresses of a host. It returns false if the host has no
+// address that may be contacted.
 func (a *session) resolveHost(ctx context.Context, host string) ([]netip.Addr, bool) {
 	if remote.IsMetadata(host) {
 		return nil, a.addFailedStep(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
@@ -110,7 +110,7 @@ func (a *session) resolveHost(ctx context.Context, host string) ([]netip.Addr, b
 	return a.allowedAddrs(host, where, addrs)
 }
 
-// lookupAddrs resolves a name as runtimes do: with Go's resolver, for IPv4 and IPv6.
+// lookupAddrs resolves a name as runtimes do, with Go's resolver, for IPv4 and IPv6.
 func (a *session) lookupAddrs(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
@@ -148,7 +148,7 @@ func (a *session) allowedAddrs(host, where string, addrs []netip.Addr) ([]netip.
 	return fit, true
 }
 
-// addDNSError distinguishes a name that does not exist from a nameserver that fails.
+// addDNSError reports whether the name does not exist or the nameserver failed.
 func (a *session) addDNSError(ctx context.Context, host string, r resolverConfig, err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if ctx.Err() != nil {
@@ -174,7 +174,7 @@ func (a *session) addDNSError(ctx context.Context, host string, r resolverConfig
 	return a.addFailedStep(StepDNS, "check the nameserver's log: its upstream server is unreachable, or the nameserver refuses queries from this node", "%s: the %s returns an error (SERVFAIL or REFUSED): %s", host, r, dns.Err)
 }
 
-// unknownHostFix returns the fix for a name that does not exist.
+// unknownHostFix returns the fix for a nonexistent name.
 func (a *session) unknownHostFix(host string) string {
 	switch {
 	case strings.HasSuffix(strings.TrimSuffix(host, "."), ".cluster.local") || strings.HasSuffix(host, ".svc"):

@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Query queries one host, with each credential in turn until one is accepted.
+// Query queries one host and tries each credential in turn until one is accepted.
 func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Credential) *Result {
 	a := &session{Prober: p, hop: hop, base: *hop.Base, result: &Result{URL: hop.URL, Accepted: -1}}
 	if hop.HTTPToo {
@@ -42,12 +42,12 @@ func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Crede
 	}
 	a.close()
 	if n := len(a.result.Steps); n > 0 && ctx.Err() != nil {
-		a.result.Steps[n-1].Fix = "" // the step had no time, so the cause is unknown
+		a.result.Steps[n-1].Fix = "" // the step had no time left, so the cause is unknown
 	}
 	return a.result
 }
 
-// The names of the steps, in their order.
+// The names of the steps, in order.
 const (
 	StepDNS       = "dns"
 	StepProxy     = "proxy"
@@ -63,19 +63,19 @@ type Result struct {
 	Steps []finding.Finding `json:"-"` // in order; Rule is the name of the step
 
 	URL          string        `json:"url"`
-	Addresses    []string      `json:"addresses,omitempty"`    // of the host's name, or the proxy's
-	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" = none
-	Certificates []Certificate `json:"certificates,omitempty"` // that the server sent, its own first
-	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil: no credential is required
-	Status       int           `json:"status,omitempty"`       // of the last response for the manifest
-	Accepted     int           `json:"-"`                      // index of the credential; -1: none
-	Pulls        bool          `json:"pulls"`                  // the manifest is there, with Accepted or anonymously
-	Digest       string        `json:"digest,omitempty"`       // of the manifest, as the host says
+	Addresses    []string      `json:"addresses,omitempty"`    // addresses of the host or the proxy
+	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" means none
+	Certificates []Certificate `json:"certificates,omitempty"` // certificates the server sent, its own first
+	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil if no credential is required
+	Status       int           `json:"status,omitempty"`       // status of the last manifest response
+	Accepted     int           `json:"-"`                      // index of the accepted credential; -1 means none
+	Pulls        bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
+	Digest       string        `json:"digest,omitempty"`       // manifest digest reported by the host
 	MediaType    string        `json:"mediaType,omitempty"`    // likewise
 	Platforms    []string      `json:"platforms,omitempty"`    // of an index
 }
 
-// Certificate describes a certificate of a server.
+// Certificate describes a server certificate.
 type Certificate struct {
 	Subject   string    `json:"subject"`
 	Issuer    string    `json:"issuer"`
@@ -92,7 +92,7 @@ type Challenge struct {
 	Scope   string `json:"scope,omitempty"`
 }
 
-// FailedStep returns the step that failed; nil if the manifest exists.
+// FailedStep returns the failed step, or nil if the manifest exists.
 func (r *Result) FailedStep() *finding.Finding {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		if r.Steps[i].Severity == finding.SeverityError {
@@ -102,32 +102,32 @@ func (r *Result) FailedStep() *finding.Finding {
 	return nil
 }
 
-// Prober queries hosts for one image. It is safe for concurrent use if its fields do
-// not change.
+// Prober queries hosts for one image. It is safe for concurrent use as long as its
+// fields are not changed.
 type Prober struct {
 	Image    Image
 	Runtime  Runtime
-	Platform string // "linux/amd64"; "" = any will do
+	Platform string // such as "linux/amd64"; "" means any
 
-	// StepTimeout bounds each connection, handshake and response; 0 means 5 seconds.
+	// StepTimeout limits each connection, handshake and response; 0 means 5 seconds.
 	StepTimeout time.Duration
 }
 
 // Image is the image to request.
 type Image struct {
-	Host   string // of the reference, with its port; sent to mirrors as ns
+	Host   string // the reference's host and port; sent to mirrors as ns
 	Tag    string
-	Digest string // takes the tag's place
+	Digest string // used instead of the tag
 }
 
 func (i Image) tagOrDigest() string { return cmp.Or(i.Digest, i.Tag, "latest") }
 
-// Runtime has the settings of the container runtime that would send the requests.
+// Runtime holds the settings of the container runtime that would send the requests.
 type Runtime struct {
-	Name    string    // "containerd", "CRI-O"; for messages
-	Where   string    // whose environment Environ is: "containerd, process 812"
-	Environ []string  // which proxies and authorities count
-	Started time.Time // of its process, which has read its authorities then; zero: not known
+	Name    string    // name for messages, such as "containerd" or "CRI-O"
+	Where   string    // the process that Environ belongs to, such as "containerd, process 812"
+	Environ []string  // sets proxies and trusted CAs
+	Started time.Time // when its process started and read the trusted CAs; zero if unknown
 
 	Own []string // this process's environment, for hints about variables that the runtime lacks
 }
@@ -143,7 +143,7 @@ func getenv(environ []string, name string) string {
 
 func (r *Runtime) getenv(name string) string { return getenv(r.Environ, name) }
 
-// proxyVariableNames returns the variables for a scheme, in the order in which Go reads
+// proxyVariableNames returns the proxy variables for a scheme in the order Go reads
 // them.
 func proxyVariableNames(scheme string) []string {
 	if scheme == "http" {
@@ -152,7 +152,7 @@ func proxyVariableNames(scheme string) []string {
 	return []string{"HTTPS_PROXY", "https_proxy"}
 }
 
-// firstSetVariable returns the first variable that is set, and its value.
+// firstSetVariable returns the name and value of the first variable that is set.
 func firstSetVariable(environ []string, names ...string) (name, value string) {
 	for _, name := range names {
 		if value := getenv(environ, name); value != "" {
@@ -162,17 +162,18 @@ func firstSetVariable(environ []string, names ...string) (name, value string) {
 	return "", ""
 }
 
-// proxyForURL returns the proxy for a URL and the variable that sets it, or nil. Like Go,
-// it ignores invalid addresses.
+// proxyForURL returns the proxy for a URL and the variable that sets it, or nil if
+// there is none. Like Go, it ignores invalid addresses.
 func proxyForURL(environ []string, u *url.URL) (proxy *url.URL, variable string) {
 	variable, value := firstSetVariable(environ, proxyVariableNames(u.Scheme)...)
 	_, no := firstSetVariable(environ, "NO_PROXY", "no_proxy")
 	cfg := httpproxy.Config{HTTPProxy: value, HTTPSProxy: value, NoProxy: no}
-	proxy, _ = cfg.ProxyFunc()(u) // fails for CGI alone
+	proxy, _ = cfg.ProxyFunc()(u) // fails only for CGI
 	return proxy, variable
 }
 
-// invalidProxyVariable returns the variable with an invalid proxy address, or "".
+// invalidProxyVariable returns the name of a variable with an invalid proxy address, or
+// "".
 func invalidProxyVariable(environ []string, u *url.URL) string {
 	variable, value := firstSetVariable(environ, proxyVariableNames(u.Scheme)...)
 	if value == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// openConnection opens a connection for the first request to a URL, through the runtime's
-// proxy if there is one.
+// openConnection opens a connection for the first request to a URL, through the
+// runtime's proxy if one is set.
 func (a *session) openConnection(ctx context.Context, u *url.URL) bool {
 	proxy, variable := proxyForURL(a.Runtime.Environ, u)
 	if name := invalidProxyVariable(a.Runtime.Environ, u); name != "" {
@@ -68,7 +68,8 @@ func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *u
 		if err != nil {
 			return conn, a.addFailedStep(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", hostPort(proxy), a.timeoutCause(ctx, err))
 		}
-		// It is shown a password, as the registry is. Go's skip_verify is for it too.
+		// The proxy receives a password, as the registry does. Go's skip_verify applies
+		// to both.
 		if problems := a.chainProblems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
 			return conn, a.addFailedStep(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", hostPort(proxy), describeProblems(problems))
 		}
@@ -91,8 +92,8 @@ func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *u
 	return conn, true
 }
 
-// sendConnect sends CONNECT (RFC 9110, section 9.3.6) with the user and password of the
-// proxy's address.
+// sendConnect sends CONNECT (RFC 9110, section 9.3.6) with the user and password from
+// the proxy's URL.
 func sendConnect(conn net.Conn, proxy *url.URL, target string) (status int, err error) {
 	auth := ""
 	if proxy.User != nil {
@@ -111,7 +112,7 @@ func sendConnect(conn net.Conn, proxy *url.URL, target string) (status int, err 
 	return resp.StatusCode, nil
 }
 
-// proxyFix returns how to fix a refusal of the proxy.
+// proxyFix returns the fix for a connection that the proxy refused.
 func (a *session) proxyFix(status int, u *url.URL) string {
 	switch status {
 	case http.StatusProxyAuthRequired:

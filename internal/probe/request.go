@@ -25,13 +25,13 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// acceptManifests has the media types that runtimes accept.
+// acceptManifests lists the media types that runtimes accept.
 var acceptManifests = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
 
-// newHTTPClients creates the HTTP clients, after the scheme is known.
+// newHTTPClients creates the HTTP clients once the scheme is known.
 func (a *session) newHTTPClients() error {
 	reg, err := name.NewRegistry(a.base.Host, name.WeakValidation)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *session) newHTTPClients() error {
 	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: a.postsFirst()}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
-		Idle:  2 * a.stepTimeout(), // longer than the timeout of a step
+		Idle:  2 * a.stepTimeout(), // longer than a step's timeout
 		Retry: login.RetryOptions{Attempts: 1},
 	}
 	return nil
@@ -62,8 +62,8 @@ func (a *session) newTransport() *http.Transport {
 	}
 }
 
-// dialKnownAddr connects to the address that was reached before, so that the name cannot
-// resolve to another one meanwhile.
+// dialKnownAddr connects to the address that was reached before, so that a later DNS
+// lookup cannot change it.
 func (a *session) dialKnownAddr(ctx context.Context, network, addr string) (net.Conn, error) {
 	if at, ok := a.dialed[addr]; ok {
 		addr = at.String()
@@ -77,7 +77,8 @@ func (a *session) dialKnownAddr(ctx context.Context, network, addr string) (net.
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// sendRequest sends one request and reads at most most bytes of the body.
+// sendRequest sends one request and reads at most the given number of bytes of the
+// body.
 func (a *session) sendRequest(ctx context.Context, rt http.RoundTripper, method string, u *url.URL, most int64) (serverResponse, error) {
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
@@ -112,7 +113,7 @@ func (a *session) manifestURL() *url.URL {
 	return u
 }
 
-// imageReference returns the requested image as a reference.
+// imageReference returns the requested image's reference.
 func (a *session) imageReference() string {
 	sign := ":"
 	if a.Image.Digest != "" {
@@ -127,23 +128,23 @@ func (a *session) pingURL() *url.URL {
 	return &u
 }
 
-// Limits for the data of a server, in bytes or items.
+// Limits for data from a server, in bytes or items.
 const (
 	maxHeaderSize    = 64 << 10
-	maxTokenResponse = 256 << 10 // of the response with one
-	maxOtherResponse = 8 << 10   // of a response that is only identified
-	maxManifestSize  = 4 << 20   // as in package pull
+	maxTokenResponse = 256 << 10 // token response
+	maxOtherResponse = 8 << 10   // response that is only identified
+	maxManifestSize  = 4 << 20   // same as in package pull
 	maxRedirects     = 5
 )
 
-// serverResponse is a server's response with the part of the body that was read.
+// serverResponse is a server's response and the part of its body that was read.
 type serverResponse struct {
 	*http.Response
 	body      []byte
-	redirects []string // hosts, where they led
+	redirects []string // hosts that redirects led to
 }
 
-// registryError returns the registry's error.
+// registryError returns the error that the registry reported.
 func (g serverResponse) registryError() error {
 	resp := *g.Response
 	resp.Body = io.NopCloser(bytes.NewReader(g.body))
@@ -156,14 +157,15 @@ func isWebPage(got serverResponse) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
-// isTLSPortResponse recognizes the response of common TLS servers to plain HTTP.
+// isTLSPortResponse reports whether a response is what common TLS servers send to a
+// plain HTTP request.
 func isTLSPortResponse(got serverResponse) bool {
 	body := strings.ToLower(string(got.body))
 	return got.StatusCode == http.StatusBadRequest && (strings.Contains(body, "http request to an https server") ||
 		strings.Contains(body, "plain http request was sent to https port") || strings.Contains(body, "speaking plain http to an ssl-enabled server port"))
 }
 
-// isRegistryPing recognizes a registry by its response to /v2/ (distribution
+// isRegistryPing reports whether a response to /v2/ is from a registry (distribution
 // specification, "Determining Support").
 func isRegistryPing(got serverResponse) bool {
 	if got.Header.Get("Docker-Distribution-Api-Version") != "" {

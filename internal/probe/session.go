@@ -28,22 +28,22 @@ import (
 type session struct {
 	*Prober
 	hop    route.Hop
-	base   url.URL // of hop, with the scheme that works
+	base   url.URL // URL of hop, with the scheme that works
 	result *Result
 
-	proxy string // what to do about the proxy while that is connected to; "" otherwise
+	proxy string // fix for proxy errors while connecting to a proxy; "" otherwise
 
-	messagePrefix string // "token server auth.example: " while the realm is queried
+	messagePrefix string // prefix such as "token server auth.example: " while the realm is queried
 
-	pool    *x509.CertPool    // the authorities that count; nil: the system verifies
-	caFiles []string          // where they are from
-	certs   []tls.Certificate // that the runtime shows
+	pool    *x509.CertPool    // trusted CAs; nil means the system's CAs
+	caFiles []string          // where the trusted CAs were read from
+	certs   []tls.Certificate // client certificates that the runtime presents
 
 	registry *login.Registry
 	tokens   *tokenRecorder
-	session  *login.Session            // with the credential whose turn it is; nil: without a login
-	first    serverResponse            // to the request without a login
-	dialed   map[string]netip.AddrPort // host:port that was reached, at which address
+	session  *login.Session            // session with the current credential; nil without a credential
+	first    serverResponse            // response to the request without a credential
+	dialed   map[string]netip.AddrPort // from host:port to the address that was reached
 }
 
 // addStep adds a step.
@@ -51,19 +51,19 @@ func (a *session) addStep(step string, severity finding.Severity, fix, format st
 	a.result.Steps = append(a.result.Steps, finding.Finding{Rule: step, Severity: severity, Message: a.messagePrefix + singleLine(fmt.Sprintf(format, args...)), Fix: fix})
 }
 
-// addFailedStep adds the step that failed, and returns false.
+// addFailedStep adds a failed step and returns false.
 func (a *session) addFailedStep(step, fix, format string, args ...any) bool {
 	switch {
 	case a.proxy != "":
 		fix = a.proxy
-	case a.messagePrefix != "": // its address comes from the registry
+	case a.messagePrefix != "": // the token server's address comes from the registry
 		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (the realm in its challenge); if it is wrong, correct the registry's settings"
 	}
 	a.addStep(step, finding.SeverityError, fix, format, args...)
 	return false
 }
 
-// maxMessageSize bounds the message of a step in bytes, because most of it may be from a
+// maxMessageSize limits a step's message in bytes, because most of it may come from a
 // server.
 const maxMessageSize = 2000
 
@@ -75,10 +75,10 @@ func (a *session) close() {
 	}
 }
 
-// environmentOwner names the process whose environment is used.
+// environmentOwner returns the name of the process whose environment is used.
 func (a *session) environmentOwner() string { return cmp.Or(a.Runtime.Where, "this process") }
 
-// runtimeName names the runtime in a sentence.
+// runtimeName returns the runtime's name for use in a sentence.
 func (a *session) runtimeName() string {
 	if a.Runtime.Name == "" {
 		return "the runtime"
@@ -88,13 +88,13 @@ func (a *session) runtimeName() string {
 
 func (a *session) stepTimeout() time.Duration { return cmp.Or(a.StepTimeout, 5*time.Second) }
 
-// withStepTimeout bounds a step.
+// withStepTimeout adds the step timeout to ctx.
 func (a *session) withStepTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := a.stepTimeout()
 	return context.WithTimeoutCause(ctx, limit, stepTimeoutError(limit))
 }
 
-// stepTimeoutError is the cause of a context that ended after the timeout of a step.
+// stepTimeoutError is the cause of a context that was canceled by a step's timeout.
 type stepTimeoutError time.Duration
 
 func (t stepTimeoutError) Error() string {
@@ -104,8 +104,8 @@ func (t stepTimeoutError) Error() string {
 func (t stepTimeoutError) Timeout() bool   { return true }
 func (t stepTimeoutError) Temporary() bool { return true }
 
-// timeoutCause returns the cause of ctx's end, if err is its consequence. A network deadline
-// may expire just before the context.
+// timeoutCause returns the cause of ctx's cancellation if err results from it. A
+// network deadline may expire just before the context does.
 func (a *session) timeoutCause(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -118,7 +118,7 @@ func (a *session) timeoutCause(ctx context.Context, err error) error {
 
 var errInterrupted = errors.New("interrupted")
 
-// ContextCause returns a readable cause of a context's end.
+// ContextCause returns a readable cause for a canceled context.
 func ContextCause(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
@@ -131,8 +131,8 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// errForbiddenAddr is the error for addresses of metadata servers and unspecified
-// addresses.
+// errForbiddenAddr is returned for addresses that must not be contacted, such as the
+// addresses of metadata servers.
 var errForbiddenAddr = errors.New("only a metadata server can have this address, so regcred never contacts it")
 
 // isForbiddenAddr reports whether an address must not be contacted.
@@ -141,7 +141,6 @@ func isForbiddenAddr(addr netip.Addr) bool {
 	return remote.IsMetadata(addr.String()) || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()
 }
 
-// portOrDefault returns the port of a URL.
 func portOrDefault(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -154,13 +153,13 @@ func portOrDefault(u *url.URL) string {
 
 func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOrDefault(u)) }
 
-// isLoopback reports whether a host is a loopback address or localhost, in any case and
-// with or without a final dot.
+// isLoopback reports whether a host is a loopback address or localhost, in any letter
+// case, with or without a trailing dot.
 func isLoopback(host string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || registry.IsLoopback(host)
 }
 
-// isAllowedIP reports whether a host is an IP address that may be contacted.
+// isAllowedIP reports whether a host is an IP address.
 func isAllowedIP(host string) bool {
 	_, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
 	return err == nil

@@ -18,18 +18,18 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// remainingDialTimeout bounds the connections to the other addresses after the first one is
-// open.
+// remainingDialTimeout limits how long the remaining connections may take after the
+// first one is open.
 const remainingDialTimeout = 300 * time.Millisecond
 
-// dialResult is the result of connecting to an address.
+// dialResult is the result of a connection attempt to one address.
 type dialResult struct {
 	at   netip.AddrPort
 	conn net.Conn
 	err  error
 }
 
-// connect resolves the host of a URL, connects to all its addresses, and returns the
+// connect resolves the host of a URL, connects to all of its addresses, and returns the
 // first connection. It closes the others.
 func (a *session) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	addrs, ok := a.resolveHost(ctx, u.Hostname())
@@ -92,7 +92,7 @@ func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) 
 	return first, said, slow
 }
 
-// connectErrorText describes why a connection failed.
+// connectErrorText explains why a connection failed.
 func (a *session) connectErrorText(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

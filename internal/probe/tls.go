@@ -19,10 +19,10 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxPEMSize bounds a PEM file in bytes.
+// maxPEMSize limits the size of a PEM file in bytes.
 const maxPEMSize = 1 << 20
 
-// loadCertificates reads the CAs that the runtime trusts, and its client certificates.
+// loadCertificates reads the CAs that the runtime trusts and its client certificates.
 func (a *session) loadCertificates(ctx context.Context) error {
 	if a.base.Scheme != "https" {
 		return nil
@@ -63,7 +63,7 @@ func readKeyPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 		}
 	}
 	both, err := tls.X509KeyPair(cert, key)
-	if err != nil { // it may quote the key
+	if err != nil { // err may quote the key
 		return both, fmt.Errorf("%s and its key do not match, or are not in PEM format", pair[0])
 	}
 	return both, nil
@@ -89,7 +89,7 @@ func (a *session) handshakeUnverified(ctx context.Context, conn net.Conn, u *url
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// verifyHandshake performs and verifies the TLS handshake.
+// verifyHandshake performs the TLS handshake and verifies the certificate.
 func (a *session) verifyHandshake(ctx context.Context, conn net.Conn, u *url.URL, proxied bool) bool {
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
@@ -128,7 +128,7 @@ func (a *session) verifyHandshake(ctx context.Context, conn net.Conn, u *url.URL
 	return true
 }
 
-// isPlainHTTPError reports whether a server responds in plain HTTP.
+// isPlainHTTPError reports whether a server responds with plain HTTP.
 func isPlainHTTPError(err error) bool {
 	record, ok := errors.AsType[tls.RecordHeaderError](err)
 	return ok && string(record.RecordHeader[:]) == "HTTP/"
@@ -137,7 +137,7 @@ func isPlainHTTPError(err error) bool {
 // addHandshakeError reports a failed handshake.
 func (a *session) addHandshakeError(ctx context.Context, u *url.URL, err error, wanted bool) bool {
 	at := hostPort(u)
-	alert, isAlert := strings.CutPrefix(err.Error(), "remote error: tls: ") // it has no type
+	alert, isAlert := strings.CutPrefix(err.Error(), "remote error: tls: ") // the error has no type
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case ctx.Err() != nil:

@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// tokenRecorder is a transport that keeps the response of the token server. Like the
-// runtime, it sends POST first.
+// tokenRecorder is a transport that records the token server's response. It sends POST
+// first if the runtime does.
 type tokenRecorder struct {
 	inner      *http.Transport
-	realm      *url.URL // nil before the challenge
-	postsFirst bool     // the runtime posts a password, and gets only where that is refused
+	realm      *url.URL // nil before the challenge is read
+	postsFirst bool     // the runtime sends POST with the password first and falls back to GET
 
-	method    string // of the request that was answered last; "" if none was
-	status    int    // likewise, of the response
-	mediaType string // likewise, its media type
+	method    string // method of the last request with a response; "" if there was none
+	status    int    // status of that response
+	mediaType string // media type of that response
 	response  bytes.Buffer
-	complete  bool // the response has ended
+	complete  bool // the response was read to the end
 }
 
 // postsFirst reports whether the runtime requests a token with POST first, as containerd
@@ -34,7 +34,7 @@ type tokenRecorder struct {
 // containerd.
 func (a *session) postsFirst() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
 
-// postFallbackStatuses are the statuses after which containerd tries GET.
+// postFallbackStatuses lists the statuses after which containerd falls back to GET.
 var postFallbackStatuses = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
 
 func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.complete = false
 	if user, password, ok := req.BasicAuth(); ok && t.postsFirst && req.Method == http.MethodGet {
 		resp, err := t.sendAsPost(req, user, password)
-		// A redirect of a password is not followed.
+		// Do not follow a redirect, which would send the password to another address.
 		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postFallbackStatuses, resp.StatusCode) {
 			return t.recordResponse(http.MethodPost, resp), err
 		}
@@ -56,7 +56,7 @@ func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.recordResponse(req.Method, resp), err
 }
 
-// sendAsPost sends a GET request for a token as POST.
+// sendAsPost sends a GET request for a token as a POST request.
 func (t *tokenRecorder) sendAsPost(get *http.Request, user, password string) (*http.Response, error) {
 	u := *get.URL
 	query := u.Query()
@@ -74,7 +74,7 @@ func (t *tokenRecorder) sendAsPost(get *http.Request, user, password string) (*h
 	return t.inner.RoundTrip(req)
 }
 
-// recordResponse records a response, and its body while it is read.
+// recordResponse records a response, and its body as it is read.
 func (t *tokenRecorder) recordResponse(method string, resp *http.Response) *http.Response {
 	if resp == nil {
 		return nil
@@ -85,7 +85,7 @@ func (t *tokenRecorder) recordResponse(method string, resp *http.Response) *http
 	return resp
 }
 
-// recordedBody records the end of a body.
+// recordedBody records whether a body was read to the end.
 type recordedBody struct {
 	io.Reader
 	io.Closer
@@ -98,7 +98,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tokenFields returns the fields of a response that may have a token.
+// tokenFields returns the response's fields that may contain a token.
 func (t *tokenRecorder) tokenFields() (token, access string) {
 	var fields struct {
 		Token  string `json:"token"`
@@ -110,7 +110,8 @@ func (t *tokenRecorder) tokenFields() (token, access string) {
 	return fields.Token, fields.Access
 }
 
-// missingTokenProblem describes a successful response without a token, and the fix; otherwise "".
+// missingTokenProblem describes a successful response without a token, and returns the
+// fix. Otherwise both are "".
 func (t *tokenRecorder) missingTokenProblem() (what, fix string) {
 	if t.status != http.StatusOK || !t.complete {
 		return "", ""

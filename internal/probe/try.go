@@ -49,7 +49,7 @@ func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential
 	}
 }
 
-// usableCredentials returns the credentials that the runtime sends to the host.
+// usableCredentials returns the credentials that the runtime would send to the host.
 func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Credential {
 	switch {
 	case a.result.Challenge == nil:
@@ -113,8 +113,8 @@ func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.S
 	return session, err
 }
 
-// addTokenError reports a refusal, or the step that failed on the way to the token
-// server.
+// addTokenError reports that the token server refused a token, or the step that failed
+// before reaching it.
 func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, err error) bool {
 	try := login.NewFailedAttempt(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
@@ -146,8 +146,8 @@ func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, e
 	return a.addFailedStep(StepToken, fix, "%s: %s", try.CredentialText(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
 
-// missingAccessText describes why a token does not grant access to the image; "" if it
-// does or cannot be parsed.
+// missingAccessText explains why a token does not grant access to the image. It returns
+// "" if it does or if the token cannot be parsed.
 func (a *session) missingAccessText() string {
 	given, access := a.tokens.tokenFields()
 	for _, token := range []string{access, given} {
@@ -170,7 +170,7 @@ func (a *session) missingAccessText() string {
 	return ""
 }
 
-// requestManifest requests the manifest in the current session.
+// requestManifest requests the manifest using the current session.
 func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential) bool {
 	var rt http.RoundTripper = a.registry
 	if a.session != nil {
@@ -179,7 +179,8 @@ func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential)
 	try := login.FailedAttempt{Credential: cred}
 	got, err := a.sendRequest(ctx, rt, http.MethodHead, a.manifestURL(), 0)
 	if err == nil && got.StatusCode >= 400 && got.StatusCode != http.StatusUnauthorized {
-		// HEAD has no body to say why. A wrong password is not shown twice.
+		// A HEAD response has no body with the reason. Do not send a wrong password
+		// twice.
 		head := got.StatusCode
 		if got, err = a.sendRequest(ctx, rt, http.MethodGet, a.manifestURL(), maxManifestSize); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
@@ -197,7 +198,7 @@ func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential)
 	return a.checkManifest(ctx, rt, try.CredentialText(), got)
 }
 
-// addRefusal reports a status that is not 200.
+// addRefusal reports a status other than 200.
 func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool {
 	try := login.NewFailedAttempt(cred, got.registryError(), a.registry.Secrets)
 	text := try.Err.Error()
@@ -209,7 +210,7 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 	}
 	fix := a.statusFix(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
-		// The password is right.
+		// The password is correct.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
 		if statusHints(registry.OwnerOf(a.base.Hostname()))[got.StatusCode] == "" {
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
@@ -240,7 +241,7 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 	kind := types.MediaType(a.result.MediaType)
 	if kind.IsImage() && a.result.Digest != "" {
 		a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
-		return true // to get it too would count as a pull at some registries
+		return true // some registries would count another GET as a pull
 	}
 	body, err := a.sendRequest(ctx, rt, http.MethodGet, a.manifestURL(), maxManifestSize)
 	switch {
@@ -264,7 +265,7 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 // checkRegistryLogFix is the fix for a registry that responds incorrectly.
 const checkRegistryLogFix = "check the registry's log: it accepts connections but does not respond correctly"
 
-// isManifest reports whether a body may be a manifest: JSON with a schema version.
+// isManifest reports whether a body looks like a manifest: JSON with a schema version.
 func isManifest(body []byte) bool {
 	var doc struct {
 		Version int `json:"schemaVersion"`
@@ -272,7 +273,7 @@ func isManifest(body []byte) bool {
 	return json.Unmarshal(body, &doc) == nil && doc.Version > 0
 }
 
-// maxPlatforms bounds the platforms of an index.
+// maxPlatforms limits how many platforms of an index are read.
 const maxPlatforms = 100
 
 // indexPlatforms returns the platforms of an index.
@@ -295,8 +296,8 @@ func indexPlatforms(index []byte) (list []string) {
 	return list
 }
 
-// statusFix returns how to fix a status. Registries differ: some hide images that the
-// user must not see.
+// statusFix returns the fix for a status. Registries differ: some hide images from
+// users without access.
 func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -327,8 +328,8 @@ func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	return "check the name and the tag; some registries also respond with 404 if the user is not allowed to pull"
 }
 
-// statusHints returns what a status means at services that use it in a special
-// way, by service and status.
+// statusHints explains statuses that services use in a special way, by service and
+// status.
 func statusHints(owner string) map[int]string {
 	switch owner {
 	case "Docker Hub":

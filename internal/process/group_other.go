@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Other systems, such as js/wasm, run no programs; the package only compiles.
+// Other systems, such as js/wasm, cannot run programs; the package only has to compile
+// there.
 
 func newProcessGroup() *syscall.SysProcAttr { return nil }
 

@@ -10,10 +10,10 @@ import (
 
 func newProcessGroup() *syscall.SysProcAttr { return nil }
 
-// killGroup kills only the program: Windows has no process groups.
+// killGroup kills only the program, because Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }
 
-// terminateGroup does nothing: Windows has no SIGTERM.
+// terminateGroup does nothing, because Windows has no SIGTERM.
 func terminateGroup(*os.Process) bool { return false }
 
 const (

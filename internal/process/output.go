@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// pipeReader copies a pipe to a sink until the pipe ends.
+// pipeReader copies a pipe to a sink until EOF.
 type pipeReader struct {
 	r   *os.File
-	eof chan struct{} // closed when the pipe has ended
+	eof chan struct{} // closed at the pipe's EOF
 
 	mu   sync.Mutex
 	sink io.Writer // nil after discard
@@ -27,7 +27,7 @@ func newStream(r *os.File, sink io.Writer) *pipeReader {
 func (s *pipeReader) copyLoop() {
 	defer close(s.eof)
 	defer s.r.Close()
-	buf := make([]byte, 8<<10) // a response has a few hundred bytes
+	buf := make([]byte, 8<<10) // responses are a few hundred bytes long
 	for {
 		n, err := s.r.Read(buf)
 		s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *pipeReader) copyLoop() {
 	}
 }
 
-// dropSink drops the sink. The pipe is still read.
+// dropSink drops the sink but keeps reading the pipe.
 func (s *pipeReader) dropSink() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,13 +79,13 @@ func (b *boundedBuffer) len() int {
 	return len(b.buf)
 }
 
-// HeadTailSize is how many bytes of each end of standard error are kept.
+// HeadTailSize is the number of bytes kept from each end of standard error.
 const HeadTailSize = 4 << 10
 
 // HeadTail is an [io.Writer] that keeps the first and the last [Keep] bytes.
 type HeadTail struct {
 	Head    []byte
-	Tail    []byte // of what follows Head
+	Tail    []byte // last bytes of the output after Head
 	Omitted int64  // bytes between Head and Tail
 }
 

@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// Command is a program and the limits of one run. All fields except Path are
-// optional, but a Timeout or MaxOutput of zero allows no time and no output.
+// Command is a program to run with its limits. All fields except Path are optional, but
+// zero Timeout or MaxOutput allows no time or no output.
 type Command struct {
-	Path    string   // the executable; without a separator it is a file in Dir
-	Args    []string // the arguments after the program name
-	Environ []string // the whole environment, as "key=value"
-	Dir     string   // the working directory; "" means the one of this process
+	Path    string   // the executable; a name without a separator is a file in Dir
+	Args    []string // arguments after the program name
+	Environ []string // the complete environment, as "key=value"
+	Dir     string   // working directory; "" means the current directory
 
 	Timeout   time.Duration
-	MaxOutput int           // limit on standard output, in bytes
+	MaxOutput int           // limit on standard output in bytes
 	Grace     time.Duration // from SIGTERM to SIGKILL; 0 means no SIGTERM
 }
 
@@ -39,12 +39,12 @@ type Result struct {
 	Started  time.Time        // zero if the program did not start
 	Duration time.Duration
 
-	// Lingering is set if the program exited while a process that it had
-	// started still held its standard output or standard error.
+	// Lingering reports whether the program exited while one of its child processes
+	// still held its standard output or standard error.
 	Lingering bool
 }
 
-// ExitCode returns the exit code, or -1 if the program did not exit by itself.
+// ExitCode returns the exit code, or -1 if the program did not exit on its own.
 func (r *Result) ExitCode() int {
 	if r.State == nil {
 		return -1
@@ -52,19 +52,19 @@ func (r *Result) ExitCode() int {
 	return r.State.ExitCode()
 }
 
-// FailureReason is why a run failed.
+// FailureReason describes why a run failed.
 type FailureReason int
 
-// The reasons for which a run fails.
+// Reasons why a run fails.
 const (
 	ReasonNotStarted    FailureReason = iota + 1
-	ReasonExited                      // with a status other than 0, or killed by another process
+	ReasonExited                      // with a non-zero status, or killed by another process
 	ReasonTimedOut                    // killed at the deadline
-	ReasonCanceled                    // killed because ctx ended
+	ReasonCanceled                    // killed because ctx was done
 	ReasonOutputTooLong               // killed because it wrote more than MaxOutput bytes
 )
 
-// Error is the error of a failed run.
+// Error is returned when a run fails.
 type Error struct {
 	Reason FailureReason
 	Err    error // the cause
@@ -90,7 +90,7 @@ func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {
 	return c.run(runLimits{ctx, deadline.C}, stdin)
 }
 
-// runLimits end a run from outside.
+// runLimits holds the events that end a run from outside.
 type runLimits struct {
 	ctx      context.Context
 	deadline <-chan time.Time

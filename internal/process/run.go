@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// closeTimeout is how long a program that has exited may leave its pipes open.
-// After up to twice that time, a process that it started must hold them.
+// closeTimeout is how long the pipes may stay open after the program exits. If they are
+// still open after one to two times closeTimeout, a child process must hold them.
 const closeTimeout = 250 * time.Millisecond
 
-// drainTimeout is how long the output of processes that outlive the program is
-// read. Each such program costs two descriptors and three goroutines until
-// then. A process that writes later gets SIGPIPE or EPIPE.
+// drainTimeout is how long the output of processes that outlive the program is read.
+// Until then, each such program uses two descriptors and three goroutines. A process
+// that writes later gets SIGPIPE or EPIPE.
 const drainTimeout = 10 * time.Minute
 
-// runningProgram is a started program. It has its own pipes: with the pipes of os/exec,
-// Wait returns only when every process that holds them has closed them.
+// runningProgram is a started program. It uses its own pipes, because with the pipes of
+// os/exec, Wait does not return until every process that holds them has closed them.
 type runningProgram struct {
 	command     Command
 	cmd         *exec.Cmd
@@ -76,10 +76,10 @@ func (c Command) startWithPipes() (*runningProgram, error) {
 	return p, nil
 }
 
-// watchExit closes exited when cmd has exited, and settled when the streams have
-// ended too. It does not refer to the output, so that it can be freed earlier.
+// watchExit closes exited when cmd exits, and settled when the streams have ended too.
+// It does not reference the output, so that the output can be freed earlier.
 func watchExit(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan struct{}) {
-	cmd.Wait() // the status is in cmd.ProcessState
+	cmd.Wait() // the exit status is in cmd.ProcessState
 	close(exited)
 	for _, eof := range streams {
 		<-eof
@@ -90,9 +90,9 @@ func watchExit(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan
 // writeAndWait writes stdin to the program and returns when its output is complete or
 // the run has failed.
 func (p *runningProgram) writeAndWait(l runLimits, stdin io.Reader) *Error {
-	defer p.stdin.Close() // ends a write that the program does not read
+	defer p.stdin.Close() // unblocks a write that the program never reads
 	go func() {
-		// A program need not read its input, so a failed write is not an error.
+		// A program may ignore its input, so a failed write is not an error.
 		io.Copy(p.stdin, stdin)
 		p.stdin.Close()
 	}()
@@ -129,9 +129,9 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 				exited = true // closeTimeout begins
 				continue
 			}
-			// Another process holds the pipes. The output is complete if the
-			// program failed, closed standard output or wrote a whole JSON
-			// value; otherwise that process may still write the rest.
+			// Another process holds the pipes. The output is complete if the program
+			// failed, closed standard output or wrote a complete JSON value. Otherwise
+			// that process may still write the rest.
 			if isClosed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
 				return p.exitError()
 			}
@@ -145,7 +145,7 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 	}
 }
 
-// exitError returns the failure of a program that has exited, or nil.
+// exitError returns why a program that exited has failed, or nil if it succeeded.
 func (p *runningProgram) exitError() *Error {
 	if isClosed(p.out.exceeded) {
 		return p.outputTooLongError()
@@ -179,7 +179,7 @@ func (p *runningProgram) kill() {
 	killGroup(p.cmd.Process)
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
-	// The exit status and the end of standard error are worth a short wait.
+	// Wait briefly for the exit status and the end of standard error.
 	for _, done := range []<-chan struct{}{p.exited, p.stderr.eof} {
 		select {
 		case <-done:
@@ -191,8 +191,8 @@ func (p *runningProgram) kill() {
 	p.stderr.close()
 }
 
-// drainOutput keeps reading for a while, so that a process that the program left
-// running is not killed by a closed pipe while it finishes its work.
+// drainOutput keeps reading for a while, so that a process left running by the program
+// can finish its work without being killed by a closed pipe.
 func (p *runningProgram) drainOutput(limit time.Duration) {
 	stdout, stderr, settled := p.stdout, p.stderr, p.groupExited
 	timer := time.AfterFunc(limit, func() {
@@ -205,7 +205,7 @@ func (p *runningProgram) drainOutput(limit time.Duration) {
 	}()
 }
 
-// takeOutput returns the output so far. Later output is discarded.
+// takeOutput returns the output so far. Any later output is discarded.
 func (p *runningProgram) takeOutput() (stdout []byte, stderr HeadTail) {
 	p.stdout.dropSink()
 	p.stderr.dropSink()

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// An executable that is open for writing cannot be started. It is open while
-// it is being replaced, and for a moment after a process with several threads
-// has written it. So the start is retried for 630 ms in all.
+// An executable that is open for writing cannot be started. It is open while it is
+// being replaced, and for a moment after a multithreaded process has written it. The
+// start is therefore retried for up to 630 ms.
 const (
 	minRetryPause = 10 * time.Millisecond
 	maxRetryPause = 320 * time.Millisecond
@@ -40,8 +40,8 @@ func (c Command) start(l runLimits) (*runningProgram, error) {
 	}
 }
 
-// execCmd returns the command for os/exec. exec.Command would search PATH. On
-// Windows, Start adds an extension of PATHEXT.
+// execCmd returns the os/exec command. It avoids exec.Command, which would search PATH.
+// On Windows, Start adds an extension from PATHEXT.
 func (c Command) execCmd() *exec.Cmd {
 	path := c.Path
 	if path != "" && filepath.Base(path) == path {

@@ -16,16 +16,15 @@ import (
 	"github.com/regcred/regcred/internal/executable"
 )
 
-// startError explains why the program did not start, and what to do. The
-// system's errors are misleading: it reports a missing interpreter as a
-// missing program.
+// startError explains why the program did not start and how to fix it. The system's
+// errors are misleading: a missing interpreter is reported as a missing program.
 func (c Command) startError(err error) error {
 	if c.Path == "" {
 		return errors.New("no executable is set: Path is empty")
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		err = path.Err // without the name of the system call
+		err = path.Err // the error without the name of the system call
 	}
 	if c.Dir != "" {
 		if info, statErr := os.Stat(c.Dir); statErr != nil || !info.IsDir() {
@@ -87,7 +86,8 @@ func explainNotPermitted(file string, mode fs.FileMode) string {
 		"its parent directories, the noexec mount option and the security policy", mode)
 }
 
-// explainMissingLoader explains which interpreter or loader of a file does not exist.
+// explainMissingLoader names the interpreter or loader that a file needs and that does
+// not exist.
 func explainMissingLoader(file string) string {
 	info, _ := executable.Read(file)
 	switch {
@@ -101,7 +101,8 @@ func explainMissingLoader(file string) string {
 	return "the interpreter or dynamic loader does not exist"
 }
 
-// explainWrongFormat explains why the system does not recognize a file as a program.
+// explainWrongFormat explains why the system does not recognize a file as an
+// executable.
 func explainWrongFormat(file string) string {
 	info, err := executable.Read(file)
 	switch {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package protocol is the vocabulary of the exec protocol: its kinds, versions
-// and fields. The messages are encoded and decoded by package plugin.
+// Package protocol defines the kinds, versions and fields of the exec protocol. Package
+// plugin encodes and decodes the messages.
 package protocol
 
 import "time"
 
-// The API group and the versions, as in package plugin.
+// API group and versions, as in package plugin.
 const (
 	Group            = "credentialprovider.kubelet.k8s.io"
 	VersionV1        = Group + "/v1"
@@ -16,7 +16,7 @@ const (
 	VersionOutOfTree = "v1alpha1"
 )
 
-// The kinds of messages. Requests of the out-of-tree proposal contain no kind.
+// Message kinds. Requests of the out-of-tree proposal have no kind.
 const (
 	KindRequest           = "CredentialProviderRequest"
 	KindResponse          = "CredentialProviderResponse"
@@ -36,31 +36,31 @@ const ServeTimeout = 50 * time.Second
 // response.
 func ValidCacheKeyType(t string) bool { return t == "Image" || t == "Registry" || t == "Global" }
 
-// KindAuthConfig names the entries of a response's auth map in [Fields]. It is
-// not a kind of a message.
+// KindAuthConfig identifies the entries of a response's auth map in [Fields]. It is not
+// a message kind.
 const KindAuthConfig = "AuthConfig"
 
-// The types of a [Field].
+// Values of [Field.Type].
 const (
 	TypeString      = "string"
-	TypeTime        = "time"     // a string as in RFC 3339, with a time zone
-	TypeDuration    = "duration" // a string for time.ParseDuration
+	TypeTime        = "time"     // RFC 3339 string with a time zone
+	TypeDuration    = "duration" // string in the format of time.ParseDuration
 	TypeAnnotations = "map[string]string"
 	TypeAuth        = "map[string]AuthConfig"
 )
 
-// Field is a field of a kind in one version.
+// Field describes a field of a kind in one version.
 type Field struct {
 	Name      string // in JSON
 	Type      string // one of the Type constants
 	OmitEmpty bool   // omitted when empty; all other fields are always written
-	GoField   string // the field of plugin.Request, Response or AuthConfig; "" for kind
+	GoField   string // field name in plugin.Request, Response or AuthConfig; "" for kind
 }
 
-// Fields returns the fields of [KindRequest], [KindResponse] or
-// [KindAuthConfig] in a version, in the order in which they are written, or nil
-// for another kind or version. Names and types are from
-// k8s.io/kubelet/pkg/apis/credentialprovider and the out-of-tree proposal.
+// Fields returns the fields of [KindRequest], [KindResponse] or [KindAuthConfig] in a
+// version, in encoding order. It returns nil for any other kind or version. Names and
+// types are from k8s.io/kubelet/pkg/apis/credentialprovider and the out-of-tree
+// proposal.
 func Fields(kind, apiVersion string) []Field {
 	if !IsSupported(apiVersion) {
 		return nil
@@ -121,7 +121,7 @@ func KindForVersion(apiVersion, kind string) string {
 	return KindOutOfTreeResponse
 }
 
-// IsSupported reports whether apiVersion is a version of the protocol or the
+// IsSupported reports whether apiVersion is a version of the protocol or of the
 // out-of-tree proposal.
 func IsSupported(apiVersion string) bool {
 	return IsInKubelet(apiVersion) || apiVersion == VersionOutOfTree
@@ -132,6 +132,6 @@ func IsInKubelet(apiVersion string) bool {
 	return apiVersion == VersionV1 || apiVersion == VersionV1Beta1 || apiVersion == VersionV1Alpha1
 }
 
-// HasServiceAccount reports whether requests of a version have the fields of
+// HasServiceAccount reports whether requests of a version have the fields added by
 // KEP-4412.
 func HasServiceAccount(apiVersion string) bool { return apiVersion == VersionV1 }

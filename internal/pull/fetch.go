@@ -19,24 +19,24 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// fetcher stores the content of an image in a layout.
+// fetcher stores the contents of an image in a layout.
 type fetcher struct {
 	session  *session
 	layout   *layout.Layout
 	progress func(Event)
 	parallel int
 	bytes    atomic.Int64 // downloaded
-	reused   []bool       // by index of plan.blobs; each written by one goroutine
+	reused   []bool       // indexed like plan.blobs; each element is written by one goroutine
 }
 
-// fetch stores everything except the entry in index.json.
+// fetch stores everything except the index.json entry.
 func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	f.reused = make([]bool, len(pl.blobs))
 	for _, b := range pl.blobs {
 		f.report(EventQueued, b, 0, false)
 	}
 	first := 0
-	if !pl.forPlatform { // an image that is not from an index: its configuration comes first
+	if !pl.forPlatform { // an image that is not from an index: fetch its configuration first
 		if err := f.blob(ctx, 0, pl.blobs[0]); err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	return nil
 }
 
-// checkPlatform checks the configuration of an image that is not from an index,
-// before its layers are downloaded.
+// checkPlatform checks the configuration of an image that is not from an index before
+// its layers are downloaded.
 func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	config := pl.blobs[0].Descriptor
 	if !config.MediaType.IsConfig() {
-		return nil // an artifact without a platform
+		return nil // artifact without a platform
 	}
 	if config.Size > maxManifest {
 		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifest)
@@ -81,7 +81,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 		return fmt.Errorf("configuration %s: not valid: %w", config.Digest, err)
 	}
 	if have.OS == "" || have.Architecture == "" {
-		return nil // some builders omit it
+		return nil // some builders omit the platform
 	}
 	if !pl.want.matches(have) {
 		return fmt.Errorf("no image for platform %s; available: %s", pl.want, have)
@@ -96,7 +96,7 @@ func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
 	}
 }
 
-// blob stores one blob, and downloads it if necessary, with retries.
+// blob stores one blob. It downloads the blob if necessary, with retries.
 func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	f.report(EventStart, b, 0, false)
 	have, err := f.layout.VerifyBlob(ctx, b.Descriptor)
@@ -115,7 +115,8 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 			f.report(EventDone, b, b.Size, false)
 			return nil
 		}
-		// A broken proxy or disk corrupts bytes repeatedly; once may be chance.
+		// A single corruption may be chance, but a broken proxy or disk corrupts data
+		// repeatedly.
 		again := login.IsBrokenConnection(err) || errors.Is(err, layout.ErrMismatch) && n == 1
 		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
@@ -124,8 +125,8 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 	}
 }
 
-// explain adds a note about layers that may not be distributed for licence
-// reasons. Their URLs are not followed, since they may lead anywhere.
+// explain adds a note about layers that may not be distributed for license reasons.
+// Their URLs are not followed, because they may point anywhere.
 func (f *fetcher) explain(b blob, err error) error {
 	if login.StatusCode(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)
@@ -133,9 +134,10 @@ func (f *fetcher) explain(b blob, err error) error {
 	return err
 }
 
-// download makes one attempt at a blob.
+// download makes one attempt to download a blob.
 func (f *fetcher) download(ctx context.Context, b blob) error {
-	// identity: blobs are already compressed, and the digest is of the compressed bytes.
+	// Request identity encoding, because blobs are already compressed and the digest
+	// covers the compressed bytes.
 	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
@@ -149,7 +151,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 		return err
 	}
 	defer w.Abort()
-	// One extra byte shows that the blob is too large.
+	// Read one extra byte to detect a blob that is too large.
 	n, err := io.Copy(w, io.LimitReader(&meter{resp.Body, f, b, 0}, b.Size+1))
 	if err != nil {
 		return err
@@ -160,7 +162,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	return w.Commit()
 }
 
-// meter reports the bytes that it reads.
+// meter reports progress as bytes are read.
 type meter struct {
 	io.Reader
 	f *fetcher

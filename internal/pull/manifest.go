@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// maxManifest is the size that a registry must accept, and most do not exceed
-// (OCI distribution specification, "Pushing Manifests"), in bytes.
+// maxManifest is the size in bytes that a registry must accept and that most registries
+// do not exceed (OCI distribution specification, "Pushing Manifests").
 const maxManifest = 4 << 20
 
-// maxBlob is larger than any real layer, in bytes: one pebibyte. It prevents
-// integer overflows.
+// maxBlob is one pebibyte, which is larger than any real layer. It prevents integer
+// overflows.
 const maxBlob = 1 << 50
 
 // acceptManifests lists the media types that a layout can hold.
@@ -33,8 +33,8 @@ type manifest struct {
 	desc v1.Descriptor
 }
 
-// hashOf returns the digest of a manifest. If it was requested by digest, both
-// must be equal.
+// hashOf returns the digest of a manifest. If the manifest was requested by digest, the
+// two digests must match.
 func hashOf(id string, raw []byte) (v1.Hash, error) {
 	want, err := v1.NewHash(id)
 	if err != nil { // a tag
@@ -60,7 +60,7 @@ func parseIndex(m manifest) ([]v1.Descriptor, error) {
 	return index.Manifests, checkDescriptors(m, index.Manifests)
 }
 
-// decode parses a manifest. All errors name it.
+// decode parses a manifest. All errors identify the manifest.
 func decode(m manifest, into any) error {
 	if err := json.Unmarshal(m.raw, into); err != nil {
 		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
@@ -77,9 +77,9 @@ func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	return nil
 }
 
-// mediaTypeOf returns the media type of a manifest. Header and content must
-// agree: a document that is an image to one reader and an index to another is
-// an attack (CVE-2021-41190).
+// mediaTypeOf returns the media type of a manifest. Header and content must agree,
+// because a document that one reader treats as an image and another as an index can be
+// used in an attack (CVE-2021-41190).
 func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
 	var doc struct {
 		MediaType string            `json:"mediaType"`

@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/internal/containerd"
 )
 
-// PauseImage returns the image in which the runtime starts each pod, and where
-// it is configured. A runtime pulls it without a kubelet's credentials.
+// PauseImage returns the pause image that the runtime uses for pods, and where it is
+// configured. A runtime pulls it without the kubelet's credentials.
 //
-// CRI-O since 1.27, containerd 1 and cri-dockerd report it in their status,
-// which kubeadm reads too (cmd/kubeadm/app/util/runtime, SandboxImage).
-// containerd 2 does not, so its configuration is read: see
-// [containerd.PauseImage]. A kubelet's --pod-infra-container-image never
-// configured a CRI runtime, and was removed in Kubernetes 1.35.
+// CRI-O since 1.27, containerd 1 and cri-dockerd report it in their status, which
+// kubeadm also reads (cmd/kubeadm/app/util/runtime, SandboxImage). containerd 2 does
+// not, so PauseImage reads its configuration: see [containerd.PauseImage]. The
+// kubelet's --pod-infra-container-image never configured a CRI runtime and was removed
+// in Kubernetes 1.35.
 func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error) {
 	image, err = r.pauseImageOfStatus(ctx)
 	from = "the runtime's status"
@@ -43,7 +43,7 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 	return image, from, nil
 }
 
-// pauseImageOfStatus returns "" if the status does not name it.
+// pauseImageOfStatus returns "" if the status does not contain the pause image.
 func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.firstCallTimeout())
 	defer cancel()
@@ -54,6 +54,6 @@ func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
 	var config struct {
 		SandboxImage string `json:"sandboxImage"`
 	}
-	_ = json.Unmarshal([]byte(resp.GetInfo()["config"]), &config) // its format depends on the runtime
+	_ = json.Unmarshal([]byte(resp.GetInfo()["config"]), &config) // the format depends on the runtime
 	return config.SandboxImage, nil
 }

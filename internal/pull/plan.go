@@ -12,26 +12,26 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Limits of an index: its depth, the number of manifests below it, and their
-// total size in bytes.
+// Limits for an index: its depth, the number of manifests below it, and their total
+// size in bytes.
 const (
 	maxDepth     = 4
 	maxChildren  = 1000
 	maxManifests = 64 << 20
 )
 
-// plan lists everything that a pull has to store.
+// plan lists everything that a pull must store.
 type plan struct {
-	root      v1.Descriptor // what index.json will name
-	resolved  v1.Hash       // what the reference names
-	blobs     []blob        // each once, in the order of the manifests
-	manifests []manifest    // each once, children before parents
+	root      v1.Descriptor // descriptor to list in index.json
+	resolved  v1.Hash       // digest that the reference resolved to
+	blobs     []blob        // without duplicates, in the order of the manifests
+	manifests []manifest    // without duplicates, children before parents
 
 	want        platform
-	forPlatform bool // an index lists the image for the platform
+	forPlatform bool // the image was selected from an index for the platform
 
 	sizes map[v1.Hash]int64         // of blobs
-	known map[v1.Hash]v1.Descriptor // of manifests that were fetched
+	known map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
 	size  int                       // bytes of manifests
 }
 
@@ -41,7 +41,7 @@ type blob struct {
 	config bool
 }
 
-// plan fetches the manifests.
+// plan fetches the manifests and returns what to store.
 func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
 	top, err := s.manifest(ctx, s.target.ref.Identifier())
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
 	return pl, nil
 }
 
-// choose returns the first image of an index for the platform.
+// choose returns the first image in an index that matches the platform.
 func (s *session) choose(ctx context.Context, index manifest, want platform) (manifest, error) {
 	children, err := parseIndex(index)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
-// child fetches a manifest that an index lists.
+// child fetches a manifest listed in an index.
 func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) {
 	m, err := s.manifest(ctx, d.Digest.String())
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) 
 	return m, checkChild(m.desc, d)
 }
 
-// checkChild compares a fetched manifest with the index's description of it.
+// checkChild compares a fetched manifest with its descriptor in the index.
 func checkChild(got, listed v1.Descriptor) error {
 	if got.MediaType != listed.MediaType || got.Size != listed.Size {
 		return fmt.Errorf("manifest %s: the index lists %q with %d bytes, but the registry sent %q with %d bytes",
@@ -126,7 +126,7 @@ func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) erro
 	return nil
 }
 
-// addChild adds a manifest that an index lists, unless the plan has it.
+// addChild adds a manifest listed in an index, unless it is already in the plan.
 func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth int) error {
 	if got, ok := pl.known[d.Digest]; ok {
 		return checkChild(got, d)

@@ -10,16 +10,16 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// allPlatforms as [Puller.Platform] stores a whole index.
+// allPlatforms is the [Puller.Platform] value that stores a whole index.
 const allPlatforms = "all"
 
-// platform selects what to pull of an image.
+// platform selects which platforms of an image to pull.
 type platform struct {
 	all bool
 	v1.Platform
 }
 
-// CheckPlatform returns the error with which a [Puller] would reject s as its Platform.
+// CheckPlatform returns the error that a [Puller] with Platform s would return.
 func CheckPlatform(s string) error {
 	_, err := parsePlatform(s)
 	return err
@@ -39,7 +39,7 @@ func parsePlatform(s string) (platform, error) {
 	return platform{Platform: normal(*p)}, nil
 }
 
-// normal removes a redundant variant: arm64 is always v8.
+// normal removes a redundant variant, because arm64 is always v8.
 func normal(p v1.Platform) v1.Platform {
 	if p.Architecture == "arm64" && p.Variant == "v8" {
 		p.Variant = ""

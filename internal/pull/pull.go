@@ -31,77 +31,78 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Puller pulls images. The zero value is ready to use; the fields must not
-// change during a pull. It is safe for concurrent use, also for pulls into one
-// directory. Where the system has flock(2), several processes may pull into one
-// directory too; on others (Windows) they must take turns.
+// Puller pulls images. The zero value is ready to use. A Puller is safe for concurrent
+// use, even for pulls into the same directory, but its fields must not change during a
+// pull. On systems with flock(2), several processes may also pull into the same
+// directory at once. On other systems (Windows), only one process at a time may do so.
 type Puller struct {
 	// Transport sends the requests; nil means [http.DefaultTransport].
 	Transport http.RoundTripper
 
-	// Platform is "os/architecture" or "os/architecture/variant"; "" means linux on this
-	// program's architecture. "all" stores an index with everything that it lists.
+	// Platform is "os/architecture" or "os/architecture/variant". "" means linux on
+	// this program's architecture. "all" stores an index and everything that it lists.
 	Platform string
 
-	// Insecure allows plain HTTP to the image's registry, and only to that
-	// host, if it does not respond over TLS. Loopback registries always may.
+	// Insecure allows plain HTTP to the image's registry, and to no other host, if it
+	// does not respond over TLS. Loopback registries may always use plain HTTP.
 	Insecure bool
 
-	// Parallel is the number of concurrent downloads of an image's blobs; 0
-	// means 3, as in most runtimes.
+	// Parallel is the number of an image's blobs to download concurrently; 0 means 3,
+	// as in most runtimes.
 	Parallel int
 
-	// IdleTimeout ends a request on which no byte arrives; 0 means 30 seconds.
-	// A request also ends if fewer than 32 KiB arrive during a minute of
-	// waiting. The context limits the whole pull.
+	// IdleTimeout ends a request if no byte arrives for this long; 0 means 30 seconds.
+	// A request also ends if fewer than 32 KiB arrive during a minute of waiting. The
+	// context limits the whole pull.
 	IdleTimeout time.Duration
 
-	// Retry configures retries; its Budget is for one Pull.
+	// Retry configures retries. Its Budget applies to one Pull.
 	Retry login.RetryOptions
 
-	// Progress, if not nil, is called with the events of each blob, from
-	// several goroutines. It must not block.
+	// Progress, if not nil, is called with the events of each blob from several
+	// goroutines. It must not block.
 	Progress func(Event)
 
-	// Refused, if not nil, is called with each credential that a registry or
-	// its token server rejected with 401. Other failures do not prove a
-	// credential wrong: registries respond with 403 and 404 for other reasons.
+	// Refused, if not nil, is called with each credential that a registry or its token
+	// server rejected with 401. Other failures do not prove that a credential is wrong,
+	// because registries return 403 and 404 for other reasons too.
 	Refused func(regcred.Credential)
 
 	mu sync.Mutex // held while an index.json changes
 }
 
-// Result is a successful pull.
+// Result describes a successful pull.
 type Result struct {
-	Image    string // the full reference, which the layout's index.json has as org.opencontainers.image.ref.name
-	Digest   string // of the manifest or index that index.json names, "sha256:…"
-	Resolved string // what the reference names at the registry; differs from Digest if one platform was taken from an index
+	Image    string // full reference, recorded in the layout as org.opencontainers.image.ref.name
+	Digest   string // digest of the manifest or index in index.json, "sha256:…"
+	Resolved string // digest at the registry; differs from Digest if one platform was taken from an index
 
 	MediaType string
-	Platform  string // e.g. "linux/amd64"; "" for an index, or if the image names none
+	Platform  string // such as "linux/amd64"; "" for an index, or if the image specifies none
 
-	Layers []Layer // in the order of the manifests; each once
-	Bytes  int64   // downloaded: blobs and manifests, without retries
+	Layers []Layer // in the order of the manifests, without duplicates
+	Bytes  int64   // downloaded bytes of blobs and manifests, without retries
 
-	Credential *regcred.Credential // the one that worked; nil if none was needed
-	Failed     []Try               // those that were tried before it
+	Credential *regcred.Credential // the accepted credential; nil if none was needed
+	Failed     []Try               // failed tries before it
 }
 
 // Layer is one layer of a pulled image.
 type Layer struct {
 	Digest string
 	Size   int64 // bytes
-	Reused bool  // the layout already had it, and it was verified
+	Reused bool  // the layout already had the layer, and it was verified
 }
 
-// Pull pulls an image into the OCI image layout at dir, which it creates if
-// necessary. It does not change a directory that is neither empty nor a layout.
-// It verifies blobs that are already there before it uses them.
+// Pull pulls an image into the OCI image layout at dir, which it creates if necessary.
+// It does not modify a directory that is neither empty nor a layout. Existing blobs are
+// verified before they are used.
 //
-// If every try fails, the error is an [*Error] with all of them. It matches
-// [context.Canceled], [context.DeadlineExceeded] and syscall.ENOSPC with [errors.Is].
-// Verified blobs stay in dir/blobs for the next pull; index.json does not change. Only a
-// killed process leaves temporary files (".tmp-…"), which the next pull into dir removes.
+// If every try fails, Pull returns an [*Error] that contains all tries. With
+// [errors.Is], the error matches [context.Canceled], [context.DeadlineExceeded] and
+// syscall.ENOSPC. Verified blobs stay in dir/blobs for the next pull, and index.json
+// does not change. Temporary files (".tmp-…") remain only if the process is killed;
+// the next pull into dir removes them.
 func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credential, dir string) (*Result, error) {
 	t, err := parseTarget(image, p.Insecure)
 	if err != nil {
@@ -139,7 +140,7 @@ type job struct {
 	dir      string
 }
 
-// try is a complete pull with one credential.
+// try runs a complete pull with one credential.
 func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
 	s, err := j.login(ctx, cred)
 	if err != nil {
@@ -158,7 +159,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err := f.fetch(ctx, pl); err != nil {
 		return nil, err
 	}
-	for !j.p.mu.TryLock() { // not Lock, which would ignore the context
+	for !j.p.mu.TryLock() { // Lock would ignore the context
 		if !remote.Pause(ctx, 20*time.Millisecond) {
 			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
@@ -180,7 +181,7 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 		Bytes:     f.bytes.Load(),
 	}
 	if pl.root.Platform != nil {
-		res.Platform = j.registry.Secrets.Redact(pl.root.Platform.String()) // the text is the registry's
+		res.Platform = j.registry.Secrets.Redact(pl.root.Platform.String()) // the string comes from the registry
 	}
 	for i, b := range pl.blobs {
 		if !b.config {
@@ -190,26 +191,26 @@ func (j *job) result(pl *plan, f *fetcher) *Result {
 	return res
 }
 
-// EventKind is the kind of an [Event].
+// EventKind identifies the kind of an [Event].
 type EventKind string
 
-// The events of one blob, in this order: queued; start; advance, any number of
-// times, with restart if the download begins again; done. A blob that fails has
-// no done: the pull fails, or the next credential begins with queued.
+// Events for one blob, in this order: queued, start, any number of advance events,
+// done. A restart event means that the download starts over. A blob that fails has no
+// done event: either the pull fails, or the next credential starts again with queued.
 const (
-	EventQueued  EventKind = "queued"  // it is part of the image
-	EventStart   EventKind = "start"   // its download begins, or its verification if the layout has it
+	EventQueued  EventKind = "queued"  // the blob is part of the image
+	EventStart   EventKind = "start"   // the download starts, or the verification if the layout has the blob
 	EventAdvance EventKind = "advance" // more bytes have arrived
-	EventRestart EventKind = "restart" // the bytes so far were discarded: interrupted, or a wrong digest
-	EventDone    EventKind = "done"    // the layout has it
+	EventRestart EventKind = "restart" // received bytes were discarded after an interruption or digest mismatch
+	EventDone    EventKind = "done"    // the layout has the blob
 )
 
 // Event reports progress. It contains no secrets.
 type Event struct {
 	Kind   EventKind
 	Digest string
-	Config bool  // it is an image's configuration, not a layer
-	Size   int64 // bytes, from the manifest
-	Bytes  int64 // that have arrived so far
+	Config bool  // the blob is an image configuration, not a layer
+	Size   int64 // size in bytes, from the manifest
+	Bytes  int64 // bytes received so far
 	Reused bool  // with EventDone: the layout already had it
 }

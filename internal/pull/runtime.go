@@ -21,21 +21,21 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Policy decides when a [Runtime] pulls an image.
+// Policy determines when a [Runtime] pulls an image.
 type Policy string
 
-// The policies, named as a container's imagePullPolicy.
+// Policies, named like the values of a container's imagePullPolicy.
 const (
 	PullIfNotPresent Policy = "IfNotPresent"
 	PullAlways       Policy = "Always"
 	PullNever        Policy = "Never"
 )
 
-// Runtime pulls images into a container runtime over CRI, as a kubelet does. It
-// is created by [DialRuntime], and safe for concurrent use.
+// Runtime pulls images into a container runtime over CRI, as the kubelet does. Create
+// one with [DialRuntime]. It is safe for concurrent use.
 type Runtime struct {
-	// Name and Version are the runtime's own, e.g. "containerd" and "1.7.27";
-	// "" if the socket serves only images.
+	// Name and Version are reported by the runtime, for example "containerd" and
+	// "1.7.27". They are "" if the socket serves only images.
 	Name, Version string
 
 	opts   RuntimeOptions
@@ -44,46 +44,50 @@ type Runtime struct {
 	images runtimeapi.ImageServiceClient
 }
 
-// RuntimeOptions configure a [Runtime].
+// RuntimeOptions configures a [Runtime].
 type RuntimeOptions struct {
 	// Timeout limits each call except pulls; 0 means 2 minutes, as in the kubelet. The
-	// first call has at most 10 seconds. The context limits a pull.
+	// first call is limited to 10 seconds. A pull is limited only by its context.
 	Timeout time.Duration
 
-	// Return is the time to wait for a runtime that goes away; 0 means 30 seconds.
+	// Return limits how long to wait for an unavailable runtime to come back; 0 means
+	// 30 seconds.
 	Return time.Duration
 
-	// Refused, if not nil, is called with each credential that the registry
-	// rejected with 401, if the runtime's message shows that.
+	// Refused, if not nil, is called with each credential that the registry rejected
+	// with 401, provided that the runtime's error message shows this.
 	Refused func(regcred.Credential)
 }
 
-// RuntimeResult is a successful pull into a runtime, or an image that was present.
+// RuntimeResult describes an image that was pulled into a runtime or was already
+// present.
 type RuntimeResult struct {
 	Image      string              // as requested
-	Ref        string              // of the image in the runtime: its ID or a digest, depending on the runtime
-	Present    bool                // it was present, and nothing was pulled
-	Size       int64               // bytes, as the runtime reports; 0 if it does not
-	Pinned     bool                // the runtime does not want a kubelet to remove it when its disk is full
-	Credential *regcred.Credential // the one that worked; nil if none was needed
-	Failed     []Try               // those that were tried before it
+	Ref        string              // the image's reference in the runtime: an ID or a digest, depending on the runtime
+	Present    bool                // the image was already present, and nothing was pulled
+	Size       int64               // in bytes, as reported by the runtime; 0 if not reported
+	Pinned     bool                // the runtime asks the kubelet not to remove the image when the disk is full
+	Credential *regcred.Credential // the accepted credential; nil if none was needed
+	Failed     []Try               // failed tries before it
 }
 
-// errNotPresent reports an image that [PullNever] forbids to pull.
+// errNotPresent is returned if the image is missing and the policy is [PullNever].
 var errNotPresent = errors.New("the image is not present, and the pull policy is Never")
 
-// ErrRuntimeGone is wrapped by a failure after which the runtime does not respond any more.
+// ErrRuntimeGone is wrapped by errors after which the runtime no longer responds.
 var ErrRuntimeGone = errors.New("lost the connection to the container runtime")
 
-// Pull pulls an image with one credential after the other. lookup returns the credentials;
-// it is only called if a pull is necessary. Its error is returned unchanged.
+// Pull pulls an image and tries one credential after another. lookup returns the
+// credentials. It is called only if a pull is necessary, and its error is returned
+// unchanged.
 //
-// A credential is sent with the name of the image's registry, so that the
-// runtime sends it to no other host; CRI-O ignores the name. If the runtime
-// goes away, Pull waits for it and repeats the interrupted call once.
+// Each credential is sent with the name of the image's registry, so that the runtime
+// sends it to no other host. CRI-O ignores this name. If the runtime becomes
+// unavailable, Pull waits for it and repeats the interrupted call once.
 //
-// If every try fails, the error is an [*Error] with all of them. It matches
-// [context.Canceled], [context.DeadlineExceeded] and [ErrRuntimeGone] with [errors.Is].
+// If every try fails, Pull returns an [*Error] that contains all tries. With
+// [errors.Is], the error matches [context.Canceled], [context.DeadlineExceeded] and
+// [ErrRuntimeGone].
 func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup func(context.Context) ([]regcred.Credential, error)) (*RuntimeResult, error) {
 	p, err := r.newPull(image)
 	if err != nil {
@@ -124,7 +128,7 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	}
 	host := reference.Domain(named)
 	if host == "docker.io" {
-		host = "registry-1.docker.io" // containerd's name for the server
+		host = "registry-1.docker.io" // containerd's name for Docker Hub's server
 	}
 	return &runtimePull{r, &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image}, host}, nil
 }
@@ -143,7 +147,7 @@ func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found 
 
 func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
 	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
-	// Another call would wait as long.
+	// Another call would wait just as long.
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no response within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
 	defer cancel()
 	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
@@ -168,22 +172,22 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	// Only for the report: the pull has succeeded in any case.
+	// This is only for the report; the pull has already succeeded.
 	if got, err := p.r.status(ctx, p.spec); err == nil && got != nil {
 		res.Size, res.Pinned = int64(got.Size), got.Pinned
 	}
 	return nil
 }
 
-// try is one pull with one credential.
+// try runs one pull with one credential.
 func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *RuntimeResult) error {
 	req := &runtimeapi.PullImageRequest{Image: p.spec}
 	if cred != nil {
 		if cred.Username == "" {
 			return login.ErrNoUsername
 		}
-		// Both runtimes support these fields, but not auth and tokens.
-		// containerd compares the host in the address, also for plain HTTP.
+		// Both runtimes support these fields, but not auth and tokens. containerd
+		// compares the host in the address, even for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
 	return p.r.callAgain(ctx, func(ctx context.Context) error {
@@ -220,7 +224,8 @@ func (r *Runtime) returnTimeout() time.Duration { return cmp.Or(r.opts.Return, 3
 func (r *Runtime) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.returnTimeout())
 	defer cancel()
-	// Any image will do. A runtime that only begins to serve its socket does not respond.
+	// Any image name works here. A runtime that has only started to serve its socket
+	// does not respond.
 	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
 	for {
 		_, err := r.status(ctx, spec, grpc.WaitForReady(true))
@@ -236,16 +241,16 @@ func (r *Runtime) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// Close closes the connection and ends its pulls.
+// Close closes the connection, which ends any pulls.
 func (r *Runtime) Close() error { return r.conn.Close() }
 
-// String returns the runtime's name and version: "containerd 1.7.27".
+// String returns the runtime's name and version, such as "containerd 1.7.27".
 func (r *Runtime) String() string {
 	return cmp.Or(strings.TrimSpace(r.Name+" "+r.Version), "an image service")
 }
 
-// FullName returns the full name of an image reference:
-// "docker.io/library/nginx:latest" of "nginx".
+// FullName expands an image reference: "nginx" becomes
+// "docker.io/library/nginx:latest".
 func FullName(image string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

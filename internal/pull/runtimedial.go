@@ -29,12 +29,12 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxDial limits the first call, to which a running runtime responds at once.
+// maxDial limits the first call. A healthy runtime responds to it immediately.
 const maxDial = 10 * time.Second
 
 // DialRuntime connects to the CRI socket at endpoint
-// ("unix:///run/containerd/containerd.sock", or the path, as for kubelets), and
-// finds out which runtime serves it. The caller closes the Runtime.
+// ("unix:///run/containerd/containerd.sock", or the path, as for the kubelet) and
+// determines which runtime serves it. The caller must close the Runtime.
 func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Runtime, error) {
 	socket, err := SocketPath(endpoint)
 	if err != nil {
@@ -46,9 +46,9 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	// kubelet: the same reconnection, so that a restarted runtime is found as
-	// soon. But gRPC must not give up a silent socket before greet does, since
-	// it would not report why.
+	// kubelet: it uses the same reconnection settings, so that a restarted runtime is
+	// found as quickly. But gRPC must not give up on a silent socket before greet does,
+	// because gRPC would not report why.
 	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.firstCallTimeout()}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
@@ -68,7 +68,8 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	return r, nil
 }
 
-// SocketPath returns the path in a CRI endpoint: unix:///path, or an absolute path.
+// SocketPath returns the path of a CRI endpoint, which is unix:///path or an absolute
+// path.
 func SocketPath(endpoint string) (string, error) {
 	if strings.HasPrefix(endpoint, "npipe:") {
 		return "", fmt.Errorf("runtime endpoint %q: only unix sockets are supported, not named pipes", excerpt.RedactAddress(endpoint))
@@ -90,7 +91,7 @@ func SocketPath(endpoint string) (string, error) {
 	return socket, nil
 }
 
-// checkSocket reports problems of a socket more clearly than gRPC, which retries.
+// checkSocket reports socket problems more clearly than gRPC, which retries.
 func checkSocket(ctx context.Context, socket string) error {
 	info, err := os.Stat(socket)
 	switch {
@@ -137,8 +138,8 @@ func (r *Runtime) identify(ctx context.Context) error {
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
-		// A proxy of the image service (--image-service-endpoint) is not a
-		// runtime. kubelet: it uses this call to check an image service.
+		// A proxy for the image service (--image-service-endpoint) is not a runtime.
+		// kubelet: it uses this call to check an image service.
 		_, err = r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	}
 	switch {
@@ -152,11 +153,11 @@ func (r *Runtime) identify(ctx context.Context) error {
 	return newRuntimeError(ctx, err)
 }
 
-// short turns a runtime's name into one line of bounded length.
+// short returns a runtime's name on one line with limited length.
 func short(s string) string { return login.Truncate(strings.Join(strings.Fields(s), " "), 100) }
 
-// version calls Version until the runtime is ready: containerd serves its
-// socket slightly earlier.
+// version calls Version until the runtime is ready, because containerd serves its
+// socket slightly before that.
 func (r *Runtime) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	for {
 		v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})

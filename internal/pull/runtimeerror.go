@@ -22,18 +22,19 @@ import (
 	"github.com/regcred/regcred/internal/layout"
 )
 
-// maxMessage bounds a response of the runtime, in bytes. kubelet: cri-client
-// has the same limit; gRPC's default is 4 MiB.
+// maxMessage limits a response from the runtime in bytes. kubelet: cri-client has the
+// same limit; gRPC's default is 4 MiB.
 const maxMessage = 16 << 20
 
-// runtimeError is a failed call of a container runtime, or gRPC's error. CRI
-// has no fields for a registry's response, so it is parsed from the text.
+// runtimeError is returned if a call to the container runtime fails, possibly inside
+// gRPC. CRI has no fields for a registry's response, so the response is parsed from the
+// error message.
 type runtimeError struct {
 	code codes.Code
 	text string // in one line
 
 	status int    // HTTP status of the registry in the text, or 0
-	kind   string // one of CRI's own errors, e.g. "RegistryUnavailable"
+	kind   string // one of CRI's own errors, such as "RegistryUnavailable"
 	cause  error  // for errors.Is
 }
 
@@ -47,7 +48,7 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	s := status.Convert(err)
 	e := &runtimeError{code: s.Code(), text: strings.Join(strings.Fields(s.Message()), " ")}
 	if end, ok := ctx.Deadline(); ok && e.code == codes.DeadlineExceeded && time.Until(end) < time.Second {
-		<-ctx.Done() // the server has the same deadline, and may be slightly ahead
+		<-ctx.Done() // the server has the same deadline and may reach it slightly earlier
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -66,10 +67,11 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 	return e
 }
 
-// preamble matches the beginning of containerd's messages, which names the image.
+// preamble matches the start of containerd's messages, which contains the image name.
 var preamble = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
 
-// kindIn finds CRI's own errors, which a kubelet also finds by their text.
+// kindIn finds CRI's own errors in a message. The kubelet also identifies them by their
+// text.
 func kindIn(text string) string {
 	for _, known := range []error{crierrors.ErrRegistryUnavailable, crierrors.ErrSignatureValidationFailed} {
 		if strings.Contains(text, known.Error()) {
@@ -79,16 +81,16 @@ func kindIn(text string) string {
 	return ""
 }
 
-// httpStatus matches a status as in "401 Unauthorized" or "404 (Not Found)".
+// httpStatus matches a status such as "401 Unauthorized" or "404 (Not Found)".
 var httpStatus = regexp.MustCompile(`\b([45]\d\d) \(?([A-Z][a-z]+)`)
 
-// phrases are texts of runtimes that stand for a status. They contain a space,
-// or a colon with a space, as no image name does.
+// phrases maps phrases in runtimes' messages to a status. Each contains a space, or a
+// colon and a space, so it cannot be part of an image name.
 var phrases = []struct {
 	text   string
 	status int
 }{
-	{"unauthorized: ", http.StatusUnauthorized}, // the distribution specification's code
+	{"unauthorized: ", http.StatusUnauthorized}, // error code in the distribution specification
 	{"authorization failed", http.StatusUnauthorized},
 	{"authentication required", http.StatusUnauthorized},
 	{"invalid username/password", http.StatusUnauthorized},
@@ -99,7 +101,7 @@ var phrases = []struct {
 	{"toomanyrequests: ", http.StatusTooManyRequests},
 }
 
-// statusIn returns the status of the registry's response, or 0.
+// statusIn returns the registry's status from a message, or 0.
 func statusIn(code codes.Code, text string) int {
 	for _, m := range httpStatus.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1]) // three digits
@@ -118,11 +120,11 @@ func statusIn(code codes.Code, text string) int {
 	return 0
 }
 
-// answering finds the host whose response containerd reports.
+// answering matches the host whose response containerd reports.
 var answering = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
 
-// pinnedTo notes that another host than the credential's refused, such as a
-// mirror: containerd does not send the credential to it.
+// pinnedTo notes that access was denied by a host other than the credential's, such as
+// a mirror. containerd does not send the credential to such a host.
 func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeError {
 	m := answering.FindStringSubmatch(e.text)
 	other := m != nil && m[1] != host
@@ -134,10 +136,11 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 	return e
 }
 
-// notInitialized is containerd's message for a moment after its start.
+// notInitialized is containerd's error message during the first moments after its
+// start.
 const notInitialized = "server is not initialized yet"
 
-// isAway reports whether the runtime could not be reached, or is not ready.
+// isAway reports whether the runtime is unreachable or not ready.
 func isAway(err error) bool {
 	var e *runtimeError
 	return errors.As(err, &e) && (e.code == codes.Unavailable && e.kind == "" ||

@@ -23,7 +23,7 @@ import (
 
 const maxRedirects = 10
 
-// session is a login to a registry.
+// session is an authenticated session with a registry.
 type session struct {
 	*login.Registry
 	target target
@@ -44,8 +44,8 @@ func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, er
 	return &session{j.registry, j.target, client}, nil
 }
 
-// withoutPath removes the path from the URL of another host than the
-// registry's, since some hosts sign it instead of the query.
+// withoutPath removes the path from a URL on another host than the registry, because
+// some hosts put the signature in the path instead of the query.
 func (s *session) withoutPath(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if u, bad := url.Parse(failed.URL); bad != nil || u.Host != s.target.Host() {
@@ -59,7 +59,7 @@ func (s *session) withoutPath(err error) error {
 // get requests /v2/<repository>/<kind>/<id>.
 func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
-	// The login changes the scheme to http if necessary.
+	// Logging in changes the scheme to http if necessary.
 	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// Try is a failed attempt to pull.
+// Try describes a failed attempt to pull.
 type Try = login.FailedAttempt
 
-// Error is a pull of which every try failed.
+// Error is returned by a pull if every try failed.
 type Error struct {
 	Image   string
 	Tries   []Try
-	Untried int // credentials that were not tried, because of a local failure or a cancellation
+	Untried int // credentials not tried because of a local failure or cancellation
 }
 
 // Error returns all tries on one line.
@@ -78,7 +78,8 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 		if t.Status == http.StatusUnauthorized && cred != nil && refused != nil {
 			refused(*cred)
 		}
-		// Another credential does not help against a full disk or a cancellation.
+		// Another credential does not help if the disk is full or the pull was
+		// canceled.
 		if ctx.Err() != nil || isLocal(err) {
 			break
 		}

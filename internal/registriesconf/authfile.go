@@ -15,20 +15,20 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// authFile is a file with credentials, of which only the server names are read.
+// authFile is a file with credentials. Only its server names are read.
 type authFile struct {
 	path    string
-	servers []string // as c/image looks for them: without scheme, and without the path of an API
+	servers []string // in the form c/image looks them up: without scheme and without API path
 }
 
-// crioFile and crioDir are CRI-O's own configuration.
+// crioFile and crioDir are the paths of CRI-O's own configuration.
 const (
 	crioFile = "/etc/crio/crio.conf"
 	crioDir  = "/etc/crio/crio.conf.d"
 )
 
-// readAuth reads the servers for which the runtime has credentials. Like the runtime,
-// it ignores unreadable files.
+// readAuth reads the names of servers for which the runtime has credentials. Like the
+// runtime, it ignores unreadable files.
 func (c *Config) readAuth() {
 	for _, name := range c.authFiles() {
 		data, err := c.opts.fs().ReadFile(context.Background(), name)
@@ -52,7 +52,7 @@ func (c *Config) readAuth() {
 	}
 }
 
-// authFiles returns the files in the order in which the runtime reads them.
+// authFiles returns the files in the order the runtime reads them.
 func (c *Config) authFiles() (list []string) {
 	if c.Runtime == CRIO {
 		if name := c.globalAuth(); name != "" {
@@ -66,7 +66,7 @@ func (c *Config) authFiles() (list []string) {
 // globalAuth returns CRI-O's global_auth_file, or "". Later files win.
 func (c *Config) globalAuth() (name string) {
 	files := []string{crioFile}
-	entries, _ := c.opts.fs().ReadDir(crioDir) // which need not be there
+	entries, _ := c.opts.fs().ReadDir(crioDir) // the directory may not exist
 	for _, e := range entries {
 		if !e.IsDir() {
 			files = append(files, path.Join(crioDir, e.Name()))
@@ -91,8 +91,8 @@ func (c *Config) globalAuth() (name string) {
 	return name
 }
 
-// normal returns the canonical name of a server: "https://index.docker.io/v1/" is
-// docker.io.
+// normal returns the canonical name of a server. For example,
+// "https://index.docker.io/v1/" becomes docker.io.
 func normal(server string) string {
 	name, _ := strings.CutPrefix(server, "https://")
 	name, _ = strings.CutPrefix(name, "http://")
@@ -106,8 +106,8 @@ func normal(server string) string {
 	return name
 }
 
-// login returns the file with a credential for a repository, or "". The longest path
-// wins, in the first file that has any.
+// login returns the file with a credential for a repository, or "". The first file with
+// a match is used, and within it the longest path wins.
 func (c *Config) login(repository string) string {
 	for _, a := range c.auth {
 		for name := repository; name != "." && name != "/"; name = path.Dir(name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// check normalises the tables of a file and reports whether the runtime accepts them.
+// check normalizes the tables of a file and reports whether the runtime accepts them.
 // c/image: postProcessRegistries.
 func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
@@ -48,7 +48,7 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 	return true
 }
 
-// check returns what is wrong with a table, its line and the fix, or "".
+// check returns the problem with a table, its line and the fix, or "".
 func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.Near(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
@@ -100,7 +100,7 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 	return 0, "", ""
 }
 
-// contradicts returns the setting in which two tables of one location differ.
+// contradicts returns a setting that differs between two tables for the same location.
 func (r *registry) contradicts(o *registry) string {
 	name := func(r *registry) string {
 		if r.Location == "" {
@@ -120,7 +120,7 @@ func (r *registry) contradicts(o *registry) string {
 	return ""
 }
 
-// location trims a location; ok is false if it has a scheme.
+// location trims a location. ok is false if the location has a scheme.
 func location(s string) (trimmed string, ok bool) {
 	s = strings.TrimRight(s, "/")
 	return s, !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://")
@@ -157,12 +157,12 @@ func (c *Config) Check() []finding.Finding {
 	return found
 }
 
-// hasTag reports whether a prefix has a tag or digest.
+// hasTag reports whether a prefix contains a tag or digest.
 func hasTag(prefix string) bool {
 	return strings.Contains(prefix, "@") || strings.Contains(afterHost(prefix), ":")
 }
 
-// afterHost returns the path of a location, with its slash.
+// afterHost returns the path of a location, including its leading slash.
 func afterHost(location string) string {
 	if i := strings.IndexByte(location, '/'); i >= 0 {
 		return location[i:]
@@ -170,12 +170,12 @@ func afterHost(location string) string {
 	return ""
 }
 
-// Hosts returns the image hosts that have their own settings.
+// Hosts returns the image hosts that have settings.
 func (c *Config) Hosts() (list []string) {
 	for _, r := range c.registries {
 		host, _, _ := strings.Cut(r.Prefix, "/")
 		if image, err := route.Parse(host + "/image:tag"); err != nil || image.Host != host {
-			continue // as no image's is: *.host, or one with a password before it
+			continue // no image has such a host: *.host, or a host after a password
 		}
 		if !slices.Contains(list, host) {
 			list = append(list, host)

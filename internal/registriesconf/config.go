@@ -28,7 +28,7 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// The runtimes that read these files.
+// Runtimes that read these files.
 const (
 	CRIO   = "CRI-O"
 	Podman = "podman"
@@ -42,22 +42,22 @@ const (
 	userDir    = ".config/containers/registries.conf.d"
 )
 
-// Options sets the locations of files. The zero value is for podman as root.
+// Options sets the locations of files. The zero value is for podman running as root.
 type Options struct {
 	Runtime string // [CRIO] or [Podman]
 	Root    string // root directory; "" means "/"
 	Home    string // "" means /root
-	File    string // instead of registries.conf; "" means the usual one
+	File    string // used instead of registries.conf; "" means the default path
 }
 
-// Config is the merged configuration of a runtime.
+// Config is a runtime's merged configuration.
 type Config struct {
 	Runtime string
-	Files   []string         // in the order in which they are read
-	Broken  *finding.Finding // why the runtime refuses the files and every pull fails; nil if it does not
+	Files   []string         // in the order they are read
+	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it does not
 
 	opts       Options
-	registries []registry        // each with a different prefix
+	registries []registry        // with distinct prefixes
 	search     []string          // unqualified-search-registries
 	aliases    map[string]string // short names
 	auth       []authFile
@@ -69,14 +69,14 @@ type registry struct {
 	Prefix   string     `toml:"prefix"`
 	Digests  bool       `toml:"mirror-by-digest-only"`
 	Blocked  bool       `toml:"blocked"`
-	endpoint            // its own; the location is "" for *.host without one
+	endpoint            // the table's own endpoint; its location may be "" for *.host
 	Mirror   []endpoint `toml:"mirror"`
 
 	file string
 	line int
 }
 
-// endpoint is a location of images.
+// endpoint is a location to pull images from.
 type endpoint struct {
 	Location string `toml:"location"`
 	Insecure bool   `toml:"insecure"`
@@ -87,7 +87,7 @@ type endpoint struct {
 	slash bool // the location ended with a slash
 }
 
-// document is one file.
+// document is one parsed file.
 type document struct {
 	Registry []registry        `toml:"registry"`
 	Search   *[]string         `toml:"unqualified-search-registries"`
@@ -99,9 +99,9 @@ type document struct {
 	} `toml:"registries"`
 }
 
-// Read reads the files of a runtime. Without files, each image is pulled from its own
-// host. A configuration that the runtime refuses is not an error, but a field of the
-// Config.
+// Read reads a runtime's files. Without files, each image is pulled from its own host.
+// If the runtime rejects the configuration, Read returns no error but sets the Config's
+// Broken field.
 func Read(o Options) (*Config, error) {
 	o.Home = cmp.Or(o.Home, "/root")
 	c := &Config{Runtime: o.Runtime, opts: o, aliases: map[string]string{}}
@@ -129,8 +129,8 @@ func Read(o Options) (*Config, error) {
 
 func (o Options) fs() inroot.FS { return inroot.FS{Root: o.Root} }
 
-// places returns the file and the drop-in directories. A user's own file replaces the
-// system's.
+// places returns the configuration file and the drop-in directories. A user's file
+// replaces the system's file.
 func (o Options) places() (file string, dirs []string) {
 	home := path.Join(o.Home, userDir)
 	if o.File != "" {
@@ -169,8 +169,8 @@ func (c *Config) read(name string, dropIn bool) error {
 	return nil
 }
 
-// notArray returns a table where the runtime's parser accepts only an array of
-// tables.
+// notArray returns the name of a table that the runtime's parser accepts only as an
+// array of tables.
 func notArray(f *tomlfile.File) (line int, key string) {
 	var top map[string]any
 	if f.Decode(&top) != nil {
@@ -200,7 +200,7 @@ func (d *document) isV1() bool {
 	return d.V1 != nil && (d.V1.Search.Registries != nil || d.V1.Insecure.Registries != nil || d.V1.Block.Registries != nil)
 }
 
-// readV1 converts a file of version 1, which has no mirrors, to version 2.
+// readV1 converts a version 1 file, which has no mirrors, to version 2.
 func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
@@ -266,7 +266,7 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 	}
 }
 
-// refuse records the first reason why the runtime refuses the files.
+// refuse records the first reason why the runtime rejects the files.
 func (c *Config) refuse(file string, line int, what, fix string) {
 	if c.Broken == nil {
 		c.Broken = &finding.Finding{

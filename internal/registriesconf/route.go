@@ -16,8 +16,8 @@ import (
 // hub is the registry of Docker Hub images.
 const hub = "registry-1.docker.io"
 
-// Route returns the hosts that the runtime queries for an image. A kubelet treats a
-// short name as an image on Docker Hub but passes it to CRI-O unchanged, which may
+// Route returns the hosts that the runtime queries for an image. The kubelet treats a
+// short name as an image on Docker Hub but passes it unchanged to CRI-O, which may
 // search other registries.
 func (c *Config) Route(image route.Image) *route.Route {
 	r := &route.Route{Runtime: c.Runtime, Repository: image.Repository, Files: slices.Clone(c.Files), Hops: []route.Hop{}}
@@ -34,7 +34,7 @@ func (c *Config) Route(image route.Image) *route.Route {
 			continue
 		}
 		for i := range hops {
-			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may be on another host
+			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may resolve to another host
 		}
 		r.Hops = append(r.Hops, hops...)
 	}
@@ -54,8 +54,8 @@ func (c *Config) Route(image route.Image) *route.Route {
 	return r
 }
 
-// withoutLogin reports a mirror that receives no credential, because the kubelet's
-// credential is for another host; nil otherwise.
+// withoutLogin reports a mirror that gets no credential because the kubelet's
+// credential is for another host. It returns nil if there is no such problem.
 func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *finding.Finding {
 	if h.Silent || h.Shown != route.ShownNone || h.File == "" {
 		return nil
@@ -69,7 +69,7 @@ func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *findin
 	return f
 }
 
-// loginFile returns the file for the runtime's own credentials.
+// loginFile returns the file in which to add the runtime's own credentials.
 func (c *Config) loginFile() string {
 	if name := c.globalAuth(); name != "" && c.Runtime == CRIO {
 		return name + " (its global_auth_file)"
@@ -77,7 +77,7 @@ func (c *Config) loginFile() string {
 	return path.Join(c.opts.Home, ".config/containers/auth.json")
 }
 
-// names returns the images that a short name may mean.
+// names returns the images that a short name may resolve to.
 func (c *Config) names(image route.Image) (names []route.Image, why string) {
 	if !image.Short || c.Runtime != CRIO {
 		return []route.Image{image}, ""
@@ -109,8 +109,8 @@ func (c *Config) find(name string) *registry {
 	return found
 }
 
-// matching returns the length of a prefix that matches a reference, or -1. A match
-// ends at the end of a name.
+// matching returns the length of a prefix that matches a reference, or -1. A match must
+// end at the end of a name component.
 func matching(ref, prefix string) int {
 	end := len(prefix)
 	if strings.HasPrefix(prefix, "*.") {
@@ -128,7 +128,7 @@ func matching(ref, prefix string) int {
 	return -1
 }
 
-// hops returns the endpoints of an image, in order.
+// hops returns an image's endpoints in order.
 func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 	r := c.find(image.Repository)
 	if r == nil {
@@ -155,7 +155,7 @@ func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 	return append(hops, h), err
 }
 
-// skips returns why a mirror is not queried for an image, or "".
+// skips returns why a mirror is skipped for an image, or "".
 func (r *registry) skips(m endpoint, image route.Image) string {
 	switch {
 	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
@@ -166,7 +166,7 @@ func (r *registry) skips(m endpoint, image route.Image) string {
 	return ""
 }
 
-// hop returns the hop for an endpoint of the images below a prefix.
+// hop returns the hop for an endpoint that serves the images under a prefix.
 func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, error) {
 	there := image
 	if e.Location != "" {
@@ -199,7 +199,7 @@ func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, e
 	return h, nil
 }
 
-// certificates sets the certificates of the first directory for a host.
+// certificates sets the certificates from the first directory for a host.
 func (c *Config) certificates(h *route.Hop, host string) {
 	for _, dir := range []string{path.Join(c.opts.Home, ".config/containers/certs.d"), "/etc/containers/certs.d", "/etc/docker/certs.d"} {
 		dir = path.Join(dir, host)

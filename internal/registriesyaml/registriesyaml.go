@@ -26,14 +26,14 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// maxSize bounds a file in bytes.
+// maxSize limits the size of a file in bytes.
 const maxSize = 1 << 20
 
-// maxFindings bounds the findings about a file.
+// maxFindings limits the number of findings for a file.
 const maxFindings = 50
 
-// Check returns findings about a file of product, k3s or rke2. The error is about
-// reading it, such as [io/fs.ErrNotExist].
+// Check returns findings about a file of product, k3s or rke2. It returns an error,
+// such as [io/fs.ErrNotExist], if it cannot read the file.
 func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	data, err := root.ReadFile(context.Background(), path)
 	switch {
@@ -57,7 +57,7 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 
 var errorLine = regexp.MustCompile(`line (\d+)`)
 
-// lineOf returns the line of a YAML error, whose text may quote the file.
+// lineOf returns the line number of a YAML error. The error's text may quote the file.
 func lineOf(err error) int {
 	m := errorLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -79,7 +79,7 @@ func (c *checker) add(rule string, severity finding.Severity, line int, fix, for
 	}
 }
 
-// entry is a key of a mapping with its value.
+// entry is a key-value pair in a mapping.
 type entry struct {
 	key   string
 	line  int
@@ -114,7 +114,7 @@ func known(place string) []string {
 	}[place]
 }
 
-// keys reports unknown keys, except those of anchors ("x-…", "<<").
+// keys reports unknown keys, except keys of anchors ("x-…", "<<").
 func (c *checker) keys(place string, n *yaml.Node) {
 	for _, e := range entries(n) {
 		if slices.Contains(known(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
@@ -130,7 +130,7 @@ func (c *checker) keys(place string, n *yaml.Node) {
 	}
 }
 
-// short limits the length of a key.
+// short truncates a long key.
 func short(s string) string {
 	const most = 100
 	if len(s) > most {
@@ -163,7 +163,7 @@ func (c *checker) document(doc *yaml.Node) {
 	}
 }
 
-// config checks the settings of a host and reports whether it has a credential.
+// config checks a host's settings and reports whether they include a credential.
 func (c *checker) config(host entry) (login bool) {
 	for _, e := range entries(host.value) {
 		if e.key == "auth" || e.key == "tls" {
@@ -174,7 +174,7 @@ func (c *checker) config(host entry) (login bool) {
 	return login
 }
 
-// host reports a name that is not an image host.
+// host reports a name that cannot be an image host.
 func (c *checker) host(e entry) {
 	name, isURL := strings.CutPrefix(e.key, "https://")
 	if !isURL {
@@ -192,10 +192,10 @@ func (c *checker) host(e entry) {
 	}
 }
 
-// shown returns an address without a password.
+// shown returns an address with its password removed.
 func shown(address string) string { return short(address[strings.LastIndexByte(address, '@')+1:]) }
 
-// mirror checks the endpoints of a host. logins has the hosts with a credential.
+// mirror checks the endpoints of a host. logins lists the hosts with a credential.
 func (c *checker) mirror(m entry, logins map[string]int) {
 	var hosts []string
 	for _, e := range entries(m.value) {

@@ -14,35 +14,35 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Cloud is a cloud whose registries have a credential provider plugin.
+// Cloud is a cloud provider whose registries have a credential provider plugin.
 type Cloud struct {
 	Name  string   // Amazon, Google or Azure
-	Owner string   // in messages: "Amazon ECR"
-	Hosts []string // patterns of its registries; * matches within one label
+	Owner string   // name for messages, such as "Amazon ECR"
+	Hosts []string // patterns of its registry hosts; * matches within one label
 }
 
-// The names of clouds.
+// Names of clouds.
 const (
 	Amazon = "ecr"
 	Google = "gcr"
 	Azure  = "acr"
 )
 
-// AmazonDomains are the domains of private ECR registries in all partitions.
-// AzureDomains are the domains of ACR in the public clouds.
+// AmazonDomains lists the domains of private ECR registries in all partitions.
+// AzureDomains lists the domains of ACR in the public clouds.
 const (
 	AmazonDomains = `amazonaws.com amazonaws.com.cn amazonaws.eu on.aws on.amazonwebservices.com.cn
 		sc2s.sgov.gov c2s.ic.gov cloud.adc-e.uk csp.hci.ic.gov`
 	AzureDomains = "azurecr.io azurecr.cn azurecr.de azurecr.us"
 )
 
-// MicrosoftHost is Microsoft's public registry. It is not a registry of ACR, but
-// AKS maps it to a mirror on clusters without internet access.
+// MicrosoftHost is Microsoft's public registry. It is not an ACR registry, but AKS maps
+// it to a mirror on clusters without internet access.
 const MicrosoftHost = "mcr.microsoft.com"
 
-// PluginCloud returns the cloud of the plugin with this name, or nil. The name
-// may have a suffix such as -2, because a kubelet needs distinct names for two
-// entries of one plugin.
+// PluginCloud returns the cloud for a plugin name, or nil. The name may have a suffix
+// such as -2, because the kubelet requires distinct names for two entries with the same
+// plugin.
 func PluginCloud(provider string) *Cloud {
 	provider = strings.TrimSuffix(provider, ".exe")
 	is := func(names ...string) bool {
@@ -61,7 +61,7 @@ func PluginCloud(provider string) *Cloud {
 		}
 		return c
 	case is("auth-provider-gcp", "gcr-credential-provider", "gcp-credential-provider"):
-		// The last are Artifact Registry's regional endpoints, which
+		// The last patterns match Artifact Registry's regional endpoints, which
 		// docker-credential-gcr and gcloud list one by one.
 		return &Cloud{Google, "Google", []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev", "docker.*.rep.pkg.dev"}}
 	case is("acr-credential-provider", "azure-acr-credential-provider"):
@@ -78,13 +78,13 @@ func PluginCloud(provider string) *Cloud {
 type Reach int
 
 const (
-	Own     Reach = iota // all belong to the cloud
-	Foreign              // none belongs to the cloud, and all have the same owner
-	Mixed                // some may belong to the cloud, or the owner is unknown
+	Own     Reach = iota // all hosts belong to the cloud
+	Foreign              // no host belongs to the cloud, and all have the same owner
+	Mixed                // some hosts may belong to the cloud, or the owner is unknown
 )
 
-// Reach classifies the hosts that a pattern of matchImages matches. more are
-// patterns of hosts to count as the cloud's.
+// Reach classifies the hosts that a matchImages pattern matches. Hosts that match the
+// patterns in more also count as the cloud's.
 func (c *Cloud) Reach(pattern string, more ...string) Reach {
 	host := PatternHost(pattern)
 	if host == "" || hostpattern.Validate(host) != nil {
@@ -102,7 +102,7 @@ func (c *Cloud) Reach(pattern string, more ...string) Reach {
 	return reach
 }
 
-// PatternHost returns the host of a pattern with its port, in lower case, or "".
+// PatternHost returns the host and port of a pattern in lower case, or "".
 func PatternHost(pattern string) string {
 	at, err := location.Parse(pattern)
 	if err != nil {
@@ -112,13 +112,13 @@ func PatternHost(pattern string) string {
 	switch {
 	case at.Port == "":
 		return host
-	case strings.Contains(host, ":"): // an IPv6 address without its brackets
+	case strings.Contains(host, ":"): // IPv6 address without brackets
 		return "[" + host + "]:" + at.Port
 	}
 	return host + ":" + at.Port
 }
 
-// covers reports whether host pattern a matches all that b matches.
+// covers reports whether host pattern a matches every host that b matches.
 func covers(a, b string) bool {
 	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool { return a == b || a == "*" })
 }
@@ -130,7 +130,7 @@ func overlaps(a, b string) bool {
 	})
 }
 
-// sameStart compares the parts of two labels before the first *.
+// sameStart compares the parts of two labels that precede the first *.
 func sameStart(a, b string) bool {
 	a, _, _ = strings.Cut(a, "*")
 	b, _, _ = strings.Cut(b, "*")
@@ -138,19 +138,19 @@ func sameStart(a, b string) bool {
 	return a[:n] == b[:n]
 }
 
-// OtherHosts selects how a plugin responds for a host that it does not serve. It
-// is the value of the flag --other-hosts; "" means [FailOthers].
+// OtherHosts specifies how a plugin responds for a host that it does not serve. It is
+// the value of the flag --other-hosts; "" means [FailOthers].
 type OtherHosts string
 
-// The values of --other-hosts.
+// Values of --other-hosts.
 const (
 	FailOthers  OtherHosts = "fail"  // return an error
 	EmptyOthers OtherHosts = "empty" // return no credential
 )
 
-// Response returns the response for an image of a host that the plugin does not
-// serve. The error contains why and fix, as in "image host H is WHY, so it
-// gets no credential; remove it from matchImages, FIX, or …".
+// Response returns the response for an image on a host that the plugin does not serve.
+// The error includes why and fix, as in "image host H is WHY, so it gets no credential;
+// remove it from matchImages, FIX, or …".
 func (o OtherHosts) Response(host, why, fix string) (*plugin.Response, error) {
 	if o == EmptyOthers {
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
@@ -170,10 +170,10 @@ func (o OtherHosts) Validate() error {
 	return nil
 }
 
-// MarshalText returns the value as the flag takes it.
+// MarshalText returns the value in the flag's format.
 func (o OtherHosts) MarshalText() ([]byte, error) { return []byte(o), nil }
 
-// UnmarshalText sets the value, which must be one of the constants.
+// UnmarshalText sets the value. It rejects values that are not constants of this type.
 func (o *OtherHosts) UnmarshalText(text []byte) error {
 	switch v := OtherHosts(text); v {
 	case FailOthers, EmptyOthers:

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registry holds what is known about registry hosts: which hosts belong
-// to which cloud or service, the names of Docker Hub, mirrors, and how a
-// plugin responds for hosts that it does not serve. It contacts no registry and
-// links no plugin.
+// Package registry describes registry hosts: which hosts belong to which cloud or
+// service, the names of Docker Hub, mirrors, and how a plugin responds for hosts that
+// it does not serve. It connects to no registry and imports no plugin.
 package registry
 
 import "net/netip"
 
-// The names of Docker Hub.
+// Names of Docker Hub.
 const (
 	Hub       = "docker.io"                   // in image references
 	HubServer = "registry-1.docker.io"        // the host that serves the registry API
-	HubIndex  = "index.docker.io"             // in old references and configurations
+	HubIndex  = "index.docker.io"             // used in old references and configurations
 	HubKey    = "https://index.docker.io/v1/" // docker's key in config.json
 )
 

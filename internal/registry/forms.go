@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Unmatchable describes a pattern that is written like a pattern for a service's
-// registries, but matches none of their hosts.
+// Unmatchable describes a pattern that looks like a pattern for a service's registries
+// but matches none of their hosts.
 type Unmatchable struct {
-	Owner   string // the service: "Amazon ECR"
-	Form    string // the nearest form of its hosts: "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
+	Owner   string // service, such as "Amazon ECR"
+	Form    string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
 	Reason  string // why the pattern matches no host of this form
-	Instead string // the host of a pattern that does
+	Instead string // host of a pattern that does match
 }
 
-// CheckForm reports whether the host of a pattern, in lower case, looks like a
-// service's registries but cannot match any of their hosts. It knows the forms
-// of hosts, not which registries exist.
+// CheckForm reports whether a pattern's host, in lower case, looks like a service's
+// registries but cannot match any of their hosts. It knows the possible forms of hosts,
+// not which registries exist.
 func CheckForm(host, port string) (Unmatchable, bool) {
 	labels, ok := splitHost(host)
 	known := services()
@@ -42,9 +42,10 @@ func CheckForm(host, port string) (Unmatchable, bool) {
 	return Unmatchable{known[i].owner, best.text, reason, best.pattern(labels)}, true
 }
 
-// SuggestHost returns the pattern for the form of an image's host, if the host
-// of the pattern has a * and is for another form of the same service. It returns
-// "" if the pattern is not for this service or has as many labels as the host.
+// SuggestHost returns a host pattern that matches hosts like the image's. It does so if
+// the pattern's host contains a * and is for another host form of the same service. It
+// returns "" if the pattern is for a different service or has as many labels as the
+// image host.
 func SuggestHost(pattern, imageHost string) string {
 	want, ok := splitHost(pattern)
 	has, valid := splitHost(imageHost)
@@ -69,7 +70,7 @@ func SuggestHost(pattern, imageHost string) string {
 	return ""
 }
 
-// OwnerOf returns the service that a host belongs to, such as "Quay.io", or "".
+// OwnerOf returns the service that owns a host, such as "Quay.io", or "".
 func OwnerOf(host string) string {
 	labels, _ := splitHost(host)
 	if under(Hub)(labels) {
@@ -83,44 +84,45 @@ func OwnerOf(host string) string {
 	return ""
 }
 
-// splitHost returns the labels of a host; ok is false for addresses and for
-// names that are too long for DNS.
+// splitHost returns the labels of a host. ok is false for IP addresses and for names
+// that are too long for DNS.
 func splitHost(host string) (labels []string, ok bool) {
 	labels = strings.Split(host, ".")
 	return labels, !strings.ContainsAny(host, ":[") && len(labels) <= 127
 }
 
-// nearest returns the form that a pattern resembles most: by its literal labels,
-// then by the number of labels, then by the labels that are the same from the end.
-// The first of equal forms wins.
+// nearest returns the form most similar to a pattern. It compares the literal labels,
+// then the number of labels and the labels that match from the end. If forms are
+// equally similar, the first wins.
 func nearest(forms []hostForm, pattern []string) hostForm {
 	return slices.MaxFunc(forms, func(a, b hostForm) int {
 		return cmp.Or(a.likeness(pattern)-b.likeness(pattern), a.alignment(pattern)-b.alignment(pattern))
 	})
 }
 
-// hostForm is the form of the hosts of some registries.
+// hostForm describes the host names of some registries.
 type hostForm struct {
-	text   string // in error messages: "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
+	text   string // form for error messages, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
 	labels []formLabel
-	rare   bool // proposed only for patterns with the same number of labels
+	rare   bool // suggested only for patterns with the same number of labels
 }
 
-// formLabel is one label of a form: a literal, or any text of a kind and a suffix.
+// formLabel is one label of a form: a literal, or a variable part of some kind followed
+// by a suffix.
 type formLabel struct {
-	literal string // or the suffix, if kind is set
+	literal string // the suffix if kind is set
 	kind    *labelKind
 }
 
-// labelKind is a set of labels. A pattern with a * is compared only by its
-// characters and its beginning, so it may match although no label does.
+// labelKind is a set of labels. A pattern with a * is checked only by its characters
+// and prefix, so it may match even if no label does.
 type labelKind struct {
-	name        string // in capitals, as in a form's text
+	name        string // in capitals, as in the form's text
 	description string
-	chars       string            // all characters of these labels
-	prefix      string            // the beginning of each label
-	reserved    []string          // beginnings that no label has
-	valid       func(string) bool // for labels of these characters; nil accepts all
+	chars       string            // characters allowed in these labels
+	prefix      string            // prefix of every label
+	reserved    []string          // prefixes that no label has
+	valid       func(string) bool // checks labels with these characters; nil accepts all
 }
 
 // glob returns the label as a pattern.
@@ -141,12 +143,13 @@ func (l formLabel) String() string {
 	return l.kind.description + " with " + l.literal
 }
 
-// matchesLoosely reports whether label has the literal part of l.
+// matchesLoosely reports whether label equals the literal or, if l has a kind, ends
+// with it.
 func (l formLabel) matchesLoosely(label string) bool {
 	return label == l.literal || l.kind != nil && strings.HasSuffix(label, l.literal)
 }
 
-// canMatch reports whether a pattern's label matches any label of the form.
+// canMatch reports whether a pattern's label can match a label of the form.
 func (l formLabel) canMatch(pattern string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	tail := rest[strings.LastIndexByte(rest, '*')+1:]
@@ -166,12 +169,12 @@ func (l formLabel) canMatch(pattern string) bool {
 		tail[len(tail)-m:] == l.literal[len(l.literal)-m:]
 }
 
-// contains reports whether the label, which is not reserved, is of the kind.
+// contains reports whether a label belongs to the kind. Reserved labels do not.
 func (k *labelKind) contains(label string) bool {
 	return label != "" && strings.Trim(label, k.chars) == "" && strings.HasPrefix(label, k.prefix) && (k.valid == nil || k.valid(label))
 }
 
-// globMatch matches a text with a pattern in which * is any text.
+// globMatch matches s against a pattern in which * matches any string.
 func globMatch(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1
@@ -186,8 +189,8 @@ func globMatch(pattern, text string) bool {
 	return ok && strings.HasSuffix(text, parts[last])
 }
 
-// likeness counts the literal labels that the pattern has, minus those that it
-// lacks.
+// likeness returns how many of the form's literal labels the pattern has, minus how
+// many it lacks.
 func (f hostForm) likeness(pattern []string) (n int) {
 	if f.rare && len(pattern) != len(f.labels) {
 		return -len(f.labels)
@@ -204,8 +207,8 @@ func (f hostForm) likeness(pattern []string) (n int) {
 	return n
 }
 
-// alignment counts the labels that match from the end, and prefers a form with
-// the same number of labels.
+// alignment counts the labels that match from the end. A form with the same number of
+// labels scores higher.
 func (f hostForm) alignment(pattern []string) (n int) {
 	if len(pattern) == len(f.labels) {
 		n = len(pattern)
@@ -229,8 +232,8 @@ func (f hostForm) mismatch(pattern []string) string {
 	return ""
 }
 
-// pattern returns a pattern for the form that keeps the labels of the given one
-// where they fit.
+// pattern returns a pattern for the form that keeps the given pattern's labels where
+// they fit.
 func (f hostForm) pattern(given []string) string {
 	labels, next := make([]string, len(f.labels)), 0
 	for i, l := range f.labels {
@@ -244,7 +247,7 @@ func (f hostForm) pattern(given []string) string {
 		if l.kind == nil {
 			continue
 		}
-		// With another number of labels, only the first keeps its position.
+		// If the number of labels differs, only the first label keeps its position.
 		for k := next; k < len(given) && (i > 0 || k == 0); k++ {
 			if !strings.Contains(given[k], "*") && !f.hasLiteral(given[k]) && l.canMatch(given[k]) {
 				labels[i], next = given[k], k+1
@@ -266,7 +269,7 @@ const (
 )
 
 // labelKinds returns the kinds of labels. An AWS region belongs to exactly one
-// partition, which its beginning shows.
+// partition, which its prefix identifies.
 func labelKinds(regionPrefix string) []*labelKind {
 	valid := func(s string) bool { return isAmazonRegion(s) && strings.Contains(s[len(regionPrefix):], "-") }
 	region := &labelKind{"REGION", "a region such as us-east-1", hostChars, "", []string{"cn-", "us-iso", "eu-iso", "eusc-"}, valid}
@@ -283,7 +286,7 @@ func labelKinds(regionPrefix string) []*labelKind {
 	}
 }
 
-// isAmazonRegion accepts two or more words and a number: us-gov-west-1.
+// isAmazonRegion accepts two or more words followed by a number, such as us-gov-west-1.
 func isAmazonRegion(s string) bool {
 	words := strings.Split(s, "-")
 	last := len(words) - 1
@@ -293,7 +296,8 @@ func isAmazonRegion(s string) bool {
 	return !slices.ContainsFunc(words[:last], func(w string) bool { return w == "" || strings.Trim(w, letters) != "" })
 }
 
-// isAzureRegistry accepts a name, and a name with the hash of a domain name label.
+// isAzureRegistry accepts a registry name, with or without the hash of a domain name
+// label.
 func isAzureRegistry(s string) bool {
 	name, hash, hashed := strings.Cut(s, "-")
 	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")

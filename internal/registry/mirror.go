@@ -16,30 +16,30 @@ import (
 
 // MirrorRule maps images to the registry from which the runtime pulls them.
 type MirrorRule struct {
-	Source string // the beginning of the images: a host, or a host and a path
-	Target string // host[:port] of the registry
-	Path   string // the path of the images in the registry; "" at its root
+	Source string // prefix of the image names: a host, or a host and a path
+	Target string // the registry's host[:port]
+	Path   string // path of the images in the registry; "" means the root
 }
 
-// MirrorOrigin states whether the original host of mirrored images may receive
-// the credential. It is the value of the flag --mirror-origin; "" allows only
-// hosts of the plugin's own cloud.
+// MirrorOrigin specifies whether the original host of mirrored images may receive the
+// credential. It is the value of the flag --mirror-origin; "" allows only hosts of the
+// plugin's own cloud.
 //
-// The kubelet matches the image's original name, and containerd sends the
-// credential to each host that responds with 401: to the mirrors, and to the
-// original host if they fail.
+// The kubelet matches the image's original name. containerd sends the credential to
+// each host that responds with 401: to the mirrors and, if they fail, to the original
+// host.
 type MirrorOrigin string
 
-// The values of --mirror-origin.
+// Values of --mirror-origin.
 const (
-	OriginNone    MirrorOrigin = "none"    // the runtime never falls back to the host
-	OriginTrusted MirrorOrigin = "trusted" // the host may receive the credential
+	OriginNone    MirrorOrigin = "none"    // the runtime never falls back to the original host
+	OriginTrusted MirrorOrigin = "trusted" // the original host may receive the credential
 )
 
-// MarshalText returns the value as the flag takes it.
+// MarshalText returns the value in the flag's format.
 func (o MirrorOrigin) MarshalText() ([]byte, error) { return []byte(o), nil }
 
-// UnmarshalText sets the value, which must be one of the constants.
+// UnmarshalText sets the value. It rejects values that are not constants of this type.
 func (o *MirrorOrigin) UnmarshalText(text []byte) error {
 	switch v := MirrorOrigin(text); v {
 	case OriginNone, OriginTrusted:
@@ -49,22 +49,22 @@ func (o *MirrorOrigin) UnmarshalText(text []byte) error {
 	return fmt.Errorf("must be %s or %s", OriginNone, OriginTrusted)
 }
 
-// MirrorOptions describe the plugin that serves the mirrors.
+// MirrorOptions describes the plugin that serves the mirrors.
 type MirrorOptions struct {
-	Own    func(host string) bool // whether the plugin serves host[:port]
-	Target func(host string) bool // whether host[:port] may be a target; nil means Own
-	Owner  string                 // in errors: "Amazon ECR"
+	Own    func(host string) bool // reports whether the plugin serves host[:port]
+	Target func(host string) bool // reports whether host[:port] may be a target; nil means Own
+	Owner  string                 // name for errors, such as "Amazon ECR"
 	Origin string                 // a MirrorOrigin
 }
 
 // Mirrors is a set of rules. The zero value is empty.
 type Mirrors struct {
-	rules []MirrorRule // the longest source first
+	rules []MirrorRule // longest source first
 }
 
 // ParseMirrors parses rules of the form SOURCE=TARGET[/PATH], such as
-// docker.io=111122223333.dkr.ecr.eu-west-1.amazonaws.com/hub. It rejects rules
-// that would send a credential to a third party, and rules that conflict.
+// docker.io=111122223333.dkr.ecr.eu-west-1.amazonaws.com/hub. It rejects conflicting
+// rules and rules that would send a credential to a third party.
 func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	var m Mirrors
 	if opts.Origin != "" {
@@ -99,7 +99,7 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	return m, nil
 }
 
-// parseRule parses one rule. It lower-cases hosts, but not paths.
+// parseRule parses one rule. It converts hosts, but not paths, to lower case.
 func parseRule(entry string) (MirrorRule, error) {
 	source, target, ok := strings.Cut(entry, "=")
 	if !ok || strings.Contains(target, "=") {
@@ -119,7 +119,7 @@ func parseRule(entry string) (MirrorRule, error) {
 	return MirrorRule{Source: join(fromHost, fromPath), Target: toHost, Path: toPath}, nil
 }
 
-// cutHost splits host[:port][/path], which must not have wildcards.
+// cutHost splits host[:port][/path]. It rejects wildcards.
 func cutHost(s string) (host, path string, err error) {
 	host, path, hasPath := strings.Cut(strings.TrimRight(s, "/"), "/")
 	host = strings.ToLower(host)
@@ -153,7 +153,7 @@ func (r MirrorRule) check(opts MirrorOptions) error {
 	return nil
 }
 
-// image returns the beginning of the images in the target.
+// image returns the prefix of the image names at the target.
 func (r MirrorRule) image() string { return join(r.Target, r.Path) }
 
 func join(host, path string) string {
@@ -163,10 +163,10 @@ func join(host, path string) string {
 	return host + "/" + path
 }
 
-// Rules returns the rules in the order in which Find tries them.
+// Rules returns the rules in the order Find tries them.
 func (m Mirrors) Rules() []MirrorRule { return slices.Clone(m.rules) }
 
-// Sources returns the sources as patterns for matchImages.
+// Sources returns the sources as matchImages patterns.
 func (m Mirrors) Sources() (list []string) {
 	for _, r := range m.rules {
 		list = append(list, r.Source)
@@ -174,7 +174,7 @@ func (m Mirrors) Sources() (list []string) {
 	return list
 }
 
-// Find returns the rule with the longest source that covers an image.
+// Find returns the rule with the longest source that matches an image.
 func (m Mirrors) Find(image string) (MirrorRule, bool) {
 	for _, r := range m.rules {
 		if r.covers(image) {
@@ -184,8 +184,8 @@ func (m Mirrors) Find(image string) (MirrorRule, bool) {
 	return MirrorRule{}, false
 }
 
-// covers reports whether an image begins with the source, at the end of a path
-// component.
+// covers reports whether the image name starts with the source and the source ends at a
+// path component boundary.
 func (r MirrorRule) covers(image string) bool {
 	if _, rest, found := strings.Cut(image, "://"); found {
 		image = rest
@@ -198,18 +198,18 @@ func (r MirrorRule) covers(image string) bool {
 	case rest == "" || rest[0] == '/' || rest[0] == '@':
 		return true
 	}
-	return rest[0] == ':' && strings.Contains(r.Source, "/") // a tag; after a host, it is a port
+	return rest[0] == ':' && strings.Contains(r.Source, "/") // a colon starts a tag here, but a port after a host
 }
 
-// Divides reports whether some rules cover only a part of host[:port]. Then a
-// response is valid for one image only, and an image outside the part gets an
+// Divides reports whether the rules cover only part of host[:port]. In that case a
+// response is valid for one image only, and an image outside the covered part gets an
 // empty response instead of an error.
 func (m Mirrors) Divides(host string) bool {
 	host = strings.ToLower(host)
 	return slices.ContainsFunc(m.rules, func(r MirrorRule) bool { return strings.HasPrefix(r.Source, host+"/") })
 }
 
-// Scope returns the cache key type of a response for an image of the host.
+// Scope returns the cache key type for responses for the host's images.
 func (m Mirrors) Scope(host string) plugin.CacheKeyType {
 	if m.Divides(host) {
 		return plugin.CacheImage
@@ -217,14 +217,14 @@ func (m Mirrors) Scope(host string) plugin.CacheKeyType {
 	return plugin.CacheRegistry
 }
 
-// FlagValue is the value of a flag in a list of arguments.
+// FlagValue is a flag's value in an argument list.
 type FlagValue struct {
-	Index int // of the argument that names the flag
+	Index int // index of the argument with the flag's name
 	Value string
 }
 
-// FlagValues returns the values of a flag. names are the flag's names with their
-// dashes. The value of a short flag may follow its letter directly, as in -rVALUE.
+// FlagValues returns the values of a flag. names lists the flag's names with their
+// dashes. The value of a short flag may directly follow its letter, as in -rVALUE.
 func FlagValues(args []string, names ...string) (found []FlagValue) {
 	for k, arg := range args {
 		flag, value, hasValue := strings.Cut(arg, "=")
@@ -242,19 +242,19 @@ func FlagValues(args []string, names ...string) (found []FlagValue) {
 	return found
 }
 
-// MirrorArg is a mirror in the arguments of a cloud's plugin.
+// MirrorArg is a mirror configured in the arguments of a cloud provider's plugin.
 type MirrorArg struct {
 	Index   int    // of the argument
-	Source  string // the beginning of the images
-	Host    string // the host of Source, in lower case
-	Foreign bool   // whether the host belongs to neither the cloud nor its operator
+	Source  string // prefix of the image names
+	Host    string // host of Source, in lower case
+	Foreign bool   // the host belongs to neither the cloud nor its operator
 }
 
-// maxMirrorSource bounds a source in bytes; longer ones are ignored.
+// maxMirrorSource limits a source in bytes; longer sources are ignored.
 const maxMirrorSource = 1 << 10
 
-// MirrorArgs returns the valid mirrors in the arguments of the cloud's plugin:
-// the values of --mirror and of both forms of Azure's --registry-mirror.
+// MirrorArgs returns the valid mirrors in the arguments of a cloud provider's plugin:
+// the values of --mirror, and of both forms of Azure's --registry-mirror.
 func (c *Cloud) MirrorArgs(args []string) (list []MirrorArg) {
 	for _, arg := range FlagValues(args, "--mirror", "--registry-mirror", "-r") {
 		for entry := range strings.SplitSeq(arg.Value, ",") {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// service is an operator of registries whose hosts have known forms.
+// service describes a registry operator whose hosts have known forms.
 type service struct {
 	owner  string
-	claims func(labels []string) bool // whether a pattern is meant for the service
+	claims func(labels []string) bool // reports whether a pattern is meant for the service
 	table  []formTable
 }
 
-// formTable lists forms, separated by spaces, of hosts whose AWS region begins with
+// formTable lists host forms, separated by spaces, for AWS regions that begin with
 // regionPrefix. A ! marks a rare form.
 type formTable struct{ regionPrefix, forms string }
 
@@ -26,8 +26,8 @@ func (s service) forms() (list []hostForm) {
 	return list
 }
 
-// services lists the known services. Sources: the operators' documentation of
-// their endpoints, and the plugins that they publish.
+// services lists the known services. Sources: the operators' documentation of their
+// endpoints and the plugins that they publish.
 func services() []service {
 	azure := ""
 	for domain := range strings.FieldsSeq(AzureDomains) {
@@ -52,14 +52,15 @@ func services() []service {
 		{"Microsoft Artifact Registry", under(MicrosoftHost), []formTable{{"", MicrosoftHost}}},
 		{"GitHub Packages", under("ghcr.io", "github.com"), []formTable{{"", "ghcr.io docker.pkg.github.com"}}},
 		{"Quay.io", under("quay.io"), []formTable{{"", "quay.io"}}},
-		{"GitLab.com", under("gitlab.com"), []formTable{{"", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"}}}, // gitlab.com: the dependency proxy
+		{"GitLab.com", under("gitlab.com"), []formTable{{"", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"}}}, // gitlab.com hosts the dependency proxy
 		{"Kubernetes", under("k8s.io"), []formTable{{"", "registry.k8s.io !NAME.k8s.io"}}},
 		{"JFrog", under("jfrog.io"), []formTable{{"", "NAME.jfrog.io NAME.NAME.jfrog.io"}}},
 		{"Oracle Cloud", under("ocir.io"), []formTable{{"", "NAME.ocir.io NAME.NAME.ocir.io"}}},
 	}
 }
 
-// isolatedForms returns the forms of an AWS partition apart from the public ones.
+// isolatedForms returns the host forms of an AWS partition that is separate from the
+// public partitions.
 func isolatedForms(regionPrefix, domain, dualStack string) formTable {
 	return formTable{regionPrefix, strings.NewReplacer("DOMAIN", domain, "DUAL", dualStack).Replace(
 		"ACCOUNT.dkr.ecr.REGION.DOMAIN ACCOUNT.dkr.ecr-fips.REGION.DOMAIN ACCOUNT.dkr-ecr.REGION.DUAL ACCOUNT.dkr-ecr-fips.REGION.DUAL")}
@@ -73,8 +74,8 @@ func under(domains ...string) func([]string) bool {
 	}
 }
 
-// isAmazon excludes other AWS services and load balancers in these domains, and
-// emulators and proxies that use ECR's labels in their own domains.
+// isAmazon excludes other AWS services and load balancers in these domains. It also
+// excludes emulators and proxies that use ECR's labels in their own domains.
 func isAmazon(labels []string) bool {
 	var ecr, private, others bool
 	for i, s := range labels {
@@ -97,8 +98,7 @@ func isAmazon(labels []string) bool {
 		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
 }
 
-// isAzure accepts common wrong top-level domains, but not the domains of custom
-// clouds.
+// isAzure accepts common wrong top-level domains but not the domains of custom clouds.
 func isAzure(labels []string) bool {
 	n := len(labels)
 	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&

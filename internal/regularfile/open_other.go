@@ -5,5 +5,5 @@
 
 package regularfile
 
-// nonblock is for named pipes that have a place among files.
+// nonblock is 0, because these systems have no named pipes in the file system.
 const nonblock = 0

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// WithContext returns a reader that fails once ctx has ended.
+// WithContext returns a reader that fails once ctx is done.
 func WithContext(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
 
 type contextReader struct {

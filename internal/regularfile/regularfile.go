@@ -24,14 +24,14 @@ import (
 	"os"
 )
 
-// NotRegularError is the error for a path that is not a regular file.
+// NotRegularError is returned for a path that is not a regular file.
 type NotRegularError struct {
 	Mode fs.FileMode // including the type bits
 }
 
 func (e *NotRegularError) Error() string { return "is " + e.Kind() + ", not a regular file" }
 
-// Kind describes the type of file, such as "a named pipe".
+// Kind describes the file type, such as "a named pipe".
 func (e *NotRegularError) Kind() string {
 	switch {
 	case e.Mode.IsDir():
@@ -44,30 +44,30 @@ func (e *NotRegularError) Kind() string {
 	return "a device"
 }
 
-// TooLargeError is the error for a file that exceeds the limit.
+// TooLargeError is returned for a file that exceeds the size limit.
 type TooLargeError struct {
 	Max int64 // bytes
 }
 
 func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Max) }
 
-// Read returns the content of a file of at most max bytes.
+// Read returns the contents of a file of at most max bytes.
 //
-// If ctx ends, Read returns its cause even if the file system hangs; the goroutine
-// that reads the file then remains.
+// If ctx is done, Read returns its cause, even if the file system hangs. In that case
+// the goroutine that reads the file remains.
 func Read(ctx context.Context, path string, max int64) ([]byte, error) {
 	return read(ctx, system{}, path, max)
 }
 
-// ReadIn is like [Read] for a file below root. Symbolic links cannot leave root.
+// ReadIn is like [Read] but reads a file below root. Symbolic links cannot escape root.
 func ReadIn(ctx context.Context, root *os.Root, name string, max int64) ([]byte, error) {
 	return read(ctx, root, name, max)
 }
 
-// Open opens a file for reading. It waits only for the disk.
+// Open opens a file for reading. It never waits for anything except the disk.
 func Open(path string) (*os.File, error) { return open(system{}, path) }
 
-// OpenIn is like [Open] for a file below root. Symbolic links cannot leave root.
+// OpenIn is like [Open] but opens a file below root. Symbolic links cannot escape root.
 func OpenIn(root *os.Root, name string) (*os.File, error) { return open(root, name) }
 
 // ReadAll reads the rest of an open file, which must be at most max bytes.
@@ -83,8 +83,8 @@ func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	return data, err
 }
 
-// Cause returns an error without operation and path, for messages that contain the
-// path already. It returns other errors unchanged.
+// Cause returns the error without operation and path, for messages that already contain
+// the path. It returns other errors unchanged.
 func Cause(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
@@ -92,7 +92,7 @@ func Cause(err error) error {
 	return err
 }
 
-// opener is a [*os.Root] or the whole system.
+// opener opens files, either in a [*os.Root] or in the whole file system.
 type opener interface {
 	Stat(name string) (fs.FileInfo, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
@@ -106,8 +106,8 @@ func (system) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error
 }
 
 func open(in opener, name string) (*os.File, error) {
-	// Check first, because opening a device can have effects (/dev/watchdog), and
-	// opening a socket fails with another error.
+	// Check first: opening a device can have side effects (/dev/watchdog), and opening
+	// a socket fails with a different error.
 	info, err := in.Stat(name)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: Cause(err)}
@@ -119,7 +119,7 @@ func open(in opener, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Check again, because the path may refer to another file now.
+	// Check again, because the path may now refer to a different file.
 	if info, err = f.Stat(); err == nil {
 		err = check(name, info)
 	}

@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// aheadLife bounds how long an unused connection is kept. A connection that the
-// server has closed meanwhile would cost a request.
+// aheadLife limits how long an unused connection is kept. If the server closed it in
+// the meantime, a request would fail.
 const aheadLife = 5 * time.Second
 
-// ahead is a connection that no request uses yet.
+// ahead is a connection that was opened in advance and is not used yet.
 type ahead struct {
-	conns  chan net.Conn // capacity 1; closed without a connection
+	conns  chan net.Conn // capacity 1; closed without a value if there is no connection
 	cancel context.CancelFunc
 }
 
-// Ahead starts connecting to the host of a URL, including the TLS handshake,
-// while other requests run. The first request to that host takes the
-// connection, and waits for it if necessary. The connection is closed if no
-// request takes it before ctx is done or five seconds have passed, or when
-// CloseIdleConnections is called. A failure is not reported: the request
-// connects again and returns its own error.
+// Ahead starts connecting to a URL's host, including the TLS handshake, while other
+// requests run. The first request to that host takes the connection, and waits for it
+// if necessary. The connection is closed if no request takes it within five seconds or
+// before ctx is done, or when CloseIdleConnections is called. Failures are not
+// reported: the request connects again and returns its own error.
 //
-// Use it only for a host that will be called in any case. It does nothing if
-// the scheme is not https or a proxy would be used.
+// Use Ahead only for a host that will certainly be called. It does nothing if the
+// scheme is not https or a proxy would be used.
 func (t *Transport) Ahead(ctx context.Context, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -59,7 +58,7 @@ func (t *Transport) Ahead(ctx context.Context, address string) {
 	go t.open(ctx, a, addr)
 }
 
-// open connects, and holds the connection until a request takes it.
+// open opens the connection and holds it until a request takes it.
 func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
 	defer a.cancel()
 	defer close(a.conns)
@@ -81,7 +80,7 @@ func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
 	}
 }
 
-// taken waits for the connection that was opened ahead and returns it, or nil.
+// taken waits for the connection opened in advance and returns it, or nil.
 func (t *Transport) taken(ctx context.Context, addr string) (net.Conn, error) {
 	addr = strings.ToLower(addr)
 	t.mu.Lock()

@@ -13,11 +13,10 @@ import (
 	"syscall"
 )
 
-// Alternatives returns a round tripper for a server with several names or
-// addresses, with or without a port. It ignores the host of a request and uses
-// the first one that it can connect to, from then on. A host that refuses the
-// connection is the server, so the next one is not tried. Requests must not
-// have a body.
+// Alternatives returns a round tripper for a server with several names or addresses,
+// with or without a port. It replaces each request's host with the first host that it
+// can connect to, and keeps using that host. A host that refuses the connection counts
+// as the server, so the next host is not tried. Requests must not have a body.
 func Alternatives(next http.RoundTripper, hosts ...string) http.RoundTripper {
 	return &alternatives{next: next, hosts: hosts}
 }
@@ -25,11 +24,11 @@ func Alternatives(next http.RoundTripper, hosts ...string) http.RoundTripper {
 type alternatives struct {
 	next  http.RoundTripper
 	hosts []string
-	found atomic.Int32 // the index of the host in use
+	found atomic.Int32 // index of the host in use
 }
 
-// RoundTrip implements [http.RoundTripper]. The error is a [*NoWayError] if no
-// host can be reached.
+// RoundTrip implements [http.RoundTripper]. It returns a [*NoWayError] if no host can
+// be reached.
 func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := redirected(req); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 		to.URL.Host, to.Host, to.Response = a.hosts[at], "", nil
 		resp, err := a.next.RoundTrip(to)
 		if err == nil {
-			resp.Request = req // redirects are relative to it
+			resp.Request = req // redirects are resolved relative to the original request
 		}
 		if !isNoWay(req.Context(), err) {
 			a.found.Store(int32(at))
@@ -53,17 +52,17 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, failed
 }
 
-// isNoWay reports whether a host is unreachable, and did not refuse the
-// connection.
+// isNoWay reports whether err means that the host is unreachable rather than that it
+// refused the connection.
 func isNoWay(ctx context.Context, err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// NoWayError reports that none of several hosts could be reached.
+// NoWayError is returned if none of several hosts can be reached.
 type NoWayError struct {
 	Hosts []string
-	Errs  []error // one for each host
+	Errs  []error // one per host
 }
 
 // Error lists the hosts with their errors.

@@ -20,17 +20,17 @@ import (
 	"time"
 )
 
-// Error is the error of a call.
+// Error is returned by failed calls.
 type Error struct {
 	Step       string
 	Method     string
 	Endpoint   string        // scheme, host and path
-	Status     int           // 0 without a response
-	Code       string        // the endpoint's error code, or ""
-	RequestID  string        // the endpoint's request id, or ""
+	Status     int           // HTTP status; 0 if there was no response
+	Code       string        // error code from the endpoint, or ""
+	RequestID  string        // request ID from the endpoint, or ""
 	Attempts   int           // number of attempts
-	Err        error         // the cause; nil if it is the status
-	retryAfter time.Duration // the wait that the endpoint requests
+	Err        error         // the cause; nil if the status is the cause
+	retryAfter time.Duration // wait time requested by the endpoint
 }
 
 // Error returns the step, the endpoint and the cause.
@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// temporary reports whether a retry may succeed.
+// temporary reports whether a retry might succeed.
 func (e *Error) temporary() bool {
 	if e.Err != nil {
 		return !errors.Is(e.Err, errPermanent)
@@ -71,13 +71,13 @@ func (e *Error) temporary() bool {
 	return false
 }
 
-// AuthorityError reports a server certificate from an unknown CA.
+// AuthorityError is returned if a server certificate is from an unknown CA.
 type AuthorityError struct {
-	Store string // the place of the node's trusted CAs; "" if unknown
+	Store string // location of the node's trusted CAs; "" if unknown
 	Err   error  // the handshake error
 }
 
-// Error returns the CA, the place of the trusted CAs, and a fix.
+// Error returns the CA, the location of the trusted CAs, and a fix.
 func (e *AuthorityError) Error() string {
 	text := "the server's certificate was issued by an untrusted CA"
 	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
@@ -93,7 +93,7 @@ func (e *AuthorityError) Error() string {
 // Unwrap returns the handshake error.
 func (e *AuthorityError) Unwrap() error { return e.Err }
 
-// handshakeTimeout reports that the TLS handshake took too long.
+// handshakeTimeout is returned if the TLS handshake takes too long.
 type handshakeTimeout time.Duration
 
 func (t handshakeTimeout) Error() string {
@@ -102,9 +102,9 @@ func (t handshakeTimeout) Error() string {
 func (handshakeTimeout) Timeout() bool   { return true }
 func (handshakeTimeout) Temporary() bool { return true }
 
-// Cause returns the cause of an HTTP client's error without the address, whose
-// query may contain a secret, and with the cause of a canceled ctx. It is never
-// nil. It also accepts errors of other HTTP clients.
+// Cause returns the cause of an HTTP client's error, or the cause of ctx if ctx is
+// done. It omits the URL, because the query may contain a secret. It is never nil. It
+// also accepts errors of other HTTP clients.
 func Cause(ctx context.Context, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -143,7 +143,7 @@ func Cause(ctx context.Context, err error) error {
 // types for these errors.
 func foreignProxy(err error) (error, bool) {
 	if strings.HasPrefix(err.Error(), "invalid proxy address ") {
-		return errProxyAddress, true // Go quotes the address
+		return errProxyAddress, true // Go's error quotes the address
 	}
 	for status := 300; status < 600; status++ {
 		if text := http.StatusText(status); text != "" && err.Error() == text {
@@ -153,8 +153,8 @@ func foreignProxy(err error) (error, bool) {
 	return nil, false
 }
 
-// isHandshake reports whether the TLS handshake failed permanently. Alerts of
-// the server may be temporary.
+// isHandshake reports whether the TLS handshake failed permanently. Alerts from the
+// server may be temporary.
 func isHandshake(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -187,7 +187,7 @@ func networkCause(err error) error {
 	return errors.New("the response is not valid HTTP")
 }
 
-// statusText returns the text of a status, or its number.
+// statusText returns the status text, or the number if there is none.
 func statusText(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text

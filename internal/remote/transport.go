@@ -257,15 +257,15 @@ func (t *Transport) tlsConfig() *tls.Config {
 	return cfg
 }
 
-// held is the body of a request that may be sent again. net/http closes the
-// body of a request that it could not send.
+// held is the body of a request that may be retried. net/http closes the body of a
+// request that it could not send.
 type held struct {
 	io.ReadCloser
 	mu            sync.Mutex
 	closed, given bool
 }
 
-// hold returns the request with a body that is not closed until it is released.
+// hold returns the request with a body that stays open until it is released.
 func hold(req *http.Request) (*http.Request, *held) {
 	body := &held{ReadCloser: req.Body}
 	if req.Body == nil || req.Body == http.NoBody {

@@ -108,7 +108,7 @@ func documentEnd(text []byte) (end, line int, more bool) {
 			if begun && line == 0 {
 				end, line = start, number
 			}
-			// A marker begins a document, which may be empty.
+			// The marker begins a document, which may be empty.
 			begun = begun || content[0] == '-'
 			content = content[3:]
 		}

@@ -18,7 +18,7 @@ import (
 
 const (
 	newestKubelet = config.NewestKubelet
-	// Name for the page's text in messages.
+	// messageFileName is the name for the page's text in messages.
 	messageFileName = "providers.yaml"
 )
 
@@ -67,7 +67,8 @@ func (r *checker) parseText(text, kubelet string) {
 	}
 }
 
-// setResult adds a document to an answer, or the error instead.
+// setResult adds v to answer as a JSON document or, if there is an error, adds the
+// error.
 func setResult(answer map[string]any, name string, v any, err error) {
 	if err == nil {
 		var doc []byte
@@ -79,7 +80,7 @@ func setResult(answer map[string]any, name string, v any, err error) {
 	answer[name+"Error"] = err.Error()
 }
 
-// selectedKubelet returns the kubelet that the user selected, or else the newest.
+// selectedKubelet returns the kubelet version that the user selected, or the newest.
 func selectedKubelet(version string) report.Kubelet {
 	if version == "" {
 		return report.Kubelet{Version: newestKubelet}

@@ -25,7 +25,7 @@ func main() {
 	select {}
 }
 
-// version is the release's version, set by the linker.
+// version is the release version, set by the linker.
 var version = "(unreleased)"
 
 func sampleObjects(all []sample) []any {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command find reads standard input and fails, naming the lines by number
-// alone, if a secret that tests plant is in it. test.sh gives it everything
-// that the tests print.
+// Command find reads standard input and fails if it contains one of the tests' secrets.
+// It prints only the line numbers. test.sh passes it the output of all tests.
 package main
 
 import (

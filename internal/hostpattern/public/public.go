@@ -2,9 +2,9 @@
 // Copyright The regcred Authors
 
 // Package public rejects host patterns that match third-party hosts under a public
-// suffix, where anyone can register a name: co.uk, github.io. It is separate from
-// package hostpattern because the list of suffixes imports net/http, which would
-// make plugins without network access half as large again.
+// suffix such as co.uk or github.io, where anyone can register a name. It is separate
+// from package hostpattern because the suffix list imports net/http, which would make
+// plugins without network access half as large again.
 package public
 
 import (
@@ -29,8 +29,8 @@ func Validate(pattern string) error {
 	return nil
 }
 
-// publicSuffixOf returns the public suffix that follows the last * of a pattern, or that
-// contains it, or "". A name without a listed suffix has a suffix of one label.
+// publicSuffixOf returns the public suffix that follows a pattern's last *, or that
+// contains the *, or "". If a name has no listed suffix, its last label is its suffix.
 func publicSuffixOf(name string) string {
 	at := strings.LastIndexByte(name, '*')
 	if at < 0 {

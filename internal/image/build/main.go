@@ -33,12 +33,12 @@ func main() {
 	}
 }
 
-// buildFlags has the values of the flags.
+// buildFlags holds the values of the flags.
 type buildFlags struct {
 	release   image.Release
 	license   string
 	out       string
-	platforms []string            // in the order of their first use
+	platforms []string            // in order of first use
 	programs  map[string][]string // directories, by platform
 	boms      map[string]string   // files, by platform
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerconfig is a [plugin.Provider] that returns credentials from a
-// docker config.json or podman auth.json, and from the docker-credential-*
-// helpers that the file configures. It reads the file for each request.
-// docs/plugins/dockerconfig.md describes the plugin.
+// Package dockerconfig implements a [plugin.Provider] that returns credentials from a
+// docker config.json or podman auth.json, and from the docker-credential-* helpers
+// configured there. It reads the file for each request. docs/plugins/dockerconfig.md
+// describes the plugin.
 //
-// The public package dockerconfig parses the file; this package converts the
-// entries into a response that the kubelet can use.
+// The public package dockerconfig parses the file; this package converts the entries
+// into a response that the kubelet can use.
 package dockerconfig
 
 import (
@@ -25,39 +25,39 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultCacheDuration is the interval at which the kubelet re-reads its own
-// docker config files (pkg/credentialprovider/provider.go). A
-// defaultCacheDuration of 12h, often copied from a cloud's configuration, would
-// be longer than the lifetime of helpers' tokens, which have no expiry.
+// DefaultCacheDuration is the interval at which the kubelet re-reads its own docker
+// config files (pkg/credentialprovider/provider.go). A defaultCacheDuration of 12h,
+// often copied from a cloud provider's configuration, could outlive helpers' tokens,
+// whose expiry is not known.
 const DefaultCacheDuration = 5 * time.Minute
 
-// emptyCacheDuration limits the cache duration of responses without
-// credentials, so that new entries are used soon.
+// emptyCacheDuration limits how long responses without credentials are cached, so that
+// new entries take effect soon.
 const emptyCacheDuration = time.Minute
 
-// Options configure a [Provider]. Path is required.
+// Options configures a [Provider]. Path is required.
 type Options struct {
 	Path     string // required
 	Optional bool   // a missing file is not an error
 
-	// HelperDir is the directory of the helpers; "" means PATH in Environ.
+	// HelperDir is the directory of the helpers; "" means to search PATH from Environ.
 	HelperDir string
 
-	// Environ is the environment of helpers, as "key=value"; nil means the
-	// environment of this process.
+	// Environ is the environment of helpers, as "key=value"; nil means the current
+	// environment.
 	Environ []string
 
 	// CacheDuration is the cache duration of responses; 0 disables caching.
 	CacheDuration time.Duration
 
-	// Logger receives the steps (Info) and warnings; nil discards.
+	// Logger receives progress messages (Info) and warnings; nil discards them.
 	Logger *slog.Logger
 }
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct{ opts Options }
 
-// New returns a provider. It validates only the options; the file is read for
+// New returns a provider. It validates only the options, because the file is read for
 // each request.
 func New(opts Options) (*Provider, error) {
 	switch {
@@ -72,8 +72,8 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts}, nil
 }
 
-// GetCredentials implements [plugin.Provider]. The response is valid for the
-// registry, or for the image if the file has entries for parts of the registry.
+// GetCredentials implements [plugin.Provider]. The response is valid for the registry,
+// or only for the image if the file has entries for parts of the registry.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	registry := req.Registry()
 	if registry == "" {
@@ -138,7 +138,7 @@ func (p *Provider) readFile() (*dockerconfig.File, error) {
 	return file, nil
 }
 
-// callHelper returns a response for the whole registry, because helpers get no
+// callHelper returns a response for the whole registry, because helpers receive no
 // path.
 func (p *Provider) callHelper(ctx context.Context, registry, name, server string) (*plugin.Response, error) {
 	helper := dockerconfig.Helper{Name: name, Dir: p.opts.HelperDir, Environ: p.opts.Environ}
@@ -158,8 +158,8 @@ func (p *Provider) callHelper(ctx context.Context, registry, name, server string
 	return resp, nil
 }
 
-// usableAuth returns the matches that the kubelet can use, or an error if it can
-// use none of them.
+// usableAuth returns the matches that the kubelet can use, or an error if there are
+// none.
 func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
 	auths := map[string]plugin.AuthConfig{}
 	var tokens []dockerconfig.Match
@@ -185,8 +185,8 @@ func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.A
 
 const tokenFix = "which the kubelet cannot use; log in with a user name and a password or access token"
 
-// isUsableByKubelet reports whether a credential has a user name and password, and
-// is not only a token.
+// isUsableByKubelet reports whether a credential has a user name and password rather
+// than only a token.
 func isUsableByKubelet(auth dockerconfig.Auth) bool {
 	return !auth.Password.IsZero() || auth.IdentityToken.IsZero() && auth.RegistryToken.IsZero()
 }
@@ -198,12 +198,11 @@ func tokenKindText(auth dockerconfig.Auth) string {
 	return "a registry token"
 }
 
-// authKey returns the key under which the kubelet finds the credential of a
-// scope.
+// authKey returns the key under which the kubelet finds the credential for a scope.
 //
-// kubelet: it removes a first path segment v1 or v2 of a key, so the key of a
-// namespace with this name would match nothing. The key is then the host, and
-// the response is valid for this image only.
+// kubelet: it strips a leading path segment v1 or v2 from keys, so a key for a
+// namespace with that name would never match. In that case the key is the host and the
+// response is valid only for this image.
 func authKey(scope string) string {
 	host, path, _ := strings.Cut(scope, "/")
 	if strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/") {
@@ -213,7 +212,7 @@ func authKey(scope string) string {
 }
 
 // stripTagAndDigest returns an image without scheme, tag and digest. The kubelet sends
-// none, but a user who tests the plugin may.
+// none of these, but a user who tests the plugin may.
 func stripTagAndDigest(image string) string {
 	if _, after, found := strings.Cut(image, "://"); found {
 		image = after

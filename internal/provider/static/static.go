@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package static is a [plugin.Provider] that returns one user name and password
-// from files, for the configured registries. It reads the files for each
-// request. docs/plugins/static.md describes the plugin.
+// Package static implements a [plugin.Provider] that returns one user name and password
+// from files for the configured registries. It reads the files for each request.
+// docs/plugins/static.md describes the plugin.
 package static
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultCacheDuration is the interval at which the kubelet re-reads its own
-// docker config files. It bounds how long a replaced password is used.
+// DefaultCacheDuration is the interval at which the kubelet re-reads its own docker
+// config files. It limits how long an old password is used after it is replaced.
 const DefaultCacheDuration = 5 * time.Minute
 
-// Options configure a [Provider]. A user name, a password and at least one host
-// are required.
+// Options configures a [Provider]. A user name, a password and at least one host are
+// required.
 type Options struct {
 	Username     string // or UsernameFile
 	UsernameFile string
@@ -41,22 +41,21 @@ type Options struct {
 	// a unit's credentials.
 	CredentialsDir string
 
-	// Hosts are the registries that receive the password, as host[:port]. *
-	// matches within one label, and is not allowed in the last two.
+	// Hosts lists the registries that receive the password, as host[:port]. A * matches
+	// within one label and is not allowed in the last two labels.
 	Hosts []string
 
 	// CacheDuration is the cache duration of responses; 0 disables caching.
 	CacheDuration time.Duration
 
-	// OtherHosts is the response for other hosts: "fail", which is the default,
-	// or "empty".
+	// OtherHosts is the behavior for other hosts: "fail" (default) or "empty".
 	OtherHosts string
 }
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct{ opts Options }
 
-// New returns a provider. It validates only the options; the files are read for
+// New returns a provider. It validates only the options, because the files are read for
 // each request.
 func New(opts Options) (*Provider, error) {
 	if err := opts.validate(); err != nil {
@@ -94,7 +93,7 @@ func (o Options) validate() error {
 	return registry.OtherHosts(o.OtherHosts).Validate()
 }
 
-// GetCredentials implements [plugin.Provider]. It reads no file for other
+// GetCredentials implements [plugin.Provider]. It does not read the files for other
 // hosts.
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
@@ -114,7 +113,8 @@ func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plug
 	}, nil
 }
 
-// readCredential reads user name and password, consistently if both are in files.
+// readCredential reads the user name and password. If both are in files, they are from
+// the same version.
 func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	paths := []string{p.opts.PasswordFile}
 	if p.opts.UsernameFile != "" {
@@ -144,8 +144,8 @@ func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	return auth, nil
 }
 
-// checkUsername validates a user name. Errors do not contain the name, because
-// the files may have been swapped.
+// checkUsername validates a user name. Its errors do not contain the name, because the
+// files may have been swapped.
 func checkUsername(name string) error {
 	switch {
 	case name == "":

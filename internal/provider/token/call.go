@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchangeText is the description of the exchange in errors.
+// exchangeText describes the exchange for errors.
 func (v placeholderValues) exchangeText() string {
 	switch {
 	case v.token.text == "":
@@ -29,8 +29,8 @@ func (v placeholderValues) exchangeText() string {
 	return "exchange the service-account token"
 }
 
-// callSteps calls the endpoints in order. What does not need the token is done
-// first, while connections are established.
+// callSteps calls the endpoints in order. Work that does not need the token is done
+// first, while connections are being established.
 func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred credential, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no response within %v", remote.Budget))
 	defer cancel()
@@ -55,7 +55,7 @@ func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred cre
 	return cred, nil
 }
 
-// prepareValues validates the token, and sets the values that all steps share.
+// prepareValues validates the token and sets the values that all steps share.
 func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err error) {
 	if p.needsToken {
 		if err := p.checkClaims(&v.token); err != nil {
@@ -73,7 +73,7 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 	return v, nil
 }
 
-// logWarnings logs problems of a credential that is returned nevertheless.
+// logWarnings logs problems with a credential that is still returned.
 func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	if v.token.path == "" && cred.secret == v.token.text {
 		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
@@ -83,7 +83,7 @@ func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	}
 }
 
-// callStep runs one step. Its response is for later steps, or contains the
+// callStep runs one step. Its response is used by later steps or contains the
 // credential.
 func (p *Provider) callStep(ctx context.Context, l connections, s *compiledStep, v placeholderValues) (credential, error) {
 	attempt := v.exchangeText()
@@ -129,7 +129,7 @@ func (p *Provider) addFix(err error, s *compiledStep, v placeholderValues) error
 	return err
 }
 
-// newCall expands the templates.
+// newCall builds the request of a step by expanding its templates.
 func (c *compiledStep) newCall(v placeholderValues) (remote.Call, error) {
 	call := remote.Call{Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
 	var err error

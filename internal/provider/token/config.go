@@ -32,7 +32,7 @@ type configFile struct {
 func Load(name string) (Options, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
-		err = files[0].Unwritable() // the file decides who gets the token
+		err = files[0].Unwritable() // anyone who can write the file controls who receives the token
 	}
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)
@@ -44,8 +44,7 @@ func Load(name string) (Options, error) {
 	return opts, nil
 }
 
-// Parse parses a YAML configuration strictly. Errors name the line and contain
-// no values.
+// Parse parses a YAML configuration strictly. Errors include the line but no values.
 func Parse(data []byte) (Options, error) {
 	var f configFile
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -68,7 +67,7 @@ func Parse(data []byte) (Options, error) {
 	}, nil
 }
 
-// withLine adds the line to an error that begins with a field.
+// withLine adds the line number to an error that begins with a field.
 func withLine(err error, data []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
@@ -83,8 +82,8 @@ func withLine(err error, data []byte) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// childNode returns the node of the first name or index of a field, and the rest of
-// the field, or nil.
+// childNode returns the node for the first name or index in a field, and the rest of
+// the field. The node is nil if it does not exist.
 func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -93,7 +92,7 @@ func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 		key, value := node.Content[i], node.Content[i+1]
 		rest, found := strings.CutPrefix(field, "."+key.Value)
 		if found && (rest == "" || strings.ContainsRune(".[: ", rune(rest[0]))) {
-			value.Line = key.Line // the line of the key
+			value.Line = key.Line // report the line of the key
 			return value, rest
 		}
 	}
@@ -105,8 +104,7 @@ func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 	return nil, ""
 }
 
-// yamlError returns the decoder's first error without values and names of Go
-// types.
+// yamlError returns the decoder's first error without values or Go type names.
 func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("file is empty")

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// parseTemplates parses the values of a map; nil stays nil. Errors are reported
-// in the order of the names.
+// parseTemplates parses the values of a map; nil stays nil. Errors are reported in
+// order of the names.
 func parseTemplates(field string, texts map[string]string, in templateContext) (map[string]template, error) {
 	if texts == nil {
 		return nil, nil
@@ -26,7 +26,7 @@ func parseTemplates(field string, texts map[string]string, in templateContext) (
 	return parsed, nil
 }
 
-// parseJSON replaces each string of a document with a template.
+// parseJSON replaces each string in a document with a template.
 func parseJSON(field string, value any, in templateContext) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, int, int64, uint64, float64:
@@ -77,7 +77,7 @@ func collectTemplates(value any) (ts []template) {
 	return ts
 }
 
-// expandJSON expands the templates of a document.
+// expandJSON expands the templates in a document.
 func expandJSON(value any, v placeholderValues) (any, error) {
 	switch node := value.(type) {
 	case template:

@@ -19,53 +19,54 @@ import (
 // Exchange configures the request to an endpoint, or several requests in order.
 // All values are templates unless stated otherwise.
 type Exchange struct {
-	// URL is the endpoint. Its path and query may contain placeholders, which
-	// are escaped, but no secrets ({token}, {jwt}, {file:…}, {answer:…}),
-	// because addresses are printed and logged.
+	// URL is the endpoint. Its path and query may contain placeholders, whose values
+	// are escaped. It must not contain secrets ({token}, {jwt}, {file:…},
+	// {answer:…}), because URLs are printed and logged.
 	URL string `yaml:"url"`
 
-	// Method is GET or POST; "" means POST if there is a Form, a JSON or a
-	// TokenExchange, otherwise GET.
+	// Method is GET or POST. "" means POST if Form, JSON or TokenExchange is set, and
+	// GET otherwise.
 	Method string `yaml:"method"`
 
 	Headers   map[string]string `yaml:"headers"`
 	BasicAuth *BasicAuth        `yaml:"basicAuth"`
 
-	// Form and JSON are the body. Strings in JSON are templates, but names of
-	// members are not.
+	// Form and JSON set the request body. Strings in JSON are templates, but member
+	// names are not.
 	Form map[string]string `yaml:"form"`
 	JSON any               `yaml:"json"`
 
-	// TokenExchange adds the fields of RFC 8693 to the form.
+	// TokenExchange adds the RFC 8693 parameters to the form.
 	TokenExchange *TokenExchange `yaml:"tokenExchange"`
 
 	Response Response `yaml:"response"`
 
-	CAFile       string `yaml:"caFile"`       // PEM file of CAs to trust in addition to the system's; read for each request; no template
-	InsecureHTTP bool   `yaml:"insecureHTTP"` // allows http to hosts other than loopback
+	CAFile       string `yaml:"caFile"`       // PEM file of extra CAs to trust; read for each request; not a template
+	InsecureHTTP bool   `yaml:"insecureHTTP"` // allow http for hosts other than loopback
 
 	// JWT configures a token that the node signs, for {jwt}.
 	JWT *JWT `yaml:"jwt"`
 
-	// Steps are exchanges in order, which replace all fields except JWT. The
+	// Steps lists exchanges to run in order. They replace all fields except JWT. The
 	// last response contains the credential.
 	Steps []Step `yaml:"steps"`
 }
 
-// Step is one of several exchanges. It has no JWT and no Steps.
+// Step is one of several exchanges. It has neither JWT nor Steps.
 type Step struct {
-	// Name identifies the response for later steps: letters, digits, _ and -.
+	// Name identifies the response for later steps. It may contain letters, digits, _
+	// and -.
 	Name     string `yaml:"name"`
 	Exchange `yaml:",inline"`
 }
 
-// BasicAuth is HTTP Basic authentication (RFC 7617).
+// BasicAuth configures HTTP Basic authentication (RFC 7617).
 type BasicAuth struct {
 	Username string `yaml:"username"`
 	Password string `yaml:"password"`
 }
 
-// TokenExchange is a request of RFC 8693, section 2.1. The subject_token is
+// TokenExchange configures a request as in RFC 8693, section 2.1. The subject_token is
 // the service-account token.
 type TokenExchange struct {
 	Audience           string `yaml:"audience"`
@@ -75,40 +76,40 @@ type TokenExchange struct {
 	RequestedTokenType string `yaml:"requestedTokenType"`
 }
 
-// Response has the paths in the JSON response: names of members and array
-// indexes, separated by dots, such as "data.auth.0.token". Steps before the
-// last have only an expiry.
+// Response contains paths into the JSON response: member names and array indexes
+// separated by dots, such as "data.auth.0.token". Steps before the last may set only
+// the expiry.
 type Response struct {
-	Username  string `yaml:"username"`  // "" means the Username of the Options
+	Username  string `yaml:"username"`  // "" means Options.Username
 	Secret    string `yaml:"secret"`    // "" with TokenExchange means access_token
 	ExpiresIn string `yaml:"expiresIn"` // in seconds; "" with TokenExchange means expires_in
 	ExpiresAt string `yaml:"expiresAt"` // RFC 3339, or seconds or milliseconds since 1970
 }
 
-// maxSteps bounds the steps of an exchange, which share one request's time.
+// maxSteps limits the steps of an exchange, because they share the time of one request.
 const maxSteps = 8
 
 // compiledExchange is a validated Exchange.
 type compiledExchange struct {
-	signer *jwtSigner      // nil if there is no {jwt}
+	signer *jwtSigner      // nil if {jwt} is not used
 	steps  []*compiledStep // at least one
 }
 
 // compiledStep is a request to an endpoint.
 type compiledStep struct {
-	field     string          // in the file: "exchange", "exchange.steps[0]"
-	name      string          // "" if it is the only one
-	place     templateContext // of its secret texts
+	field     string          // field in the file, such as "exchange" or "exchange.steps[0]"
+	name      string          // "" if it is the only step
+	place     templateContext // place of its secret strings
 	method    string
-	base      string // scheme and host, which no placeholder can change
+	base      string // scheme and host; placeholders cannot change them
 	path      template
 	query     template
 	headers   map[string]template
 	basic     *[2]template
 	form      map[string]template
-	json      any // with a template for each string
+	json      any // document in which each string is a template
 	username  jsonPath
-	secret    jsonPath // nil if it is not the last one
+	secret    jsonPath // nil except in the last step
 	expiresIn jsonPath
 	expiresAt jsonPath
 	caFile    string
@@ -200,7 +201,7 @@ func (x Exchange) compileStep(field string, in templateContext, last bool) (*com
 	return c, nil
 }
 
-// usesPlaceholder reports whether one of the templates has the placeholder.
+// usesPlaceholder reports whether any of the templates contains the placeholder.
 func (c *compiledExchange) usesPlaceholder(name string) bool {
 	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
 }
@@ -218,7 +219,7 @@ func (c *compiledExchange) allTemplates() (ts []template) {
 	return ts
 }
 
-// usesPlaceholder reports whether one of the templates has the placeholder.
+// usesPlaceholder reports whether any of the templates contains the placeholder.
 func (c *compiledStep) usesPlaceholder(name string) bool {
 	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
 }
@@ -234,7 +235,7 @@ func (c *compiledStep) allTemplates() []template {
 }
 
 func (c *compiledStep) setURL(x Exchange) (err error) {
-	shown, _, _ := strings.Cut(x.URL, "?") // a query may hold a secret
+	shown, _, _ := strings.Cut(x.URL, "?") // the query may contain a secret
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("url %q: %w", shown, fmt.Errorf(format, args...))
 	}
@@ -327,7 +328,7 @@ func (c *compiledStep) setBody(x Exchange) (err error) {
 	return err
 }
 
-// formFields returns the fields of RFC 8693, section 2.1, that are not empty.
+// formFields returns the non-empty RFC 8693, section 2.1 parameters.
 func (t TokenExchange) formFields() map[string]string {
 	if t.SubjectTokenType == "" {
 		t.SubjectTokenType = "urn:ietf:params:oauth:token-type:jwt"
@@ -374,7 +375,8 @@ func (c *compiledStep) setResponse(x Exchange) error {
 	return c.setPaths(x.expiryPaths())
 }
 
-// setExpiry sets the paths of a step before the last.
+// setExpiry sets the response paths of a step before the last, which may have only an
+// expiry.
 func (c *compiledStep) setExpiry(x Exchange) error {
 	if x.Response.Username != "" || x.Response.Secret != "" {
 		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
@@ -382,7 +384,7 @@ func (c *compiledStep) setExpiry(x Exchange) error {
 	return c.setPaths(x.expiryPaths())
 }
 
-// expiryPaths returns the paths of the expiry.
+// expiryPaths returns the paths to the expiry in the response.
 func (x Exchange) expiryPaths() map[string]string {
 	r := x.Response
 	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {

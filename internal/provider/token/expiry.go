@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// maxUnixSeconds bounds lifetimes and times since 1970: the year 9999.
+// maxUnixSeconds limits lifetimes and Unix times to the year 9999.
 const maxUnixSeconds = 253402300799
 
-// minMillisecondTime is the smallest number that is a time in milliseconds; in
-// seconds it would be in the year 5138.
+// minMillisecondTime is the smallest number that is treated as a time in milliseconds.
+// In seconds it would be in the year 5138.
 const minMillisecondTime = 100_000_000_000
 
-// parseLifetime parses a lifetime in seconds, a number or a string of digits.
+// parseLifetime parses a lifetime in seconds, given as a number or a string of digits.
 func parseLifetime(value any, now time.Time) (time.Time, error) {
 	seconds, ok := parseNumber(value)
 	if !ok {
 		return time.Time{}, fmt.Errorf("is %s, not a number of seconds", jsonKind(value))
 	}
-	if seconds <= 0 { // unlike a time in the past, not caused by clocks
+	if seconds <= 0 { // unlike a time in the past, clock skew cannot cause this
 		return time.Time{}, errors.New("is not a positive number of seconds")
 	}
-	// Not now.Add: a Duration ends after 292 years.
+	// Do not use now.Add, because a Duration is limited to 292 years.
 	return timeFromSeconds(float64(now.Unix()) + seconds), nil
 }
 
 // parseTime parses a time: RFC 3339, or seconds or milliseconds since 1970.
 func parseTime(value any) (time.Time, error) {
 	if seconds, ok := parseNumber(value); ok {
-		if seconds <= 0 { // some endpoints mean "never"
+		if seconds <= 0 { // some endpoints use this for "never"
 			return time.Time{}, errors.New("is not a positive timestamp")
 		}
 		if seconds >= minMillisecondTime {
@@ -55,7 +55,7 @@ func timeFromSeconds(seconds float64) time.Time {
 	return time.Unix(int64(max(0, min(seconds, maxUnixSeconds))), 0)
 }
 
-// parseNumber parses a JSON number, or a string with one.
+// parseNumber parses a JSON number or a string that contains one.
 func parseNumber(value any) (float64, bool) {
 	var text string
 	switch v := value.(type) {

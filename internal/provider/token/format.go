@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// An Exchange prints as its address and cannot be encoded, because headers,
-// form, claims and password may contain secrets.
+// An Exchange prints only its address and cannot be encoded, because headers, form,
+// claims and password may contain secrets.
 
-// Format writes the address for every verb.
+// Format writes only the address, for every verb.
 func (e Exchange) Format(f fmt.State, _ rune) { io.WriteString(f, "token.Exchange("+e.URL+")") }
 
 // MarshalJSON always fails.
@@ -21,7 +21,7 @@ func (e Exchange) MarshalJSON() ([]byte, error) { return nil, errNotSerializable
 // GobEncode always fails.
 func (e Exchange) GobEncode() ([]byte, error) { return nil, errNotSerializable }
 
-// Format writes the user name for every verb.
+// Format writes only the user name, for every verb.
 func (a BasicAuth) Format(f fmt.State, _ rune) {
 	io.WriteString(f, "token.BasicAuth("+a.Username+")")
 }
@@ -32,7 +32,7 @@ func (a BasicAuth) MarshalJSON() ([]byte, error) { return nil, errNotSerializabl
 // GobEncode always fails.
 func (a BasicAuth) GobEncode() ([]byte, error) { return nil, errNotSerializable }
 
-// Format writes the path of the key for every verb.
+// Format writes only the path of the key, for every verb.
 func (j JWT) Format(f fmt.State, _ rune) { io.WriteString(f, "token.JWT("+j.KeyFile+")") }
 
 // MarshalJSON always fails.

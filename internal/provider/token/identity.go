@@ -24,8 +24,8 @@ func missingToken(apiVersion string) error {
 		"set --optional to return no credential, or --token-file to use another token")
 }
 
-// requestToken returns the token of the request, or of the file if the request has
-// none.
+// requestToken returns the request's token, or the token from the file if the request
+// has none.
 func (p *Provider) requestToken(req *plugin.Request) (t inputToken, err error) {
 	t.text = req.ServiceAccountToken.Reveal()
 	if t.text != "" || p.tokenFile == "" {
@@ -39,14 +39,14 @@ func (p *Provider) requestToken(req *plugin.Request) (t inputToken, err error) {
 	return t, err
 }
 
-// isInvalidTokenRune reports whether a character cannot be in an HTTP token (RFC 6750,
-// section 2.1).
+// isInvalidTokenRune reports whether a character is not allowed in a bearer token (RFC
+// 6750, section 2.1).
 func isInvalidTokenRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// checkClaims parses the claims of the token, and checks what the registry would
-// reject with a plain 401. A token that is not a JWT has no claims.
+// checkClaims parses the token's claims and reports errors for which the registry would
+// return only a 401. A token that is not a JWT has no claims.
 func (p *Provider) checkClaims(t *inputToken) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Provider) checkClaims(t *inputToken) (err error) {
 	return nil
 }
 
-// describeClaims describes the token for an error of an endpoint that rejects it.
+// describeClaims describes the token for the error of an endpoint that rejected it.
 func describeClaims(c jwt.Claims) string {
 	if c.Subject == "" && c.Issuer == "" {
 		return "the token is not a JSON Web Token"
@@ -87,16 +87,16 @@ func describeClaims(c jwt.Claims) string {
 }
 
 const (
-	// minRemainingLifetime is the minimal remaining lifetime of a cached response, because
-	// the pull takes time.
+	// minRemainingLifetime is the minimum remaining lifetime of a cached response,
+	// because the pull takes time.
 	minRemainingLifetime = time.Minute
 
 	// maxCacheDuration limits the cache duration.
 	maxCacheDuration = 24 * time.Hour
 )
 
-// responseCacheDuration returns the cache duration of a response with this expiry: half of
-// the remaining lifetime, but not into its last minute and at most a day.
+// responseCacheDuration returns how long to cache a response with this expiry: half of
+// the remaining lifetime, at most one day, and never into the last minute.
 func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	if expires.IsZero() {
 		if p.cacheDuration == nil {

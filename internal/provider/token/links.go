@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// connections are the connections of a request, by the CA file of the steps.
+// connections holds the connections of a request, keyed by the CA file of the steps.
 type connections map[string]*remote.Transport
 
-// startConnections starts connecting to every host of the exchange. All hosts are
-// configured; none depends on a request or a response.
+// startConnections starts connecting to every host in the exchange. All hosts come from
+// the configuration; none depends on a request or response.
 func (p *Provider) startConnections(ctx context.Context) (connections, error) {
 	l := connections{}
 	for _, s := range p.exchange.steps {
@@ -37,14 +37,14 @@ func (l connections) close() {
 	}
 }
 
-// addCAs adds the CAs of the step's file.
+// addCAs adds the CAs from the step's file.
 func (c *compiledStep) addCAs(transport *remote.Transport) error {
 	if c.caFile == "" {
 		return nil
 	}
 	files, err := secretfile.Read(c.caFile)
 	if err == nil {
-		err = files[0].Unwritable() // the file decides who gets the token
+		err = files[0].Unwritable() // anyone who can write the file controls who receives the token
 	}
 	if err != nil {
 		return err

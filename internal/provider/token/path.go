@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// jsonPath is the path of a value in a JSON document: names of members and
-// array indexes, separated by dots, such as "data.auth.0.token". A backslash
-// escapes a dot or a backslash.
+// jsonPath is the path to a value in a JSON document: member names and array indexes
+// separated by dots, such as "data.auth.0.token". A backslash escapes a dot or a
+// backslash.
 type jsonPath []string
 
-// maxPathLength bounds the number of names in a path.
+// maxPathLength limits the number of names in a path.
 const maxPathLength = 32
 
 func parsePath(text string) (jsonPath, error) {
@@ -44,7 +44,7 @@ func parsePath(text string) (jsonPath, error) {
 	return path, nil
 }
 
-// String returns the path in its syntax.
+// String returns the path in dotted syntax.
 func (p jsonPath) String() string {
 	escaped := make([]string, len(p))
 	for i, step := range p {
@@ -53,7 +53,7 @@ func (p jsonPath) String() string {
 	return strings.Join(escaped, ".")
 }
 
-// find returns the value of the path; ok is false if it is missing or null.
+// find returns the value at the path. ok is false if the value is missing or null.
 func (p jsonPath) find(document any) (value any, ok bool) {
 	for _, step := range p {
 		switch node := document.(type) {

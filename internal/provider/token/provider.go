@@ -17,12 +17,12 @@ import (
 type Provider struct {
 	registries    []registryPattern
 	otherHosts    registry.OtherHosts
-	username      *template // nil if the response contains it
+	username      *template // nil if the user name comes from the response
 	audience      string
 	tokenFile     string
 	optional      bool
-	needsToken    bool // otherwise the token is ignored
-	sendsToken    bool // to an endpoint or registry
+	needsToken    bool // if false, the token is ignored
+	sendsToken    bool // the token is sent to an endpoint or registry
 	cacheDuration *time.Duration
 	cacheKeyType  plugin.CacheKeyType
 	exchange      *compiledExchange

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// readResponse keeps the response for later steps, or takes the credential from the
-// last one. Errors contain nothing of it.
+// readResponse keeps the response for later steps, or extracts the credential from the
+// last one. Errors do not contain any part of the response.
 func (p *Provider) readResponse(s *compiledStep, answer *remote.Answer, v placeholderValues) (cred credential, err error) {
 	document, err := decodeJSON(answer)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Provider) readResponse(s *compiledStep, answer *remote.Answer, v placeh
 	return cred, nil
 }
 
-// extractCredential takes the credential from a document.
+// extractCredential extracts the credential from a document.
 func (c *compiledStep) extractCredential(document any, cred *credential) (err error) {
 	if cred.secret, err = c.secret.findString(document); err != nil {
 		return err
@@ -85,8 +85,8 @@ func contentTypeHint(h http.Header) string {
 	return ", but " + media
 }
 
-// credentialExpiry returns when the credential expires. It is optional (RFC 8693, section
-// 2.2.1), but must be a time.
+// credentialExpiry returns the credential's expiry. The expiry is optional (RFC 8693,
+// section 2.2.1), but if present it must be a time.
 func (c *compiledStep) credentialExpiry(document any, now time.Time) (time.Time, error) {
 	var expires time.Time
 	for _, field := range []struct {

@@ -15,14 +15,12 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// JWT configures a JSON Web Token (RFC 7519) that the node signs, as the
-// credential of an app or client (RFC 7523). Issuer, Subject, Audience and the
-// strings in Claims are templates, without {jwt} and {answer:…}. Empty claims
-// are omitted.
+// JWT configures a JSON Web Token (RFC 7519) that the node signs to authenticate as an
+// app or client (RFC 7523). Issuer, Subject, Audience and the strings in Claims are
+// templates, without {jwt} and {answer:…}. Empty claims are omitted.
 type JWT struct {
-	// KeyFile is the absolute path of a private key in PEM without a
-	// passphrase: RSA (RS256), P-256 (ES256) or Ed25519 (EdDSA). It is read for
-	// each request.
+	// KeyFile is the absolute path of an unencrypted PEM private key: RSA (RS256),
+	// P-256 (ES256) or Ed25519 (EdDSA). It is read for each request.
 	KeyFile string `yaml:"keyFile"`
 	KeyID   string `yaml:"keyID"` // "" means none
 
@@ -30,8 +28,7 @@ type JWT struct {
 	Subject  string `yaml:"subject"`
 	Audience string `yaml:"audience"`
 
-	// Lifetime is the lifetime of the token, at most an hour; 0 means five
-	// minutes.
+	// Lifetime is the token's lifetime, at most one hour; 0 means five minutes.
 	Lifetime time.Duration `yaml:"lifetime"`
 
 	// Claims are additional claims.
@@ -42,7 +39,7 @@ const (
 	defaultSignedLifetime = 5 * time.Minute
 	maxSignedLifetime     = time.Hour
 
-	// clockDrift is subtracted from the time of issue, for clocks that are behind.
+	// clockDrift is subtracted from the issue time to tolerate clocks that are slow.
 	clockDrift = time.Minute
 )
 
@@ -129,8 +126,8 @@ func (s *jwtSigner) readKey() (*jwt.Key, error) {
 	return key, nil
 }
 
-// describeSigned describes the token's claims for an error of an endpoint that
-// rejects it.
+// describeSigned describes the token's claims for the error of an endpoint that
+// rejected it.
 func (s *jwtSigner) describeSigned(signed string) string {
 	c, err := jwt.Parse(signed)
 	if err != nil {

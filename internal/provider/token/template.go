@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// template is a text with placeholders: {token}, {jwt}, {image}, {registry},
+// template is a string with placeholders: {token}, {jwt}, {image}, {registry},
 // {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH},
-// {answer:STEP.PATH}. {{ and }} are braces. Values are not expanded again, so
+// {answer:STEP.PATH}. {{ and }} are literal braces. Values are not expanded again, so
 // an annotation cannot insert the token.
 type template []templatePart
 
@@ -27,26 +27,26 @@ type templatePart struct {
 	literal string
 	name    string // "" for a literal
 	arg     string
-	path    jsonPath // of {answer:…}, whose step is arg
+	path    jsonPath // path of {answer:…}; its step is arg
 }
 
-// templateContext describes where a template is used, and so which placeholders it may
-// contain.
+// templateContext describes where a template is used, and therefore which placeholders
+// it may contain.
 type templateContext struct {
 	secrets bool     // secrets are allowed
 	signed  bool     // {jwt} is allowed
-	step    int      // the index of the text's step in steps; 0 without steps
+	step    int      // index of the template's step in steps; 0 without steps
 	steps   []string // the names of all steps
 }
 
-// visibleContext returns the place of texts that are printed or logged.
+// visibleContext returns the place for templates whose values are printed or logged.
 func visibleContext() templateContext { return templateContext{} }
 
-// secretContext returns the place of texts that are not.
+// secretContext returns the place for templates whose values are never printed.
 func secretContext() templateContext { return templateContext{secrets: true} }
 
-// isSecretPlaceholder reports whether a placeholder's value must not be in an address or a
-// user name, which are printed. A response may contain secrets.
+// isSecretPlaceholder reports whether a placeholder's value must not be used in a URL
+// or user name, because both are printed. A response may contain secrets.
 func isSecretPlaceholder(name string) bool {
 	return name == "token" || name == "file" || name == "jwt" || name == "answer"
 }
@@ -136,8 +136,8 @@ func parseAnswerArg(arg string, in templateContext) (templatePart, error) {
 	return templatePart{name: "answer", arg: step, path: path}, nil
 }
 
-// printablePlaceholder returns the part of a placeholder that may be printed: the rest may
-// be a secret that was not meant as a placeholder.
+// printablePlaceholder returns the part of a placeholder that may be printed. The rest
+// could be a secret that was not meant as a placeholder.
 func printablePlaceholder(inside string) string {
 	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") != "" {
 		return "…"
@@ -176,15 +176,15 @@ func noEscape(s string) string { return s }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// placeholderValues are the values of placeholders.
+// placeholderValues holds the values of placeholders.
 type placeholderValues struct {
 	req        *plugin.Request
 	registry   string
 	repository string
 	token      inputToken
-	username   string         // unless the response contains it
+	username   string         // set unless the response contains the user name
 	signed     string         // the value of {jwt}
-	answers    map[string]any // of completed steps, by name
+	answers    map[string]any // responses of completed steps, by name
 }
 
 func (v placeholderValues) value(p templatePart) (string, error) {
@@ -228,8 +228,8 @@ func (v placeholderValues) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// readSecretFile reads a file with one line that other users cannot read. Errors
-// contain nothing of it.
+// readSecretFile reads a one-line file that other users cannot read. Errors do not
+// contain any of its content.
 func readSecretFile(name string) (string, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
@@ -248,14 +248,14 @@ func readSecretFile(name string) (string, error) {
 	return secret, nil
 }
 
-// inputToken is the token that is returned or exchanged; text is "" without one.
+// inputToken is the token to return or exchange. text is "" if there is none.
 type inputToken struct {
 	text   string
-	path   string // of the file that it was read from; "" means that it is the request's
+	path   string // file that the token was read from; "" if it came from the request
 	claims jwt.Claims
 }
 
-// String names the token, and does not show it.
+// String identifies the token without revealing it.
 func (t inputToken) String() string {
 	if t.path != "" {
 		return fmt.Sprintf("the token in %q", t.path)

@@ -32,24 +32,22 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultUsername is the user name if the token is the password. Registries
-// that accept such tokens ignore it.
+// DefaultUsername is the user name when the token is the password. Registries that
+// accept such tokens ignore it.
 const DefaultUsername = "serviceaccount"
 
-// Options configure a [Provider].
+// Options configures a [Provider].
 type Options struct {
-	// Registries are patterns of registries that may receive credentials, in
-	// the syntax of matchImages, but without a * in the last two labels of the
-	// host or directly below a public suffix. At least one is required.
+	// Registries lists patterns of registries that may receive credentials. At least
+	// one is required. Patterns use the syntax of matchImages, but a * is not allowed
+	// in the last two labels of the host or directly below a public suffix.
 	Registries []string
 
-	// OtherHosts is the response for other hosts: "fail", which is the default,
-	// or "empty".
+	// OtherHosts is the behavior for other hosts: "fail" (default) or "empty".
 	OtherHosts string
 
-	// Username is a template. "" means [DefaultUsername] if the token is the
-	// password, and otherwise that the endpoint's response contains the user
-	// name.
+	// Username is a template. "" means [DefaultUsername] if the token is the password.
+	// Otherwise "" means that the endpoint's response contains the user name.
 	Username string
 
 	// Audience is the required audience of the token; "" accepts any. It must
@@ -60,12 +58,12 @@ type Options struct {
 	// read for each request.
 	TokenFile string
 
-	// Optional returns a response without credentials, instead of an error, if
-	// there is no token.
+	// Optional returns a response without credentials instead of an error when there is
+	// no token.
 	Optional bool
 
-	// CacheDuration limits the cache duration. It is also the cache duration if
-	// the expiry is unknown; without it, such responses are not cached.
+	// CacheDuration limits how long responses are cached. If the expiry is unknown, it
+	// is the cache duration, and zero disables caching.
 	CacheDuration *time.Duration
 
 	// Exchange configures the exchange; nil means that the token is the
@@ -76,7 +74,7 @@ type Options struct {
 	Now    func() time.Time // nil means [time.Now]
 }
 
-// New returns a provider. It validates only the options; files are read when
+// New returns a provider. It validates only the options, because files are read when
 // they are needed.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{
@@ -128,7 +126,7 @@ func (p *Provider) setRegistries(opts Options) error {
 		if err != nil {
 			return fmt.Errorf("registry %q: %w", s, err)
 		}
-		if part { // the credential is valid only for a part of the registry
+		if part { // the credential is valid only for part of the registry
 			p.cacheKeyType = plugin.CacheImage
 		}
 		p.registries = append(p.registries, registryPattern{host, pattern})
@@ -168,7 +166,7 @@ func (p *Provider) setExchange(opts Options) (err error) {
 	return nil
 }
 
-// setToken decides whether a token is required. A node that signs its own token
+// setToken determines whether a token is required. A node that signs its own token
 // needs none, unless the request uses the token's claims.
 func (p *Provider) setToken() {
 	texts := []template{}
@@ -192,8 +190,8 @@ func (p *Provider) narrow(templates ...template) {
 	}
 }
 
-// GetCredentials returns a credential for the image's registry. Parts of a
-// registry that are not configured get none.
+// GetCredentials returns a credential for the image's registry. For parts of a registry
+// that are not configured, the response has no credentials.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host, repository := split(req)
 	switch serves, part := p.serves(host, host+"/"+repository); {
@@ -251,8 +249,8 @@ func (p *Provider) passThrough(_ context.Context, v placeholderValues) (cred cre
 	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
 }
 
-// serves reports whether the registry is configured, and whether the image is
-// in a configured part of it.
+// serves reports whether the registry is configured, and whether the image is in a
+// configured part of the registry.
 func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
@@ -268,8 +266,8 @@ func none() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
 }
 
-// split returns the registry and the repository of the image, without tag and
-// digest, which only a user who tests the plugin sends.
+// split returns the registry and repository of the image. It removes the tag and
+// digest, which are present only if a user tests the plugin.
 func split(req *plugin.Request) (host, repository string) {
 	host = req.Registry()
 	image := req.Image

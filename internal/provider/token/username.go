@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// expandUsername returns the user name, "" if the exchange gives it.
+// expandUsername returns the user name, or "" if it comes from the exchange.
 func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	if p.username == nil {
 		return "", nil
@@ -24,8 +24,8 @@ func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	return username, nil
 }
 
-// checkUsername refuses what HTTP Basic authentication cannot carry (RFC 7617,
-// section 2): what follows a colon would be taken for the password.
+// checkUsername rejects user names that HTTP Basic authentication cannot carry (RFC
+// 7617, section 2). Anything after a colon would be parsed as the password.
 func checkUsername(name string) error {
 	switch {
 	case name == "":
