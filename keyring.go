@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// Keyring looks up credentials. It is safe for concurrent use. Keyrings share
-// no state with each other.
+// Keyring looks up credentials. It is safe for concurrent use. Keyrings do not share
+// any state.
 type Keyring struct {
 	env      *keyringEnv
 	compiled atomic.Pointer[compiledConfig]
@@ -22,12 +22,12 @@ type Keyring struct {
 	reload sync.Mutex // serialises Reload
 }
 
-// New returns a Keyring for a configuration. It rejects a configuration that
-// [config.Config.Validate] rejects. A missing or broken executable is not an
-// error here: each lookup that needs it has a failed [Attempt].
+// New returns a Keyring for a configuration. It returns an error if
+// [config.Config.Validate] rejects the configuration. A missing or broken executable is
+// not an error here; instead, each lookup that needs it has a failed [Attempt].
 //
-// With the zero Config, the Keyring uses only pull secrets and Options.Sources,
-// like a kubelet without a configuration.
+// With the zero Config, the Keyring uses only pull secrets and Options.Sources, like a
+// kubelet without a configuration.
 func New(c *config.Config, opts Options) (*Keyring, error) {
 	if err := opts.check(c); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
@@ -37,12 +37,12 @@ func New(c *config.Config, opts Options) (*Keyring, error) {
 	return k, nil
 }
 
-// Reload replaces the configuration and keeps the Options. Lookups in progress
-// use the previous configuration. Providers whose entry and executable are
-// unchanged keep their cached responses.
+// Reload replaces the configuration but keeps the Options. Lookups in progress use the
+// previous configuration. Providers whose entry and executable are unchanged keep their
+// cached responses.
 //
 // Reload returns an error and changes nothing if [New] would reject c. After
-// [Keyring.Close] it returns [ErrClosed].
+// [Keyring.Close], it returns [ErrClosed].
 func (k *Keyring) Reload(c *config.Config) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()
@@ -59,12 +59,11 @@ func (k *Keyring) Reload(c *config.Config) error {
 	return nil
 }
 
-// Lookup returns the credentials for an image, in the kubelet's order.
+// Lookup returns the credentials for an image in the kubelet's order.
 //
-// If no credential was found and an attempt failed, the error is a
-// [*LookupError]. With that error, and if ctx ends first, Lookup also returns
-// the Result with its Attempts. Other errors are [ErrClosed], or mean that the
-// request is invalid.
+// If no credential was found and an attempt failed, Lookup returns a [*LookupError]. In
+// this case, and if ctx is done first, it also returns the Result with its Attempts.
+// Any other error is [ErrClosed] or means that the request is invalid.
 func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 	if k.env.isClosed() {
 		return nil, ErrClosed
@@ -82,9 +81,9 @@ func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 	return l.res, l.err(ctx)
 }
 
-// Invalidate removes the cache entry that c came from, so that the next lookup
-// runs the plugin again. Call it only if a registry returned 401 for c: 403 and
-// 404 have other causes.
+// Invalidate removes the cache entry that c came from, so that the next lookup runs the
+// plugin again. Call it only if a registry returned 401 for c, because 403 and 404 have
+// other causes.
 //
 // It does not remove a newer entry, and takes effect at most once a minute.
 func (k *Keyring) Invalidate(c Credential) {
@@ -98,8 +97,8 @@ func (k *Keyring) Invalidate(c Credential) {
 	}
 }
 
-// Close stops the running plugins, waits for them, and clears the cache. Later
-// lookups fail with [ErrClosed]. Close may be called more than once.
+// Close stops the running plugins, waits for them to exit, and clears the cache. Later
+// lookups return [ErrClosed]. Close may be called more than once.
 func (k *Keyring) Close() error {
 	k.env.close()
 	for _, r := range k.compiled.Load().runners {

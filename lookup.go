@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lookup is a lookup in progress. responses[i] belongs to res.Attempts[i].
+// lookup is a lookup in progress. responses[i] corresponds to res.Attempts[i].
 type lookup struct {
 	env       *keyringEnv
 	compiled  *compiledConfig
@@ -25,9 +25,9 @@ type lookup struct {
 	responses []*response
 }
 
-// newResult allocates, at once, a Result with room for one attempt and one
-// credential, which most lookups need. A Result has no pointers to the keyring
-// or to other credentials, so that a caller can keep it.
+// newResult allocates a Result with room for one attempt and one credential, which is
+// enough for most lookups, in a single allocation. A Result has no pointers to the
+// keyring or to other credentials, so that callers can keep it.
 func newResult() *Result {
 	room := &struct {
 		Result
@@ -42,13 +42,13 @@ func (l *lookup) add(a Attempt, resp *response) {
 	l.res.Attempts, l.responses = append(l.res.Attempts, a), append(l.responses, resp)
 }
 
-// merge appends the credentials of the attempts from index from on, which are
-// one of the kubelet's keyrings.
+// merge appends the credentials of the attempts starting at index from. Together these
+// attempts form one of the kubelet's keyrings.
 func (l *lookup) merge(from int) {
 	l.res.Credentials = appendMatches(l.res.Credentials, l.key, l.responses[from:], l.res.Attempts[from:])
 }
 
-// addPullSecrets adds the first keyring: all pull secrets together.
+// addPullSecrets adds the first keyring, which contains all pull secrets.
 func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	for i := range secrets {
 		if a, resp, ok := secrets[i].attempt(); ok {
@@ -58,7 +58,7 @@ func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	l.merge(0)
 }
 
-// querySources adds the Options.Sources, each as its own keyring.
+// querySources queries the Options.Sources and adds a keyring for each.
 func (l *lookup) querySources(ctx context.Context) {
 	for i, s := range l.env.opts.Sources {
 		from := len(l.responses)
@@ -67,7 +67,7 @@ func (l *lookup) querySources(ctx context.Context) {
 	}
 }
 
-// querySource adds at least one attempt.
+// querySource queries one source. It always adds at least one attempt.
 func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	ctx, cancel := context.WithTimeout(ctx, l.env.opts.Timeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	}
 }
 
-// callProviders adds the last keyring: all matching providers together.
+// callProviders adds the last keyring, which contains all matching providers.
 func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	var buf [16]index.Hit
 	from, now, pending := len(l.responses), time.Now(), 0
@@ -111,9 +111,10 @@ func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	l.merge(from)
 }
 
-// callPending calls the providers without a cached response, in parallel.
+// callPending calls the providers that have no cached response, in parallel.
 func (l *lookup) callPending(ctx context.Context, from, pending int, req *Request) {
-	// Goroutines use copies, so that l and req of a cached lookup stay on the stack.
+	// Goroutines use copies, so that l and req stay on the stack if the response is
+	// cached.
 	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, res: l.res, responses: slices.Clone(l.responses)}, *req
 	var wg sync.WaitGroup
 	for i := from; i < len(l.responses); i++ {
@@ -152,7 +153,7 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	}
 }
 
-// record sets the fields of a that come from an outcome.
+// record copies the fields of an outcome to a.
 func (a *Attempt) record(o providerOutcome, now time.Time) {
 	a.Cache, a.Duration = o.cache, o.duration
 	if o.err != nil {
@@ -171,7 +172,7 @@ func (a *Attempt) record(o providerOutcome, now time.Time) {
 	}
 }
 
-// err returns the error of the lookup.
+// err returns the lookup's error.
 func (l *lookup) err(ctx context.Context) error {
 	if len(l.res.Credentials) > 0 {
 		return nil

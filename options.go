@@ -16,17 +16,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Options configure a [Keyring]. BinDir is required unless every provider is in
+// Options configures a [Keyring]. BinDir is required unless every provider is in
 // InProcess. All other fields are optional.
 type Options struct {
-	// BinDir is the directory of the plugins' executables. PATH is not searched.
+	// BinDir is the directory of the plugin executables. PATH is not searched.
 	BinDir string
 
 	// Environ is the environment that plugins inherit, as "key=value". The
-	// configuration's env is added to it. nil means this process's environment.
+	// configuration's env is added to it. nil means the current environment.
 	Environ []string
 
-	// Dir is the working directory of plugins; "" means this process's directory.
+	// Dir is the working directory of plugins; "" means the current directory.
 	Dir string
 
 	// Timeout limits each plugin run, each access to a service account and each
@@ -36,13 +36,12 @@ type Options struct {
 	// MaxOutput limits a plugin's standard output in bytes; 0 means 1 MiB.
 	MaxOutput int
 
-	// Grace is the time between SIGTERM and SIGKILL when a plugin is stopped. 0
-	// means SIGKILL at once, as the kubelet does. Windows has no SIGTERM.
+	// Grace is the time between SIGTERM and SIGKILL when a plugin is stopped. 0 means
+	// SIGKILL immediately, as in the kubelet. Windows has no SIGTERM.
 	Grace time.Duration
 
-	// Sources are queried after the request's pull secrets and before the
-	// plugins. A kubelet has one source, the node's docker config files: see
-	// [NodeDockerConfig].
+	// Sources are queried after the request's pull secrets and before the plugins. The
+	// kubelet has one source, the node's docker config files: see [NodeDockerConfig].
 	Sources []Source
 
 	// ServiceAccounts is used for providers with tokenAttributes. If it is nil,
@@ -50,14 +49,14 @@ type Options struct {
 	// has a Token.
 	ServiceAccounts ServiceAccountClient
 
-	// InProcess are Go providers to call instead of the executable of that name,
-	// with the same timeout, cache and checks. For [New], the configuration must
-	// contain each name.
+	// InProcess maps names to Go providers that are called instead of the executable
+	// with that name. They have the same timeout, cache and checks. For [New], the
+	// configuration must contain each name.
 	InProcess map[string]plugin.Provider
 
-	// Observer, if not nil, is called for each exec, cache and failure event,
-	// from several goroutines. Lookups wait for it: it must not block, panic or
-	// call Close.
+	// Observer, if not nil, is called for each exec, cache and failure event, from
+	// several goroutines. Lookups wait for it, so it must not block, panic or call
+	// Close.
 	Observer func(Event)
 
 	// Logger gets the same events at level Debug; nil discards them. Lookups wait
@@ -67,19 +66,19 @@ type Options struct {
 	// MaxCacheEntries limits the cache of each provider; 0 means 100,000.
 	MaxCacheEntries int
 
-	// RefreshAhead, if positive, runs a plugin in the background when a cached
-	// response is used within this time before it expires, or within the last
-	// quarter of its lifetime if that is shorter. Up to a tenth is subtracted at
-	// random. It does not apply in service-account mode.
+	// RefreshAhead, if positive, enables background refreshes. A plugin runs in the
+	// background if a cached response is used within this time before it expires, or
+	// within the last quarter of its lifetime if that is shorter. Up to a tenth is
+	// subtracted at random. It does not apply in service-account mode.
 	RefreshAhead time.Duration
 
-	// Backoff, if positive, is the maximum delay before a plugin that failed for
-	// an image is run for it again. The delay starts at one second, doubles with
-	// each failure, and is jittered. It does not apply in service-account mode.
+	// Backoff, if positive, is the maximum delay before a plugin that failed for an
+	// image runs again for that image. The delay starts at one second, doubles with
+	// each failure, and has jitter. It does not apply in service-account mode.
 	Backoff time.Duration
 }
 
-// withDefaults returns a copy of o with the limits set that are 0.
+// withDefaults returns a copy of o in which limits that are 0 have their defaults.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = protocol.Timeout

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Package fmt does not call methods on the values of unexported fields. A Secret
-// is safe even there; types that hold secrets as text need a Format method.
+// Package fmt does not call methods on values in unexported fields. A Secret is safe
+// even there, but types that hold secrets as text need a Format method.
 
 // Format writes r without the data of its pull secrets, for every verb.
 func (r Request) Format(f fmt.State, verb rune) {
@@ -33,7 +33,7 @@ func (s PullSecret) MarshalText() ([]byte, error) { return plugin.Secret{}.Marsh
 // Format writes only BinDir, for every verb, because Environ may hold secrets.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "{BinDir: %q}", o.BinDir) }
 
-// Format writes the names of the providers, for every verb.
+// Format writes only the names of the providers, for every verb.
 func (k *Keyring) Format(f fmt.State, _ rune) {
 	runners := k.compiled.Load().runners
 	names := make([]string, len(runners))

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// refreshIfDue runs the plugin in the background if resp, which has just been
-// used, is about to expire. It does so only if Options.RefreshAhead is set.
+// refreshIfDue runs the plugin in the background if resp, which has just been used,
+// will expire soon. It does so only if Options.RefreshAhead is set.
 func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey, identityKey string, now time.Time) {
 	ahead := r.env.opts.RefreshAhead
 	if ahead <= 0 || identityKey != "" {
 		return
 	}
-	// Every use would refresh a response that lives for less than ahead.
+	// Otherwise every use would refresh a response whose lifetime is shorter than
+	// ahead.
 	ahead = min(ahead, resp.expires.Sub(resp.stored)/4)
 	left := resp.expires.Sub(now)
 	if left > ahead || left > subtractJitter(ahead, 10) || !resp.claimRefresh(now, ahead/10+time.Second) {
@@ -29,8 +30,8 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	}
 }
 
-// retire cancels background refreshes, because only lookups that have already
-// started still use r.
+// retire cancels background refreshes, because r is now used only by lookups that have
+// already started.
 func (r *runner) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,50 +15,50 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Request is the argument of [Keyring.Lookup]. Exactly one of Image and
-// Registry is required.
+// Request is the argument to [Keyring.Lookup]. Exactly one of Image and Registry is
+// required.
 type Request struct {
-	// Image is any image reference. It is normalised as the kubelet does:
-	// "nginx:1.25" becomes "docker.io/library/nginx".
+	// Image is an image reference. It is normalized as in the kubelet: "nginx:1.25"
+	// becomes "docker.io/library/nginx".
 	Image string
 
-	// Registry is a host with an optional port, for callers that have no image
-	// name. Providers whose pattern has a path are skipped.
+	// Registry is a host with an optional port, for callers that have no image name.
+	// Providers whose patterns have a path are skipped.
 	Registry string
 
 	// Pod is the pod that pulls the image. It may be nil.
 	Pod *Pod
 
-	// PullSecrets are the pod's image pull secrets. They are not cached.
+	// PullSecrets lists the pod's image pull secrets. They are not cached.
 	PullSecrets []PullSecret
 
-	// Token and Annotations are a service-account identity that the caller
-	// already has. Responses are then cached by the token's hash.
+	// Token and Annotations are an existing service-account identity. If they are set,
+	// responses are cached by the token's hash.
 	//
-	// A provider gets the token only if its serviceAccountTokenAudience is one of
-	// the token's audiences ("aud"). Otherwise, and if the token is not a JSON
-	// Web Token, its attempt fails at [StageToken].
+	// A provider gets the token only if its serviceAccountTokenAudience is one of the
+	// token's audiences ("aud"). Otherwise, or if the token is not a JSON Web Token,
+	// its attempt fails at [StageToken].
 	Token       plugin.Secret
 	Annotations map[string]string
 }
 
-// Pod identifies a pod and its service account (which may be empty).
+// Pod identifies a pod and its service account, which may be empty.
 type Pod struct {
 	Namespace, Name, UID string
 	ServiceAccount       string
 }
 
-// ServiceAccountClient reads service accounts and requests tokens for providers
-// with tokenAttributes (KEP-4412). Implementations must be safe for concurrent
-// use. After ctx ends the keyring stops waiting and drops the result. Errors are
-// shown and logged, so they must not contain secrets.
+// ServiceAccountClient reads service accounts and requests tokens for providers with
+// tokenAttributes (KEP-4412). Implementations must be safe for concurrent use. When ctx
+// is done, the keyring stops waiting and discards the result. Errors are displayed and
+// logged, so they must not contain secrets.
 type ServiceAccountClient interface {
-	// GetServiceAccount reads a service account. A kubelet does so for each
-	// lookup; an implementation may cache it for a few seconds.
+	// GetServiceAccount reads a service account. The kubelet does this for each lookup;
+	// an implementation may cache the result for a few seconds.
 	GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error)
-	// RequestToken returns a token with the API's default expiry. Like a
-	// kubelet, an implementation should reuse a pod's token for most of its
-	// lifetime: with cacheType Token, the token is part of the cache key.
+	// RequestToken returns a token with the API's default expiry. Like the kubelet, an
+	// implementation should reuse a pod's token for most of its lifetime, because with
+	// cacheType Token, the token is part of the cache key.
 	RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error)
 }
 
@@ -68,14 +68,15 @@ type ServiceAccount struct {
 	Annotations          map[string]string
 }
 
-// TokenRequest describes a service-account token for one audience, bound to a pod.
+// TokenRequest describes a service-account token for one audience that is bound to a
+// pod.
 type TokenRequest struct {
 	Namespace, ServiceAccount, ServiceAccountUID string
 	PodName, PodUID                              string
 	Audience                                     string
 }
 
-// name returns the normalised repository or registry.
+// name returns the normalized repository or registry.
 func (r *Request) name() (string, error) {
 	switch {
 	case r.Image != "" && r.Registry != "":
@@ -89,8 +90,8 @@ func (r *Request) name() (string, error) {
 
 // lookupKey is the image or registry of a lookup.
 type lookupKey struct {
-	name     string // normalised repository, or the host for a registry lookup
-	registry string // name up to the first slash, with the port
+	name     string // normalized repository, or the host in a registry lookup
+	registry string // name up to the first slash, including the port
 	location location.Location
 }
 
@@ -110,10 +111,10 @@ func newLookupKey(req Request) (lookupKey, error) {
 	return lookupKey{name: name, registry: registry, location: at}, nil
 }
 
-// isRegistry reports whether k is a registry without an image.
+// isRegistry reports whether k is a registry rather than an image.
 func (k lookupKey) isRegistry() bool { return k.name == k.registry }
 
-// base returns the part of k that a response with the given scope covers.
+// base returns the part of k that is covered by a response with the given scope.
 func (k lookupKey) base(scope plugin.CacheKeyType) string {
 	switch scope {
 	case plugin.CacheRegistry:

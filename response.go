@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// authEntry is one credential of a response under its normalised auth key.
+// authEntry is one credential in a response, with its normalized auth key.
 type authEntry struct {
 	key      location.Pattern
 	username string
@@ -33,36 +33,36 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	return entries
 }
 
-// cacheKey identifies a cached response: its scope, the part of the image name
-// that the scope covers, and the identity that the response is for ("" outside
-// service-account mode). The kubelet joins the last two into one string with
+// cacheKey identifies a cached response. It consists of the scope, the part of the
+// image name that the scope covers, and the identity that the response is for (""
+// outside service-account mode). The kubelet joins the last two into one string with
 // length prefixes (generateCacheKey).
 type cacheKey struct {
 	scope          plugin.CacheKeyType
 	base, identity string
 }
 
-// response is the compiled result of one plugin run, pull secret or file. Apart
-// from its atomics it is immutable, and concurrent lookups share it.
+// response is the compiled result of one plugin run, pull secret or file. It is
+// immutable except for its atomics, and concurrent lookups share it.
 //
-// No exported type may hold a pointer to a response: package fmt would print
-// the passwords, because it does not call methods on unexported fields.
+// No exported type may hold a pointer to a response. Package fmt would print the
+// passwords, because it does not call methods on unexported fields.
 type response struct {
 	entries []authEntry
-	keys    []string // the entries' keys, for Attempts
+	keys    []string // keys of the entries, for Attempts
 	origin  *origin
 
-	key        cacheKey // for plugin responses; the scope is set even if the response is not cached
+	key        cacheKey // set for plugin responses; the scope is set even if the response is not cached
 	generation uint64   // random; differs from later responses with the same key
 	stderr     string
 	stored     time.Time
 	expires    time.Time // zero if not cached
 
-	used      atomic.Bool  // since the cache last looked for an entry to evict
-	refreshed atomic.Int64 // start of the last background refresh, as time since stored; 0 if never
+	used      atomic.Bool  // used since the cache last looked for an entry to evict
+	refreshed atomic.Int64 // start of the last background refresh, relative to stored; 0 if never
 }
 
-// origin is where the credentials of a response came from.
+// origin describes where the credentials of a response came from.
 type origin struct {
 	provider string
 	source   Origin
@@ -88,15 +88,15 @@ func (r *response) markUsed() {
 	}
 }
 
-// claimRefresh reports whether the caller may start a background refresh: none
-// was started within the interval, and no other goroutine starts one now.
+// claimRefresh reports whether the caller may start a background refresh. It returns
+// false if one was started within the interval or if another goroutine is starting one.
 func (r *response) claimRefresh(now time.Time, interval time.Duration) bool {
-	last, at := r.refreshed.Load(), int64(now.Sub(r.stored)) // monotonic, so setting the clock has no effect
+	last, at := r.refreshed.Load(), int64(now.Sub(r.stored)) // monotonic, so changes to the clock have no effect
 	return (last == 0 || at-last >= int64(interval)) && r.refreshed.CompareAndSwap(last, at)
 }
 
-// serves reports whether a response for another image may serve key: its scope
-// covers key, and one of its auth keys matches.
+// serves reports whether a response for another image may be used for key: its scope
+// must cover key, and one of its auth keys must match.
 func (r *response) serves(key lookupKey) bool {
 	if !r.cached() || r.key.base != key.base(r.key.scope) {
 		return false
@@ -116,9 +116,9 @@ func (r *response) credential(e authEntry) Credential {
 	}
 }
 
-// appendMatches appends the credentials for key that one kubelet keyring with
-// these responses would return: by auth key in reverse byte order, then in the
-// order of the responses. It counts the matches of responses[i] in attempts[i].
+// appendMatches appends the credentials for key that a kubelet keyring with these
+// responses would return: sorted by auth key in reverse byte order, then in order of
+// the responses. It counts the matches of responses[i] in attempts[i].
 func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
 	from := len(creds)
 	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Match(key.location) })
@@ -145,8 +145,8 @@ func appendEntries(creds []Credential, responses []*response, attempts []Attempt
 	return creds
 }
 
-// insertByKey inserts c into creds[from:], which is sorted by key in descending
-// order, after the credentials with the same key.
+// insertByKey inserts c into creds[from:], which is sorted by key in descending order.
+// c is inserted after credentials with the same key.
 func insertByKey(creds []Credential, from int, c Credential) []Credential {
 	i := len(creds)
 	for i > from && creds[i-1].Match < c.Match {
@@ -155,12 +155,12 @@ func insertByKey(creds []Credential, from int, c Credential) []Credential {
 	return slices.Insert(creds, i, c)
 }
 
-// maxEmptyTTL limits how long a response without credentials is cached. The
-// kubelet has no limit, so one empty Global response can hide the credentials
-// for every image for hours.
+// maxEmptyTTL limits how long a response without credentials is cached. The kubelet has
+// no such limit, so a single empty Global response can hide the credentials for every
+// image for hours.
 const maxEmptyTTL = time.Minute
 
-// cacheDuration returns how long resp is cached; 0 or less disables caching.
+// cacheDuration returns how long to cache resp; 0 or less means not at all.
 func cacheDuration(resp *plugin.Response, defaultDuration *time.Duration) time.Duration {
 	d := resp.CacheDuration
 	if d == nil {

@@ -21,21 +21,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// runner runs one provider: it has its plugin, its cache and the execs in flight.
+// runner runs one provider. It holds the plugin, its cache and the execs in flight.
 type runner struct {
 	env        *keyringEnv
 	name       string
 	entry      config.Provider         // a deep copy
 	tokens     *config.TokenAttributes // entry's; nil outside service-account mode
-	executable executable.Attributes   // when the runner was created
+	executable executable.Attributes   // attributes when the runner was created
 	provider   plugin.Provider
-	position   atomic.Pointer[position] // Reload replaces it, because an unchanged entry may have moved
+	position   atomic.Pointer[position] // replaced by Reload, because an unchanged entry may have moved
 	cache      *responseCache
-	origin     *origin // of responses without a service account
+	origin     *origin // origin of responses without a service account
 
 	mu       sync.Mutex
 	inFlight map[flightKey]*flight
-	scope    plugin.CacheKeyType // of the last response; "" while unknown
+	scope    plugin.CacheKeyType // scope of the last response; "" if unknown
 	replaced bool                // a different executable has run
 	retired  bool                // Reload has removed the provider
 	backoff  map[string]backoff  // by image
@@ -44,7 +44,7 @@ type runner struct {
 // scopeNone marks responses that must not be cached.
 const scopeNone plugin.CacheKeyType = "none"
 
-// position is the place of an entry in its configuration.
+// position is the location of an entry in its configuration.
 type position struct {
 	config *config.Config
 	index  int
@@ -52,7 +52,7 @@ type position struct {
 
 func newRunner(e *keyringEnv, at position) *runner {
 	p := &at.config.Providers[at.index]
-	file, _ := statExecutable(e.ctx, e, p.Name, statTimeout) // a lookup reports the error
+	file, _ := statExecutable(e.ctx, e, p.Name, statTimeout) // lookups will report the error
 	r := &runner{
 		env:        e,
 		name:       p.Name,
@@ -79,8 +79,8 @@ func (r *runner) place(field string, index int) string {
 	return fmt.Sprintf("%s:%d", at.File, at.Line)
 }
 
-// cloneProvider returns a deep copy, so that [Keyring.Reload] notices changes
-// that the caller makes to p.
+// cloneProvider returns a deep copy of p, so that [Keyring.Reload] detects changes that
+// the caller makes to p.
 func cloneProvider(p *config.Provider) config.Provider {
 	c := *p
 	c.MatchImages, c.Args, c.Env = slices.Clone(p.MatchImages), slices.Clone(p.Args), slices.Clone(p.Env)
@@ -150,12 +150,12 @@ func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*respon
 	return resp, nil
 }
 
-// statTimeout limits how long New and Reload wait for the file system, which
-// may hang. Lookups wait for as long as a run may take.
+// statTimeout limits how long New and Reload wait for the file system, which may hang.
+// Lookups wait for up to the timeout of a run.
 const statTimeout = time.Second
 
-// statExecutable returns the attributes of a provider's executable. An error
-// means that the file system did not respond within the timeout.
+// statExecutable returns the attributes of a provider's executable. It returns an error
+// if the file system does not respond within the timeout.
 func statExecutable(ctx context.Context, e *keyringEnv, name string, timeout time.Duration) (executable.Attributes, error) {
 	if e.opts.InProcess[name] != nil {
 		return executable.Attributes{}, nil
@@ -171,16 +171,16 @@ func statExecutable(ctx context.Context, e *keyringEnv, name string, timeout tim
 	})
 }
 
-// checkExecutable records that the executable has changed, so that Reload does
-// not keep r if the previous executable comes back. It fails if the file system
-// hangs, because starting the plugin would hang too, and could not be cancelled.
+// checkExecutable records that the executable changed, so that Reload does not keep r
+// even if the previous executable is restored. It returns an error if the file system
+// hangs, because starting the plugin would also hang and could not be canceled.
 func (r *runner) checkExecutable(ctx context.Context) error {
 	now, err := statExecutable(ctx, r.env, r.name, r.env.opts.Timeout)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return newStageError(plugin.StageStart, "%w", err)
 	case err != nil || r.executable.IsSame(now):
-		return nil // if ctx has ended, the run returns that error
+		return nil // if ctx is done, the run returns that error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *runner) unchanged(p *config.Provider) bool {
 	return !r.replaced && r.entry.Equal(p) && r.executable.IsSame(now)
 }
 
-// run runs the plugin. It also returns standard error if the run succeeds.
+// run runs the plugin. It returns standard error even if the run succeeds.
 func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Response, stderr string, err error) {
 	start := time.Now()
 	if command, ok := r.provider.(plugin.Command); ok {
@@ -215,7 +215,7 @@ func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Res
 	return resp, stderr, err
 }
 
-// checkResponse rejects well-formed responses that a kubelet rejects.
+// checkResponse rejects well-formed responses that the kubelet would reject.
 func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error {
 	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {

@@ -19,18 +19,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Source provides credentials in addition to the plugins. Implementations must
-// be safe for concurrent use. After ctx ends the keyring stops waiting and drops
-// the result. Errors are shown and logged, so they must not contain secrets.
+// Source provides credentials in addition to the plugins. Implementations must be safe
+// for concurrent use. When ctx is done, the keyring stops waiting and discards the
+// result. Errors are displayed and logged, so they must not contain secrets.
 type Source interface {
 	// Name is used in Attempts, for example "node docker config". [New] calls it once.
 	Name() string
-	// Auths returns the credentials by auth key for a repository, or for a host
-	// in a registry lookup. It may return credentials together with an error.
+	// Auths returns the credentials for a repository, or for a host in a registry
+	// lookup, by auth key. It may return credentials together with an error.
 	Auths(ctx context.Context, repository string) ([]AuthSet, error)
 }
 
-// AuthSet is the credentials from one origin.
+// AuthSet holds the credentials from one origin.
 type AuthSet struct {
 	Origin Origin
 	Auths  map[string]plugin.AuthConfig
@@ -61,8 +61,8 @@ func (s *PullSecret) fullName() string {
 	return s.Namespace + "/" + s.Name
 }
 
-// attempt parses the secret. ok is false if the type or the data means that
-// it has no docker config.
+// attempt parses the secret. ok is false if, based on its type or data, it contains no
+// docker config.
 func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	format, data := dockerconfig.ConfigJSON, s.Data[secretKeyDockerConfigJSON]
 	if s.Type == secretTypeDockercfg {
@@ -76,7 +76,7 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	a = Attempt{Kind: FromPullSecret, Provider: s.fullName(), Index: -1}
 	auths, err := dockerconfig.Parse(data, format)
 	if err != nil {
-		// kubelet: fails the whole pull.
+		// kubelet: it fails the whole pull.
 		a.fail(newStageError(StageSource, "pull secret %s: %w", s.fullName(), err))
 		return a, nil, true
 	}
@@ -86,28 +86,28 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	return a, resp, true
 }
 
-// NodePaths are the directories in which a kubelet looks for docker config
-// files, in this order, before /. RootDir and Home may be relative to WorkDir.
-// Empty ones are skipped, except that an empty Home means WorkDir.
+// NodePaths lists the directories in which the kubelet looks for docker config files,
+// in this order, before /. RootDir and Home may be relative to WorkDir. Empty
+// directories are skipped, except that an empty Home means WorkDir.
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
 	WorkDir string // its working directory
-	Home    string // its $HOME; "" if unset, as under systemd
+	Home    string // the kubelet's $HOME; "" if unset, as under systemd
 }
 
-// NodeDockerConfig returns a source that reads a node's docker config files: the
-// first valid config.json, else the first valid .dockercfg
-// (pkg/credentialprovider/config.go). It uses only auths and calls no helpers.
-// An unusable file is skipped, as in the kubelet, and reported as an error.
-// Files are read again after five minutes.
+// NodeDockerConfig returns a source that reads a node's docker config files: the first
+// valid config.json or, if there is none, the first valid .dockercfg
+// (pkg/credentialprovider/config.go). It uses only auths and does not call helpers. An
+// unusable file is skipped, as in the kubelet, and reported as an error. Files are read
+// again after five minutes.
 func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
 
-// Files returns the paths in the order in which a kubelet reads them. They are
+// Files returns the paths in the order in which the kubelet reads them. The paths are
 // absolute if the directories are.
 func (p NodePaths) Files() []string {
 	var paths []string
 	for _, c := range (&nodeConfig{paths: p}).candidates() {
-		if !slices.Contains(paths, c.path) { // two directories may be the same
+		if !slices.Contains(paths, c.path) { // two of the directories may be the same
 			paths = append(paths, c.path)
 		}
 	}
@@ -119,20 +119,20 @@ type nodeConfig struct {
 
 	mu      sync.Mutex
 	last    *nodeFiles // nil before the first read
-	pending *nodeFiles // nil if no goroutine reads the files
+	pending *nodeFiles // nil if no goroutine is reading the files
 }
 
-// nodeFiles is the result of reading the files once.
+// nodeFiles is the result of one read of the files.
 type nodeFiles struct {
 	done chan struct{} // closed when the other fields are set
 	set  []AuthSet
 	err  error
-	next time.Time // when to read again
+	next time.Time // when to read the files again
 }
 
 const (
 	nodeConfigTTL   = 5 * time.Minute
-	maxDockerConfig = 16 << 20 // bytes of one file
+	maxDockerConfig = 16 << 20 // per file, in bytes
 )
 
 func (n *nodeConfig) Name() string { return "node docker config" }
@@ -150,8 +150,8 @@ func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	}
 }
 
-// current returns the last or the pending read, or starts one. So only one
-// goroutine waits for a file system that hangs.
+// current returns the last or pending read, or starts one. Only one goroutine therefore
+// waits for a file system that hangs.
 func (n *nodeConfig) current(now time.Time) *nodeFiles {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -206,12 +206,13 @@ func (n *nodeConfig) candidates() []configCandidate {
 		if dir == "" && n.paths.WorkDir == "" {
 			return
 		}
-		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // C:\ and \ on Windows
+		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // \ or a drive such as C:\ on Windows
 			dir = filepath.Join(n.paths.WorkDir, dir)
 		}
 		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), format})
 	}
-	// kubelet: without a home, it reads the files of the home from the working directory.
+	// kubelet: if there is no home directory, it reads the files from the working
+	// directory instead.
 	places := func(format dockerconfig.Format, name string, below ...string) {
 		if n.paths.RootDir != "" {
 			add(format, n.paths.RootDir, name)

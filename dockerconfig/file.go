@@ -35,7 +35,7 @@ func (a Auth) IsZero() bool {
 	return a.Username == "" && a.Password.IsZero() && a.IdentityToken.IsZero() && a.RegistryToken.IsZero()
 }
 
-// Equal reports whether two credentials are the same.
+// Equal reports whether two credentials are equal.
 func (a Auth) Equal(b Auth) bool {
 	return a.Username == b.Username && a.Password.Equal(b.Password) &&
 		a.IdentityToken.Equal(b.IdentityToken) && a.RegistryToken.Equal(b.RegistryToken)

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// refusalTTL is how long a credential is not sent again after a 401.
+// refusalTTL is how long a credential is not retried after a 401.
 const refusalTTL = time.Minute
 
 // candidate is one credential at one registry.
@@ -29,7 +29,7 @@ type candidate struct {
 	mu        sync.Mutex // guards the fields below
 	session   *login.Session
 	refusal   refusal   // the last 401
-	refusedAt time.Time // time of the refusal
+	refusedAt time.Time // when the credential was rejected
 }
 
 func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
@@ -46,15 +46,15 @@ func (c *candidate) copyRefusal(from *candidate) {
 	c.refusal, c.refusedAt = from.refusal, from.refusedAt
 }
 
-// refusedError means that another credential may work.
+// refusedError is returned if another credential may work.
 type refusedError struct {
 	refusal
-	final bool // no other credential is tried
+	final bool // do not try another credential
 }
 
 func (e *refusedError) Error() string { return e.message() }
 
-// login returns the session, and logs in at most once for concurrent requests.
+// login returns the session. Concurrent requests log in only once.
 func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login.Session, error) {
 	for {
 		if s, err := c.cachedSession(); s != nil || err != nil {
@@ -76,7 +76,7 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 	}
 }
 
-// cachedSession returns the session or the recent refusal, if there is one.
+// cachedSession returns the session, or the refusal if it is recent.
 func (c *candidate) cachedSession() (*login.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,18 +86,18 @@ func (c *candidate) cachedSession() (*login.Session, error) {
 	return c.session, nil
 }
 
-// refuse stores a 401 to the password.
+// refuse records that the password was rejected with 401.
 func (c *candidate) refuse(r refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusal, c.refusedAt, c.session = r, time.Now(), nil
 }
 
-// refusalOf returns a [*refusedError] if err is a response of the registry or
-// its token server, so that another credential may work.
+// refusalOf returns a [*refusedError] if err is a response from the registry or its
+// token server, in which case another credential may work.
 func (c *candidate) refusalOf(err error, header http.Header, registry *login.Registry) error {
 	r := refusal{login.NewFailedAttempt(c.cred.Load(), err, registry.Secrets), header}
-	for _, values := range r.header { // a server may return a secret that it received
+	for _, values := range r.header { // a server may return secrets that it received
 		for i, v := range values {
 			values[i] = registry.Secrets.Redact(v)
 		}
@@ -108,10 +108,9 @@ func (c *candidate) refusalOf(err error, header http.Header, registry *login.Reg
 	return &refusedError{refusal: r}
 }
 
-// recordRefusal stores a 401 and invalidates the credential in the Keyring. It
-// ignores a 401 to a write, because some credentials may only pull. If password
-// is false, the registry rejected a token, so the password itself is not
-// refused.
+// recordRefusal records a 401 and invalidates the credential in the Keyring. It ignores
+// a 401 to a write, because some credentials may only pull. If password is false, the
+// registry rejected a token, so the password itself is not marked as rejected.
 func (c *candidate) recordRefusal(err error, read, password bool) error {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok || r.Status != http.StatusUnauthorized || !read {
@@ -139,7 +138,7 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	}
 	resp, err := s.RoundTrip(next)
 	switch {
-	case err != nil: // a status is from the token server
+	case err != nil: // any status comes from the token server
 		return nil, c.recordRefusal(c.refusalOf(err, nil, registry), isRead(req), true)
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
@@ -161,7 +160,8 @@ func statusError(resp *http.Response) error {
 	return err
 }
 
-// refuses reports whether another credential may work after a status.
+// refuses reports whether another credential may work after a response with this
+// status.
 func refuses(req *http.Request, status int, accepted bool) bool {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

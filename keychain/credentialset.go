@@ -14,21 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// credentialSet is the result of one lookup and its state at the registry.
+// credentialSet holds the credentials from one lookup and what is known about them at
+// the registry.
 type credentialSet struct {
 	candidates []*candidate
 	registry   *login.Registry
 
-	reader, writer atomic.Pointer[candidate] // accepted for reads and for writes
+	reader, writer atomic.Pointer[candidate] // accepted candidates for reads and for writes
 	probed         atomic.Bool               // every candidate was tried, or one was accepted
-	probe          sharedCall                // the request that sets probed
+	probe          sharedCall                // the request that will set probed
 
 	renewing sharedCall
-	renewed  atomic.Pointer[time.Time] // last lookup after a refusal; nil: never
+	renewed  atomic.Pointer[time.Time] // time of the last lookup after a refusal; nil means never
 }
 
-// newCredentialSet keeps the refusals of the credentials that are also in
-// before.
+// newCredentialSet creates a set from creds. It keeps the refusals of credentials that
+// are also in before.
 func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regcred.Credential, before *credentialSet) *credentialSet {
 	r := &credentialSet{registry: registry}
 	for i := range creds {
@@ -44,8 +45,8 @@ func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regc
 	return r
 }
 
-// find returns the candidate with the same user name and password, or nil. r may
-// be nil.
+// find returns the candidate with the same user name and password as cred, or nil. r
+// may be nil.
 func (r *credentialSet) find(cred *regcred.Credential) *candidate {
 	if r == nil {
 		return nil
@@ -58,9 +59,8 @@ func (r *credentialSet) find(cred *regcred.Credential) *candidate {
 	return nil
 }
 
-// update reports whether creds have the same user names and passwords as r. If
-// so, r uses creds from now on, because Invalidate applies only to the newest
-// cache entry.
+// update reports whether creds contain the same user names and passwords as r. If so, r
+// uses creds from now on, because Invalidate applies only to the newest cache entry.
 func (r *credentialSet) update(creds []regcred.Credential) bool {
 	if len(creds) == 0 {
 		return r.candidates[0].cred.Load() == nil
@@ -102,7 +102,7 @@ func (r *credentialSet) credential() *regcred.Credential {
 	return nil
 }
 
-// forward sends a request that was redirected to another host, without any
+// forward sends a request that was redirected to another host. It does not send a
 // credential.
 func (r *credentialSet) forward(req *http.Request) (*http.Response, error) {
 	var rt http.RoundTripper = r.registry
@@ -118,8 +118,8 @@ func (r *credentialSet) forward(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send tries the candidates in order. The first request does so alone, and the
-// others wait for it, so that a wrong password is sent once.
+// send tries the candidates in order. The first request runs alone while the others
+// wait, so that a wrong password is sent only once.
 func (r *credentialSet) send(req *http.Request, out *outcome) {
 	for !r.probed.Load() {
 		ran, err := r.probe.do(req.Context(), func() error { return r.probeWith(req, out) })
@@ -133,8 +133,7 @@ func (r *credentialSet) send(req *http.Request, out *outcome) {
 	r.tryAll(req, out)
 }
 
-// probeWith sends the first request. It returns the error for the waiting
-// requests.
+// probeWith sends the first request and returns the error for the waiting requests.
 func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 	r.tryAll(req, out)
 	if out.err == nil {
@@ -143,11 +142,11 @@ func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 	if isRead(req) {
 		return out.err
 	}
-	return nil // the error may be due to the request's body
+	return nil // the request's body may have caused the error
 }
 
-// tryAll tries the accepted candidate, then the others. It retries a candidate
-// after a 429 only when no others are left.
+// tryAll tries the accepted candidate first, then the others. It retries a candidate
+// after a 429 only if no others are left.
 func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	first := r.firstCandidate(isRead(req))
 	order := r.order(first)
@@ -165,7 +164,7 @@ func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	}
 }
 
-// try reports whether another candidate must be tried.
+// try sends the request with one candidate. It reports whether to try another one.
 func (r *credentialSet) try(c *candidate, req *http.Request, out *outcome, accepted bool) bool {
 	var err error
 	if out.resp, err = c.send(req, out, r.registry, accepted); err != nil {
@@ -175,8 +174,7 @@ func (r *credentialSet) try(c *candidate, req *http.Request, out *outcome, accep
 	return false
 }
 
-// order returns the candidates in the order of the lookup, with first moved to
-// the front.
+// order returns the candidates in lookup order, with first moved to the front.
 func (r *credentialSet) order(first *candidate) []*candidate {
 	if first == nil {
 		return r.candidates

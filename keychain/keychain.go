@@ -41,25 +41,23 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Options configure a [Keychain]. The zero value looks up credentials for the
-// node.
+// Options configures a [Keychain]. The zero value looks up credentials for the node.
 type Options struct {
-	// For has the Pod, PullSecrets, Token and Annotations of each lookup. Image and
-	// Registry must be empty, because they depend on the resource.
+	// For provides the Pod, PullSecrets, Token and Annotations for each lookup. Image
+	// and Registry must be empty, because they depend on the resource.
 	For regcred.Request
 
 	// Transport sends the requests of a [Transport]; nil means
 	// [http.DefaultTransport].
 	Transport http.RoundTripper
 
-	// Insecure allows a [Transport] to use plain HTTP, only for its registry.
-	// Loopback registries are always allowed.
+	// Insecure allows a [Transport] to use plain HTTP for its registry only. It is
+	// always allowed for loopback registries.
 	Insecure bool
 }
 
-// Keychain is an [authn.Keychain] and an [authn.ContextKeychain]. It is safe for
-// concurrent use. It is cheap to create: use one for each pod, all with the same
-// Keyring.
+// Keychain implements [authn.Keychain] and [authn.ContextKeychain]. It is safe for
+// concurrent use. It is cheap to create: use one per pod, all with the same Keyring.
 type Keychain struct {
 	keyring *regcred.Keyring
 	opts    Options
@@ -70,24 +68,24 @@ var (
 	_ authn.ContextKeychain = (*Keychain)(nil)
 )
 
-// New returns a Keychain for a Keyring. The caller closes the Keyring.
+// New returns a Keychain for a Keyring, which the caller must close.
 func New(k *regcred.Keyring, opts Options) *Keychain { return &Keychain{k, opts} }
 
-// Resolve calls [Keychain.ResolveContext] without a deadline. The Keyring's own
-// timeouts apply.
+// Resolve calls [Keychain.ResolveContext] without a deadline. The Keyring's timeouts
+// still apply.
 func (k *Keychain) Resolve(resource authn.Resource) (authn.Authenticator, error) {
 	return k.ResolveContext(context.Background(), resource)
 }
 
-// ResolveContext returns the first credential for a repository or a registry.
-// For a registry, providers whose pattern has a path are skipped. Without a
-// credential it returns [authn.Anonymous], so that [authn.NewMultiKeychain] uses
-// the next keychain. If no credential was found because a provider failed, the
-// error is a [*regcred.LookupError].
+// ResolveContext returns the first credential for a repository or registry. For a
+// registry, it skips providers whose patterns have a path. If there is no credential,
+// it returns [authn.Anonymous], so that [authn.NewMultiKeychain] uses the next
+// keychain. If no credential was found because a provider failed, it returns a
+// [*regcred.LookupError].
 //
-// The Authenticator looks up the credential again when its cache entry expires,
-// or after a minute if it was not cached. It does not notice that a registry
-// rejects a credential: use a [Transport] for that.
+// The Authenticator looks up the credential again when its cache entry expires, or
+// after a minute if it was not cached. It does not detect that a registry rejected a
+// credential; use a [Transport] for that.
 func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) (authn.Authenticator, error) {
 	req, err := k.request(resource)
 	if err != nil {
@@ -104,10 +102,9 @@ func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) 
 	return a, nil
 }
 
-// request returns the lookup for a resource. It rejects a repository for which
-// the kubelet would use another registry: go-containerregistry accepts a
-// registry without a dot, but the kubelet interprets "registry/app" as
-// docker.io/registry/app.
+// request returns the lookup request for a resource. It rejects a repository for which
+// the kubelet would use a different registry: go-containerregistry accepts a registry
+// without a dot, but the kubelet interprets "registry/app" as docker.io/registry/app.
 func (k *Keychain) request(resource authn.Resource) (req regcred.Request, err error) {
 	req = k.opts.For
 	if req.Image != "" || req.Registry != "" {
@@ -135,10 +132,10 @@ func (k *Keychain) request(resource authn.Resource) (req regcred.Request, err er
 	return req, nil
 }
 
-// uncachedTTL is how long a credential that the Keyring did not cache is used.
+// uncachedTTL is how long a credential is used if the Keyring did not cache it.
 const uncachedTTL = time.Minute
 
-// authenticator is the first credential of a lookup.
+// authenticator provides the first credential of a lookup.
 type authenticator struct {
 	keyring *regcred.Keyring
 	req     regcred.Request
@@ -186,8 +183,8 @@ func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthCo
 	return authConfig(cred), nil
 }
 
-// authConfig also sets Auth, because go-containerregistry sends no Authorization
-// for an empty Username or Password.
+// authConfig also sets Auth, because go-containerregistry sends no Authorization header
+// if Username or Password is empty.
 func authConfig(cred *regcred.Credential) *authn.AuthConfig {
 	if cred == nil {
 		return &authn.AuthConfig{}

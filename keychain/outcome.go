@@ -19,18 +19,18 @@ import (
 
 // outcome is the result of one request.
 type outcome struct {
-	resp     *http.Response // if a candidate was accepted
+	resp     *http.Response // set if a candidate was accepted
 	refusals []refusal
-	final    bool  // the last refusal is the response
+	final    bool  // the last refusal is returned as the response
 	err      error // an error that no other credential can fix
 
-	sent bool // the request and its body
+	sent bool // the request and its body were sent
 }
 
 // refusal is the error of one candidate.
 type refusal struct {
 	login.FailedAttempt
-	header http.Header // of the response; nil if the login failed
+	header http.Header // the response's header; nil if the login failed
 }
 
 // next returns the request for the next candidate.
@@ -55,17 +55,16 @@ func (o *outcome) closeUnsent(req *http.Request) {
 	}
 }
 
-// canRepeat reports whether the request's body is available for another
-// candidate.
+// canRepeat reports whether the request's body can be sent again for another candidate.
 func (o *outcome) canRepeat(req *http.Request) bool {
 	return !o.sent || req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// statuses are the statuses that a Transport returns, least significant first.
-// 401 and 403 are about the credential, not the image. 404 is about the image
-// and outranks 403, because some registries return 404 for everything that a
-// user may not see, and a client that pushes checks first whether a blob exists.
-// A 5xx outranks all of them.
+// statuses lists the statuses that a Transport returns, least significant first. 401
+// and 403 are about the credential rather than the image. 404 is about the image. It
+// outranks 403 for two reasons: some registries return 404 for everything that a user
+// may not see, and a client that pushes first checks whether a blob exists. A 5xx
+// outranks all others.
 var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
@@ -80,7 +79,8 @@ func (r refusal) rank() int {
 	return len(statuses)
 }
 
-// canRenew reports whether a new lookup may return a credential that works.
+// canRenew reports whether a new lookup may return a credential that the registry
+// accepts.
 func (o *outcome) canRenew(req *http.Request) bool {
 	if o.err != nil || o.resp != nil || o.final || !o.canRepeat(req) {
 		return false
@@ -93,8 +93,8 @@ func (o *outcome) canRenew(req *http.Request) bool {
 	return false
 }
 
-// result returns the response to the request: the accepted one, or one built
-// from the most significant refusal.
+// result returns the accepted response, or a response built from the most significant
+// refusal.
 func (o *outcome) result(req *http.Request) (*http.Response, error) {
 	if o.resp != nil || o.err != nil {
 		return o.resp, o.err
@@ -107,12 +107,12 @@ func (o *outcome) result(req *http.Request) (*http.Response, error) {
 	}
 	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statuses)
 	if !known || best.header == nil && best.Status == http.StatusNotFound {
-		return nil, o.errorOfAll() // clients must not mistake it for a statement about the image
+		return nil, o.errorOfAll() // clients must not take this as information about the image
 	}
 	return o.response(req, best), nil
 }
 
-// errorOfAll returns all refusals in one line.
+// errorOfAll returns an error that lists all refusals on one line.
 func (o *outcome) errorOfAll() error {
 	texts := make([]string, len(o.refusals))
 	for i, r := range o.refusals {
@@ -135,7 +135,7 @@ func (o *outcome) response(req *http.Request, best refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	text := o.body() // also for HEAD, so that the reason is not lost
+	text := o.body() // include it even for HEAD, so that the reason is not lost
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", best.Status, http.StatusText(best.Status)), StatusCode: best.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -154,11 +154,12 @@ func (o *outcome) takeLimited(order []*candidate) *candidate {
 	return nil
 }
 
-// maxBody limits the response body in bytes. oras-go reads no more, and shows
-// nothing of a body that it cannot decode.
+// maxBody limits the size of the response body in bytes. oras-go reads no more than
+// this, and shows nothing if it cannot decode the body.
 const maxBody = 8 << 10
 
-// body has a message for each refusal, shortened until all fit.
+// body returns a message for each refusal. Messages are shortened until all of them
+// fit.
 func (o *outcome) body() (text []byte) {
 	type diagnostic struct {
 		Code    string `json:"code"`
@@ -178,15 +179,14 @@ func (o *outcome) body() (text []byte) {
 	return text
 }
 
-// codes are the error codes of the distribution specification.
+// codes lists the error codes of the distribution specification.
 var codes = map[int]string{
 	http.StatusUnauthorized:    "UNAUTHORIZED",
 	http.StatusForbidden:       "DENIED",
 	http.StatusTooManyRequests: "TOOMANYREQUESTS",
 }
 
-// add records the error of a candidate. It reports whether the next one may be
-// tried.
+// add records a candidate's error. It reports whether the next candidate may be tried.
 func (o *outcome) add(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok {

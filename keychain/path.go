@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// checkPath rejects paths of another repository than repo ("" for a registry),
-// including paths that some server may interpret as such. Paths outside /v2/ are
-// allowed, because upload URLs may use them.
+// checkPath rejects paths that belong to a repository other than repo ("" for a
+// registry), including paths that some server may interpret that way. It allows paths
+// outside /v2/, because upload URLs may use them.
 func checkPath(u *url.URL, repo string) error {
 	list := forms(u.EscapedPath())
 	if len(list) >= maxForms {
@@ -35,8 +35,8 @@ func checkPath(u *url.URL, repo string) error {
 
 const maxForms = 16
 
-// forms returns the ways in which servers may interpret a path: unchanged, with
-// dots and slashes resolved, with escapes decoded, both, and repeatedly.
+// forms returns the ways in which servers may interpret a path: unchanged, with dots
+// and slashes resolved, with escapes decoded, with both, and with these steps repeated.
 func forms(p string) []string {
 	list := []string{p}
 	for i := 0; i < len(list) && len(list) < maxForms; i++ {
@@ -49,7 +49,7 @@ func forms(p string) []string {
 	return list
 }
 
-// resolved is [path.Clean] with the trailing slash kept.
+// resolved is like [path.Clean] but keeps a trailing slash.
 func resolved(p string) string {
 	clean := path.Clean("/" + strings.ReplaceAll(p, `\`, "/"))
 	if strings.HasSuffix(p, "/") && clean != "/" {
@@ -65,9 +65,9 @@ func decoded(p string) string {
 	return p
 }
 
-// repositories returns the repositories that a path may belong to by the
-// distribution specification. There are several if an element of a repository's
-// name is also the name of an endpoint. It returns nil for registry-level paths.
+// repositories returns the repositories that a path may belong to according to the
+// distribution specification. There are several if a component of a repository's name
+// is also the name of an endpoint. It returns nil for registry-level paths.
 func repositories(p string) (list []string) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok || rest == "" || rest == "_catalog" {
@@ -85,8 +85,8 @@ func repositories(p string) (list []string) {
 	return list
 }
 
-// isEndpoint reports whether a path element is an endpoint, judging by the
-// elements after it.
+// isEndpoint reports whether a path element is an endpoint, based on the elements after
+// it.
 func isEndpoint(name string, rest []string) bool {
 	switch name {
 	case "manifests", "referrers":

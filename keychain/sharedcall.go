@@ -17,13 +17,13 @@ type sharedCall struct {
 
 type pendingCall struct {
 	done chan struct{}
-	err  error // returned to the waiting callers
+	err  error // error to return to the waiting callers
 }
 
-// do runs a function, or waits for a running call and returns its error, so that
-// concurrent callers wait only once for a server that does not respond. If the
-// running caller's context ends, waiting callers get no error. After waiting
-// without an error, a caller must check the state again.
+// do runs a function, or waits for a running call and returns its error. Concurrent
+// callers therefore wait only once for a server that does not respond. If the running
+// caller's context is done, the waiting callers get no error. After waiting without an
+// error, a caller must check the state again.
 func (s *sharedCall) do(ctx context.Context, run func() error) (ran bool, err error) {
 	s.mu.Lock()
 	if t := s.pending; t != nil {

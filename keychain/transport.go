@@ -19,35 +19,36 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// minRenewInterval is the minimum time between lookups after a refusal.
-// Invalidate has the same interval.
+// minRenewInterval is the minimum time between lookups after a refusal. Invalidate uses
+// the same interval.
 const minRenewInterval = time.Minute
 
-// Transport is an [http.RoundTripper] for one repository, or for a registry. The
-// first request looks up the credentials and tries each in the kubelet's order
-// until the registry accepts one. Later requests use the accepted credential.
-// Reads and writes may use different ones. The Transport logs in anonymously only
-// if the lookup returned no credential.
+// Transport is an [http.RoundTripper] for one repository or for a registry. The first
+// request looks up the credentials and tries them in the kubelet's order until the
+// registry accepts one. Later requests use the accepted credential. Reads and writes
+// may use different credentials. The Transport sends anonymous requests only if the
+// lookup returned no credential.
 //
-// Next credential: after 401, 403, 429 and 5xx, and after 404 if the current
-// credential was not accepted before, because many registries hide repositories
-// that way. For methods other than GET and HEAD only after 401 and 403, and only
-// if the body can be sent again. Never after a network error.
+// Next credential: the Transport tries the next credential after 401, 403, 429 and 5xx.
+// It also does so after 404 if the current credential was not accepted before, because
+// many registries hide repositories that way. For methods other than GET and HEAD, it
+// does so only after 401 and 403, and only if the body can be sent again. It never does
+// so after a network error.
 //
 // Rejected credentials: after a 401 to a read, the Transport calls
-// [regcred.Keyring.Invalidate]. A rejected password is not sent again for a
-// minute, to avoid account lockouts. If all credentials are rejected, it repeats
-// the lookup at most once a minute and tries new ones.
+// [regcred.Keyring.Invalidate]. To avoid account lockouts, it does not send a rejected
+// password again for a minute. If all credentials are rejected, it repeats the lookup
+// at most once a minute and tries new credentials.
 //
-// Failures: if all credentials fail, the response has the most significant
-// status (401, 403, 404, 429, 5xx, in ascending order) and a message for each
-// credential. Responses with status 400 and above contain no secrets.
+// Failures: if all credentials fail, the response has the most significant status (401,
+// 403, 404, 429, 5xx, in ascending order) and a message for each credential. Responses
+// with status 400 and above contain no secrets.
 //
-// Retries: GET and HEAD are repeated on 429, 5xx and broken connections, at most
-// four times and within 30 seconds per credential; on 429 only if no other
-// credential is left. A credential is sent only to the registry and its token
-// server, over TLS unless [Options].Insecure is set, and never after a redirect
-// to another host.
+// Retries: GET and HEAD requests are retried on 429, 5xx and broken connections, at
+// most four times and within 30 seconds per credential. On 429 they are retried only if
+// no other credential is left. A credential is sent only to the registry and its token
+// server, over TLS unless [Options].Insecure is set, and never after a redirect to
+// another host.
 type Transport struct {
 	keyring *regcred.Keyring
 	opts    Options
@@ -60,8 +61,8 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// Transport returns a Transport for a [name.Repository], or for a
-// [name.Registry], whose catalog it can list.
+// Transport returns a Transport for a [name.Repository] or a [name.Registry]. With a
+// registry, it can list the catalog.
 func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
 	req, err := k.request(resource)
 	if err != nil {
@@ -93,9 +94,9 @@ func (t *Transport) Wrapper() *transport.Wrapper {
 	return rt.(*transport.Wrapper)
 }
 
-// Credential returns the credential that the registry accepted. It is nil before
-// the first successful request, and if no credential was needed. Programs that
-// share pulled images need it (KEP-2535).
+// Credential returns the credential that the registry accepted. It returns nil before
+// the first successful request and if no credential was needed. Programs that share
+// pulled images need this credential (KEP-2535).
 func (t *Transport) Credential() *regcred.Credential {
 	if r := t.current.Load(); r != nil {
 		return r.credential()
@@ -108,8 +109,8 @@ func (t *Transport) CloseIdleConnections() {
 	(&http.Client{Transport: t.opts.Transport}).CloseIdleConnections()
 }
 
-// RoundTrip implements [http.RoundTripper]. A request for another repository of
-// the registry returns an error.
+// RoundTrip implements [http.RoundTripper]. It returns an error for a request to
+// another repository of the registry.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.roundTrip(req)
 	if err != nil {
@@ -154,7 +155,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	return out.result(req)
 }
 
-// lookUp returns the current credentials. The first call looks them up.
+// lookUp returns the current credentials. The first call performs the lookup.
 func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
 	if r := t.current.Load(); r != nil {
 		return r, nil
@@ -172,7 +173,7 @@ func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet)
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
-// renew returns new credentials, or refused if nothing has changed.
+// renew returns new credentials, or refused if the credentials have not changed.
 func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
 		last := refused.renewed.Load() // load before current, which is stored earlier
@@ -196,7 +197,7 @@ func (t *Transport) lookUpAgain(ctx context.Context, refused *credentialSet) err
 		return context.Cause(ctx) // a waiting request repeats the lookup
 	}
 	now := time.Now()
-	defer refused.renewed.Store(&now) // store after current, because renew reads them in reverse
+	defer refused.renewed.Store(&now) // store after current, because renew loads them in the opposite order
 	if err != nil || refused.update(res.Credentials) {
 		return err
 	}

@@ -20,9 +20,9 @@ type Access struct {
 	Namespace, Name             string // "" means all
 }
 
-// Allowed reports whether the client has a permission, with the API server's reason
-// if it gives one (SelfSubjectAccessReview). It does not consider admission plugins
-// such as NodeRestriction.
+// Allowed reports whether the client has a permission (SelfSubjectAccessReview). It
+// also returns the API server's reason, if there is one. It does not consider admission
+// plugins such as NodeRestriction.
 func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason string, err error) {
 	const resource = "selfsubjectaccessreviews"
 	review := authorizationv1.SelfSubjectAccessReview{
@@ -42,7 +42,7 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 	return response.Status.Allowed, apiserver.CleanMessage(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
 }
 
-// User is the client's identity as the API server authenticates it.
+// User is the client's identity as authenticated by the API server.
 type User struct {
 	Username string
 	Groups   []string

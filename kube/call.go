@@ -5,18 +5,18 @@ package kube
 
 import "net/url"
 
-// call is a request to the API server, in the terms of RBAC permissions.
+// call describes a request to the API server in terms of RBAC permissions.
 type call struct {
 	verb            string // get, list, create
-	resource        string // in the plural, with the subresource
+	resource        string // plural, with any subresource
 	namespace, name string
-	audience        string // of a requested token
+	audience        string // audience of the requested token
 
 	kind  string   // of the response
-	path  []string // below the base address
+	path  []string // path elements below the base URL
 	query url.Values
 	body  any   // sent as JSON
-	most  int64 // size limit of the response in bytes; 0 means that of an object
+	most  int64 // maximum response size in bytes; 0 means the limit for an object
 }
 
 // object returns the call that reads an object of the core group.

@@ -11,19 +11,20 @@ import (
 	"time"
 )
 
-// Error is a failed API request. Of the response it contains only the Status's
-// reason and message, so it contains no secret.
+// Error is a failed API request. From the response it contains only the reason and
+// message of the Status, so it contains no secrets.
 type Error struct {
-	Verb            string // as in RBAC: get, list, create, patch
-	Resource        string // as in RBAC: "serviceaccounts/token"
+	Verb            string // RBAC verb: get, list, create, patch
+	Resource        string // RBAC resource, such as "serviceaccounts/token"
 	Namespace, Name string // "" if the request is not for a single object
 	Host            string // the API server's address
 
-	Code    int    // HTTP status; 0 without a usable response
-	Reason  string // of the Status, e.g. "Forbidden"
+	Code    int    // HTTP status; 0 if there was no usable response
+	Reason  string // the Status's reason, such as "Forbidden"
 	Message string // of the Status
 
-	// RetryAfter is the requested delay, if it exceeded the remaining time.
+	// RetryAfter is the delay requested by the server, if it exceeded the remaining
+	// time.
 	RetryAfter time.Duration
 
 	Err error // why there was no usable response; nil if there was one
@@ -31,7 +32,7 @@ type Error struct {
 	hint string
 }
 
-// Error returns the request, host and cause, and a missing permission.
+// Error returns the request, host, cause and any missing permission.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Verb + " " + e.Resource)
@@ -60,20 +61,20 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unanswered reports whether the API server neither granted nor refused the
-// request: no connection, a timeout, overload (429), a server error (5xx), or a
-// response from something else.
+// Unanswered reports whether the API server neither granted nor denied the request.
+// This includes connection failures, timeouts, overload (429), server errors (5xx), and
+// responses that are not from an API server.
 func (e *Error) Unanswered() bool {
 	return e.Err != nil || e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= 500
 }
 
-// unanswered reports whether err is an [*Error] that is Unanswered.
+// unanswered reports whether err is an [*Error] for which Unanswered returns true.
 func unanswered(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Unanswered()
 }
 
-// selfSubjectReviews is the API of [Client.WhoAmI].
+// selfSubjectReviews is the API used by [Client.WhoAmI].
 const selfSubjectReviews = "selfsubjectreviews"
 
 // hint explains a response whose message does not state the cause.
@@ -94,12 +95,13 @@ func (q *call) hint(e *Error, who string) string {
 	return ""
 }
 
-// forbidden returns the missing permission, or the rule of NodeRestriction or the
-// Node authorizer (plugin/pkg/admission/noderestriction, plugin/pkg/auth/authorizer/node).
+// forbidden returns the missing permission, or the rule of NodeRestriction or the Node
+// authorizer that denied the request (plugin/pkg/admission/noderestriction,
+// plugin/pkg/auth/authorizer/node).
 func (q *call) forbidden(message string) string {
 	contains := func(part string) bool { return strings.Contains(message, part) }
 	switch {
-	case contains("not authorized to request tokens for "): // then "this audience" or, since 1.37, its name
+	case contains("not authorized to request tokens for "): // followed by "this audience" or, since 1.37, its name
 		return missing(audienceVerb, q.audience, q.namespace)
 	case contains("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node can request tokens only for its own pods"
@@ -107,14 +109,14 @@ func (q *call) forbidden(message string) string {
 		return "a node can request only tokens that are bound to one of its pods, by name and UID"
 	case contains("no relationship found between node"):
 		return "a node can read only objects used by its pods, and the API server found no pod on this node that uses this object"
-	case contains(" cannot " + q.verb + " resource "): // from an authorizer, not an admission webhook
+	case contains(" cannot " + q.verb + " resource "): // from an authorizer rather than an admission webhook
 		return missing(q.verb, q.resource, q.namespace)
 	}
 	return ""
 }
 
-// audienceVerb allows a node to request tokens for an audience that no volume of the
-// pod has; the resource is the audience (KEP-4412).
+// audienceVerb is the verb that lets a node request tokens for an audience that none of
+// the pod's volumes uses. The resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
 // missing describes a missing permission.

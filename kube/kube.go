@@ -52,7 +52,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// withDefaults replaces zero values.
+// withDefaults replaces zero values with the defaults.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -75,16 +75,16 @@ type Client struct {
 	opts Options
 	server
 
-	inFlight singleflight.Group // requests shared by callers
+	inFlight singleflight.Group // requests shared by concurrent callers
 	accounts *ttlCache[accountKey, *account]
 	tokens   *ttlCache[regcred.TokenRequest, *token]
 }
 
 var _ regcred.ServiceAccountClient = (*Client)(nil)
 
-// New returns a Client for a configuration of client-go. It sends no request. QPS and
-// Burst of the configuration are ignored: the concurrent lookups bound the requests,
-// and the API server has its own limits.
+// New returns a Client for a client-go configuration. It sends no request. It ignores
+// QPS and Burst in the configuration, because the number of concurrent lookups limits
+// the requests and the API server has its own limits.
 func New(cfg *rest.Config, opts Options) (*Client, error) {
 	opts = opts.withDefaults()
 	api, err := apiserver.New(cfg, opts.Timeout)
@@ -99,11 +99,11 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}, nil
 }
 
-// URL returns the address of the API server, without a password.
+// URL returns the API server's address without a password.
 func (c *Client) URL() string { return c.Server.URL() }
 
-// shared runs f once for concurrent callers with the same key. f does not end with a
-// caller's ctx but at its own deadline, because others may wait for it.
+// shared runs f once for concurrent callers with the same key. f ends at its own
+// deadline rather than with a caller's ctx, because other callers may wait for it.
 func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -121,7 +121,7 @@ func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(c
 	}
 }
 
-// describeCredentials names the kind of credentials that a client uses.
+// describeCredentials returns the kind of credentials that a client uses.
 func describeCredentials(cfg *rest.Config) string {
 	switch {
 	case cfg.ExecProvider != nil:

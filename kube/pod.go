@@ -17,15 +17,15 @@ import (
 // secretsAtOnce bounds the concurrent requests of a PullSecrets call.
 const secretsAtOnce = 4
 
-// Pod is the part of a pod that a pull needs.
+// Pod contains the parts of a pod that are needed to pull its images.
 type Pod struct {
 	regcred.Pod
 	Node        string
 	PullSecrets []string // names in spec.imagePullSecrets, in order
-	Images      []string // of init, regular and ephemeral containers, without duplicates
+	Images      []string // images of init, regular and ephemeral containers, without duplicates
 }
 
-// Pod reads a pod. Errors have type [*Error].
+// Pod reads a pod. Errors are of type [*Error].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	var pod corev1.Pod
 	if err := c.do(ctx, object("Pod", "pods", namespace, name), &pod); err != nil {
@@ -58,9 +58,10 @@ func images(spec *corev1.PodSpec) []string {
 	return all
 }
 
-// PullSecrets reads secrets of any type and returns them in the order of names. If
-// some cannot be read, it returns the others and the joined errors: the kubelet
-// continues without them and records the event FailedToRetrieveImagePullSecret.
+// PullSecrets reads secrets of any type and returns them in the order of names. If some
+// cannot be read, it returns the others and the joined errors. The kubelet also
+// continues without unreadable secrets and records the event
+// FailedToRetrieveImagePullSecret.
 func (c *Client) PullSecrets(ctx context.Context, namespace string, names []string) ([]regcred.PullSecret, error) {
 	secrets := make([]*regcred.PullSecret, len(names))
 	errs := make([]error, len(names))
@@ -72,7 +73,7 @@ func (c *Client) PullSecrets(ctx context.Context, namespace string, names []stri
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors are in errs
+	_ = g.Wait() // errors are collected in errs
 	var found []regcred.PullSecret
 	for _, s := range secrets {
 		if s != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// server is the API server and the kind of credentials that the client uses.
+// server is the API server and the kind of credentials that the client uses for it.
 type server struct {
 	*apiserver.Server
 	who string // kind of credentials, for errors
@@ -37,7 +37,7 @@ func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
 	return nil
 }
 
-// http returns the HTTP request.
+// http returns the HTTP request for a call.
 func (q *call) http() (*apiserver.Call, error) {
 	c := &apiserver.Call{Path: q.path, Query: q.query, Most: q.most, Repeat: q.verb == "get"}
 	if q.body == nil {

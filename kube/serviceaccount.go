@@ -20,7 +20,7 @@ type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
 	read        time.Time // when the request was sent
-	failed      time.Time // when the API server last failed to respond
+	failed      time.Time // when the API server last did not respond
 }
 
 func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
@@ -45,10 +45,10 @@ func names(refs []corev1.LocalObjectReference) []string {
 	return all
 }
 
-// GetServiceAccount returns a service account, from the cache if it was read less
-// than Options.MaxAccountAge ago. While the API server does not respond, it uses the
-// cache for up to Options.MaxStale. The result is shared; do not change it. Errors
-// have type [*Error].
+// GetServiceAccount returns a service account. It returns the cached one if it was read
+// less than Options.MaxAccountAge ago. While the API server does not respond, it uses
+// the cache for up to Options.MaxStale. The result is shared and must not be modified.
+// Errors are of type [*Error].
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	a, err := c.account(ctx, accountKey{namespace, name})
 	if err != nil {
@@ -57,9 +57,9 @@ func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) 
 	return &a.ServiceAccount, nil
 }
 
-// AccountPullSecrets returns the names in a service account's imagePullSecrets,
-// which admission copies into pods that have none. It reads the service account as
-// [Client.GetServiceAccount] does.
+// AccountPullSecrets returns the names in a service account's imagePullSecrets, which
+// admission copies into pods that have none. It uses the same cache as
+// [Client.GetServiceAccount].
 func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
 	a, err := c.account(ctx, accountKey{namespace, name})
 	if err != nil {
@@ -76,7 +76,8 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 	case now.Sub(read) < c.opts.MaxAccountAge:
 		return a, nil
 	case now.Sub(a.failed) < c.opts.MaxAccountAge:
-		// The last request failed a moment ago; do not let every lookup wait for another.
+		// The last request failed a moment ago. Do not make every lookup wait for
+		// another one.
 		c.logStale(key, now.Sub(read))
 		return a, nil
 	}
@@ -86,8 +87,8 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 	})
 }
 
-// cached returns the cached service account and when it was read; nil if it was read
-// more than Options.MaxStale ago.
+// cached returns the cached service account and when it was read. It returns nil if
+// that was more than Options.MaxStale ago.
 func (c *Client) cached(key accountKey, now time.Time) (a *account, read time.Time) {
 	if a, ok := c.accounts.get(key, now); ok {
 		return a, a.read
@@ -95,13 +96,13 @@ func (c *Client) cached(key accountKey, now time.Time) (a *account, read time.Ti
 	return nil, time.Time{}
 }
 
-// readAccount reads from the API server, and falls back to the cache only if there
-// is no response.
+// readAccount reads the service account from the API server. It falls back to the cache
+// only if there is no response.
 func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*account, error) {
 	start := time.Now()
 	old, read := c.cached(key, start)
 	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
-		return old, nil // read by another call in the meantime
+		return old, nil // another call read it in the meantime
 	}
 	var sa corev1.ServiceAccount
 	err := c.do(ctx, q, &sa)

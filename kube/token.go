@@ -21,14 +21,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The rules of pkg/kubelet/token/token_manager.go.
+// Rules from pkg/kubelet/token/token_manager.go.
 const (
-	maxTokenUse   = 24 * time.Hour // before a token is refreshed
-	refreshPart   = 5              // refresh in the last fifth of a token's life
+	maxTokenUse   = 24 * time.Hour // maximum age before a token is refreshed
+	refreshPart   = 5              // refresh in the last fifth of a token's lifetime
 	refreshJitter = 10 * time.Second
 
-	// refreshPause is the time between attempts to refresh a valid token. (The kubelet
-	// tries at each lookup.)
+	// refreshPause is the minimum time between attempts to refresh a token that is
+	// still valid. (The kubelet tries at each lookup.)
 	refreshPause = 10 * time.Second
 )
 
@@ -64,7 +64,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	})
 }
 
-// liveToken returns a cached token that need not be refreshed yet.
+// liveToken returns a cached token that does not need to be refreshed yet.
 func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, ok bool) {
 	t, ok = c.tokens.get(req, now)
 	return t, ok && now.Before(t.refresh)
@@ -73,7 +73,7 @@ func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, o
 // refreshToken requests a token, and falls back to the old one.
 func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
-		return t.secret, nil // refreshed by another call in the meantime
+		return t.secret, nil // another call refreshed it in the meantime
 	}
 	fresh, err := c.mint(ctx, q, req)
 	now := time.Now()
@@ -82,7 +82,7 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 		return fresh.secret, nil
 	}
 	if !unanswered(err) {
-		// The service account may have changed; read it at the next lookup.
+		// The service account may have changed, so read it at the next lookup.
 		c.accounts.drop(accountKey{req.Namespace, req.ServiceAccount})
 	}
 	old, ok := c.tokens.get(req, now)
@@ -95,9 +95,9 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 	return old.secret, nil
 }
 
-// TryToken checks, with a dry run, whether [Client.RequestToken] would succeed:
-// permissions, NodeRestriction and webhooks apply. It discards the token, which the
-// API server signs even in a dry run.
+// TryToken uses a dry run to check whether [Client.RequestToken] would succeed.
+// Permissions, NodeRestriction and webhooks apply. It discards the token, which the API
+// server signs even in a dry run.
 func (c *Client) TryToken(ctx context.Context, req regcred.TokenRequest) error {
 	q := tokenCall(req)
 	q.query = url.Values{"dryRun": {metav1.DryRunAll}}
@@ -115,7 +115,7 @@ func tokenCall(req regcred.TokenRequest) *call {
 
 // mint requests a token from the API server.
 func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*token, error) {
-	// kubelet: no expirationSeconds, so the API's default applies.
+	// kubelet: it sets no expirationSeconds, so the API's default applies.
 	request := authenticationv1.TokenRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(req.ServiceAccountUID)}, // a precondition
@@ -138,8 +138,8 @@ func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*
 	return newToken(&response, sent), nil
 }
 
-// checkToken rejects an empty token and one with other audiences: an admission webhook
-// or a proxy may have changed the request.
+// checkToken rejects an empty token and a token for other audiences, because an
+// admission webhook or proxy may have changed the request.
 func checkToken(response *authenticationv1.TokenRequest, audience string) error {
 	if response.Status.Token == "" {
 		return errors.New("the response has an empty token")
@@ -154,9 +154,9 @@ func checkToken(response *authenticationv1.TokenRequest, audience string) error 
 	return nil
 }
 
-// newToken computes when to refresh a token, counting back from its expiry, which is
-// in the API server's time. The results have a monotonic clock reading, so changes of
-// the node's clock do not affect them.
+// newToken computes when to refresh a token. It counts back from the expiry, which uses
+// the API server's clock. The results have a monotonic clock reading, so changes to the
+// node's clock do not affect them.
 func newToken(response *authenticationv1.TokenRequest, sent time.Time) *token {
 	expires := sent.Add(response.Status.ExpirationTimestamp.Sub(sent))
 	life := expires.Sub(sent)

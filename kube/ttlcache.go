@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// sweepEvery is the minimum time between searches for expired entries.
+// sweepEvery is the minimum time between scans for expired entries.
 const sweepEvery = time.Minute
 
-// ttlCache is a map of bounded size whose entries expire. It is safe for concurrent use.
+// ttlCache is a map of limited size whose entries expire. It is safe for concurrent
+// use.
 type ttlCache[K comparable, V any] struct {
 	most int
 
@@ -29,7 +30,7 @@ func newTTLCache[K comparable, V any](most int) *ttlCache[K, V] {
 	return &ttlCache[K, V]{most: most, entries: map[K]expiring[V]{}}
 }
 
-// get returns an entry that has not expired.
+// get returns an entry if it exists and has not expired.
 func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,7 +41,7 @@ func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	return e.value, true
 }
 
-// put adds an entry. If the cache is full, it evicts the entry that expires first.
+// put adds an entry. If the cache is full, it evicts the entry that would expire first.
 func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,12 +18,12 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// binDirectory is the directory of the plugins.
+// binDirectory is the plugin directory.
 type binDirectory struct {
 	config  *config.Config
 	path    string
-	err     error    // the directory cannot be used
-	helpers []string // docker credential helpers that are not a provider's plugin
+	err     error    // why the directory cannot be used
+	helpers []string // docker credential helpers that no provider uses as its plugin
 }
 
 func binDirRules() []rules.Rule[*binDirectory] {
@@ -35,7 +35,7 @@ func binDirRules() []rules.Rule[*binDirectory] {
 	}
 }
 
-// maxBinDirEntries bounds how much of a directory is read.
+// maxBinDirEntries limits how many entries of a directory are read.
 const maxBinDirEntries = 4096
 
 func inspectBinDir(c *config.Config, path string) *binDirectory {
@@ -49,7 +49,7 @@ func inspectBinDir(c *config.Config, path string) *binDirectory {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return d // usable without permission to list it
+		return d // it can be used without permission to list it
 	}
 	defer f.Close()
 	entries, _ := f.ReadDir(maxBinDirEntries)
@@ -106,12 +106,12 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	return rs
 }
 
-// program is the executable of a provider.
+// program is a provider's executable.
 type program struct {
 	path    string
-	similar func() (name, fix string) // returns an existing file with a similar name
+	similar func() (name, fix string) // returns an existing file with a similar name, and a fix
 	info    fs.FileInfo
-	err     error // from finding the file or, if info is set, from reading it
+	err     error // error from finding the file or, if info is set, from reading it
 
 	executable.Info
 	goos   string
@@ -134,8 +134,8 @@ func binaryRules() []rules.Rule[*program] {
 	}
 }
 
-// inspectBinary reads the executable name in dir. taken reports whether another
-// provider uses a file.
+// inspectBinary inspects the executable called name in dir. taken reports whether
+// another provider uses a file.
 func inspectBinary(dir, name string, host pluginHost, taken func(string) bool) *program {
 	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
 	b.similar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
@@ -241,8 +241,8 @@ func checkWrongPlatform(b *program) []rules.Result {
 	return nil
 }
 
-// runsOn reports whether a machine can run a program. It assumes that a 64-bit
-// kernel runs 32-bit programs.
+// runsOn reports whether a machine can run a program. It assumes that 64-bit kernels
+// also run 32-bit programs.
 func runsOn(program, machine string) bool {
 	return program == machine ||
 		program == "386" && machine == "amd64" ||

@@ -18,7 +18,7 @@ import (
 )
 
 // checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
-// outside the cloud. regcred's plugins and the originals have the same names.
+// outside the cloud. regcred's plugins have the same names as the upstream plugins.
 func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	cloud := registry.PluginCloud(p.Name)
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
@@ -40,9 +40,9 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkNoSuchRegistry reports patterns that look like hosts of a known registry
-// service but match none of them. Images can have such names, so this is not an
-// error.
+// checkNoSuchRegistry reports patterns that look like hosts of a known registry service
+// but match none of its hosts. This is not an error, because images can have such
+// names.
 func checkNoSuchRegistry(p *pattern) []rules.Result {
 	if !p.valid || len(p.raw) > maxPatternLength || !imagename.Matchable(p.repaired) {
 		return nil
@@ -63,7 +63,8 @@ func mirrors(p *config.Provider) []registry.MirrorArg {
 	return nil
 }
 
-// checkMirrorOrigin reports mirrors whose credential the original registry can receive.
+// checkMirrorOrigin reports mirrors whose credential could be sent to the original
+// registry.
 func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a registry.FlagValue) bool { return a.Value == string(registry.OriginNone) }) {
 		return nil
@@ -95,7 +96,7 @@ func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// eitherPrefix reports whether one of the strings is a prefix of the other.
+// eitherPrefix reports whether one of two strings is a prefix of the other.
 func eitherPrefix(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func flagValues(p *config.Provider, names ...string) []registry.FlagValue {

@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/imagename"
 )
 
-// commonImage returns an image that both patterns match, or "". Some image must
-// match each of them.
+// commonImage returns an image that both patterns match, or "". Each pattern must match
+// at least one image.
 func commonImage(a, b location.Location) string {
 	path := a.Path
 	if len(b.Path) > len(a.Path) {
@@ -34,7 +34,7 @@ func commonImage(a, b location.Location) string {
 	case path == "":
 		at.Path = "/app"
 	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && imagename.ValidRepository(path[1:]):
-		at.Path += "/app" // a name with one component would become library/name
+		at.Path += "/app" // a single-component name would become library/name
 	case !imagename.ValidRepository(path[1:]):
 		at.Path += "app"
 	}
@@ -73,8 +73,8 @@ func hostsIntersect(a, b []string, budget *int) bool {
 	return true
 }
 
-// commonLabel returns a label that both globs match, or "". Each glob must match
-// some label of an image's host. The label contains more if both globs have a *.
+// commonLabel returns a label that both globs match, or "". Each glob must match at
+// least one label of an image host. If both globs have a *, the label contains more.
 func commonLabel(a, b, more string) string {
 	if strings.Contains(a, "*") {
 		a, b = b, a
@@ -97,7 +97,7 @@ func commonLabel(a, b, more string) string {
 			return head + tail[n:] // "us-docker" for us-* and *-docker
 		}
 	}
-	// A * of each glob matches any text between head and tail.
+	// The * of each glob matches any text between head and tail.
 	if !strings.Contains(middleA, middleB) {
 		middleA += middleB
 	}
@@ -111,7 +111,7 @@ func commonLabel(a, b, more string) string {
 	return label
 }
 
-// cutGlob splits a glob before its first * and after its last.
+// cutGlob returns the parts of a glob before its first * and after its last *.
 func cutGlob(s string) (head, middle, tail string) {
 	first, last := strings.IndexByte(s, '*'), strings.LastIndexByte(s, '*')
 	return s[:first], s[first:last], s[last+1:]

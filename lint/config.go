@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// configRules returns the rules for a configuration as a whole.
+// configRules returns the rules that check a configuration as a whole.
 func configRules() []rules.Rule[*config.Config] {
 	return []rules.Rule[*config.Config]{
 		rules.Error("second-document", checkSecondDocument),
@@ -90,7 +90,7 @@ func hostOfAny(c *config.Config) pluginHost {
 	return hostOf(!forKubelet && len(c.Providers) > 0)
 }
 
-// runs completes "other users can change what …".
+// runs returns the end of the sentence "other users can change what …".
 func (h pluginHost) runs() string {
 	if h == kubelet {
 		return "the kubelet runs as root"
@@ -98,7 +98,7 @@ func (h pluginHost) runs() string {
 	return "regcred runs"
 }
 
-// fails completes "the executable is missing, so …".
+// fails returns the end of the sentence "the executable is missing, so …".
 func (h pluginHost) fails() string {
 	if h == kubelet {
 		return "the kubelet exits"

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// fileRules returns the rules for the files on this machine that args and env refer to.
+// fileRules returns the rules that check files on this machine to which args and env
+// refer.
 func fileRules() []rules.Rule[*config.Provider] {
 	return []rules.Rule[*config.Provider]{
 		rules.Warning("missing-path", checkMissingPath),
@@ -24,7 +25,7 @@ func fileRules() []rules.Rule[*config.Provider] {
 	}
 }
 
-// checkMissingPath omits the path, because it is a value.
+// checkMissingPath omits the path from its finding, because the path is a value.
 func checkMissingPath(p *config.Provider) []rules.Result {
 	return checkSettings(p, func(s setting) (string, string) {
 		path := s.path()
@@ -52,8 +53,8 @@ func checkEmptyFile(p *config.Provider) []rules.Result {
 	})
 }
 
-// wellKnownName returns "it ends in NAME" after prefix if a path has a well-known file
-// name, which is not a secret; "" otherwise.
+// wellKnownName returns prefix and "it ends in NAME" if a path ends in a well-known
+// file name, which is not a secret. It returns "" otherwise.
 func wellKnownName(prefix, path string) string {
 	switch name := filepath.Base(path); name {
 	case "azure.json", "cloud.conf", "config.json", "config.yaml", "kubeconfig", "credentials", "ca.crt", "tls.crt", "tls.key", "token":
@@ -62,7 +63,8 @@ func wellKnownName(prefix, path string) string {
 	return ""
 }
 
-// path returns the absolute path of a file that s requires, or "".
+// path returns the absolute path of the file that s refers to, or "" if s requires no
+// file.
 func (s setting) path() string {
 	path := strings.TrimPrefix(s.value(), "file://")
 	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !mustExist(s, path) {
@@ -71,8 +73,8 @@ func (s setting) path() string {
 	return path
 }
 
-// isTransient reports whether a file can appear and disappear while the machine runs,
-// such as sockets and kernel files.
+// isTransient reports whether a file can appear and disappear while the machine is
+// running, such as a socket or kernel file.
 func isTransient(path string) bool {
 	switch filepath.Ext(path) {
 	case ".sock", ".socket", ".pid", ".lock", ".log":
@@ -81,9 +83,10 @@ func isTransient(path string) bool {
 	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/"}, func(dir string) bool { return strings.HasPrefix(path+"/", dir) })
 }
 
-// mustExist reports whether the plugin probably reads the file at path: path is an
-// argument, or the flag or variable is named after an input file. Programs create
-// directories, and a "path" is often part of a URL or repository.
+// mustExist reports whether the plugin probably reads the file at path: path is a
+// separate argument, or its flag or variable is named after an input file. Names of
+// directories and paths do not count, because programs create directories, and a "path"
+// is often part of a URL or repository.
 func mustExist(s setting, path string) bool {
 	words := words(s.flag)
 	if strings.HasPrefix(s.at, "args") && len(words) == 0 {
@@ -103,7 +106,8 @@ func mustExist(s setting, path string) bool {
 }
 
 // isLocalPath reports whether an argument is a path on this machine: its first
-// directory exists, or it has an extension. /v2/ and /team/app are not local.
+// directory exists, or it has a file extension. For example, /v2/ and /team/app are not
+// local.
 func isLocalPath(path string) bool {
 	top, _, deeper := strings.Cut(path[len(filepath.VolumeName(path))+1:], string(filepath.Separator))
 	if filepath.Ext(path) != "" || !deeper {

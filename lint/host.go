@@ -47,9 +47,8 @@ func checkDoubleWildcard(p *pattern) []rules.Result {
 		"%q: ** is the same as *, which never matches a dot")
 }
 
-// openLabels returns the last two labels if they contain a *, so that anyone
-// can register a matching domain. It returns nil for IP addresses and private
-// domains.
+// openLabels returns the last two labels if they contain a *, which lets anyone
+// register a matching domain. It returns nil for IP addresses and private domains.
 func openLabels(host string) []string {
 	labels := lastLabels(host, 2)
 	if len(labels) < 2 || slices.Contains(privateDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
@@ -58,7 +57,7 @@ func openLabels(host string) []string {
 	return slices.DeleteFunc(labels, func(s string) bool { return !strings.Contains(s, "*") })
 }
 
-// lastLabels returns at most n labels from the end of a host.
+// lastLabels returns the last n labels of a host, or fewer.
 func lastLabels(host string, n int) []string {
 	at := len(host)
 	for range n {
@@ -69,8 +68,8 @@ func lastLabels(host string, n int) []string {
 	return strings.Split(host[at+1:], ".")
 }
 
-// privateDomains returns top-level domains without public registration (RFC 2606,
-// RFC 6761, RFC 6762, RFC 8375, and ICANN's .internal).
+// privateDomains returns top-level domains that are not open to public registration
+// (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and ICANN's .internal).
 func privateDomains() []string {
 	return []string{"internal", "local", "localdomain", "localhost", "lan", "corp", "home", "intranet", "private",
 		"test", "example", "invalid", "arpa", "svc", "cluster"}
@@ -128,8 +127,9 @@ func checkIPv6WithoutPort(p *pattern) []rules.Result {
 		"", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.shown)
 }
 
-// checkGoVersion reports patterns that net/url accepted before Go 1.26: with several
-// colons, or brackets that do not enclose an IPv6 address at the start of the host.
+// checkGoVersion reports patterns that net/url accepted before Go 1.26: patterns with
+// several colons, or with brackets that do not enclose an IPv6 address at the start of
+// the host.
 func checkGoVersion(p *pattern) []rules.Result {
 	if p.valid || p.outOfTree {
 		return nil
@@ -146,9 +146,9 @@ func checkGoVersion(p *pattern) []rules.Result {
 	return rules.New("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.shown)
 }
 
-// olderGoAccepts reports whether Go before 1.26 accepts a host. There, the port
-// begins at the last colon or after the closing bracket; other colons and brackets
-// are ordinary characters.
+// olderGoAccepts reports whether Go before 1.26 accepts a host. In these versions, the
+// port starts after the last colon or after the closing bracket. Other colons and
+// brackets are ordinary characters.
 func olderGoAccepts(host string) bool {
 	name, port := host, ""
 	if strings.HasPrefix(host, "[") {

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Check returns the mistakes in c that the kubelet accepts, in the order of the
-// files. Findings contain no values of env and args, and no user information or
-// query of a pattern.
+// Check returns the mistakes in c that the kubelet accepts, in the order of the files.
+// Findings contain no values from env and args, and no user info or query from
+// patterns.
 func Check(c *config.Config) []finding.Finding {
 	var found rules.Collector
 	overlaps := findOverlaps(c)
@@ -35,8 +35,8 @@ func Check(c *config.Config) []finding.Finding {
 	return found.Sorted(fileNames(c)...)
 }
 
-// BinDir returns the problems of binDir and of the executables in it that c names,
-// and of the files that args and env refer to. It runs no executable.
+// BinDir returns the problems with binDir, with the executables in it that c names, and
+// with the files that args and env refer to. It does not run executables.
 func BinDir(c *config.Config, binDir string) []finding.Finding {
 	var found rules.Collector
 	dir := inspectBinDir(c, binDir)
@@ -55,8 +55,8 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 	return found.Sorted(fileNames(c)...)
 }
 
-// Binary returns the problems of one executable, as [BinDir] does. The findings'
-// File is path.
+// Binary returns the problems with one executable, as [BinDir] does. The File of the
+// findings is path.
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
 	b := inspectBinary(filepath.Dir(path), filepath.Base(path), kubelet, nil)
@@ -64,7 +64,7 @@ func Binary(path string) []finding.Finding {
 	return found.Sorted()
 }
 
-// Rules returns the names of all rules, sorted. docs/lint/README.md explains them.
+// Rules returns the sorted names of all rules. docs/lint/README.md explains them.
 func Rules() []string {
 	names := slices.Concat(rules.Names(configRules()), rules.Names(overlapRules(nil, nil)), rules.Names(providerRules()),
 		rules.Names(patternRules()), rules.Names(binDirRules()), rules.Names(fileRules()), rules.Names(binaryRules()))
@@ -72,7 +72,8 @@ func Rules() []string {
 	return slices.Compact(names)
 }
 
-// locateIn returns a function that locates fields below base in a provider.
+// locateIn returns a function that finds the positions of fields below base in a
+// provider.
 func locateIn(c *config.Config, provider int, base string) func(string) finding.Finding {
 	return func(field string) finding.Finding {
 		f := rules.Located(c.Position(provider, strings.Trim(base+"."+field, ".")))

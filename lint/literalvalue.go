@@ -15,16 +15,16 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// setting is an argument or the value of a variable. The kubelet passes it to the
-// plugin unchanged, without a shell or a template engine.
+// setting is an argument or a variable's value. The kubelet passes it to the plugin
+// unchanged, without a shell or template engine.
 type setting struct {
 	at    string
 	label string // for messages
-	flag  string // name of the flag or variable with this value; "" for other arguments
-	text  string // including the flag's name in --name=value
+	flag  string // name of its flag or variable; "" for other arguments
+	text  string // for --name=value, includes the flag's name
 }
 
-// value returns the text without the flag's name.
+// value returns the text without the name of a flag.
 func (s setting) value() string {
 	if strings.HasPrefix(s.text, "-") {
 		if _, value, ok := strings.Cut(s.text, "="); ok {
@@ -34,7 +34,7 @@ func (s setting) value() string {
 	return s.text
 }
 
-// settings returns the settings of p, except shell scripts.
+// settings returns p's settings except shell scripts.
 func settings(p *config.Provider) []setting {
 	var all []setting
 	for k, a := range p.Arguments() {
@@ -65,7 +65,7 @@ func checkSettings(p *config.Provider, check func(s setting) (fix, message strin
 	return rs
 }
 
-// The groups of variables contain the variable's name.
+// The groups of variables capture the variable's name.
 var (
 	variables = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
@@ -74,13 +74,13 @@ var (
 	homes    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|:)~[a-z0-9_-]*(?:/|$)`) })
 )
 
-// wellKnown lists variables whose names are certainly not misplaced secrets.
+// wellKnown lists variables whose names cannot be misplaced secrets.
 var wellKnown = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMPDIR", "TEMP", "TMP", "SHELL", "HOSTNAME", "NODE_NAME", "NODE_IP", "HOST_IP",
 	"POD_NAME", "POD_NAMESPACE", "POD_IP", "NAMESPACE", "KUBECONFIG", "CLUSTER_NAME", "REGION", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
 	"AWS_ACCOUNT_ID", "ACCOUNT_ID", "REGISTRY", "USERPROFILE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT", "WINDIR", "APPDATA", "LOCALAPPDATA"}
 
-// knownVariable returns " NAME" for a match of variables, or "" if the name could be
-// part of a secret.
+// knownVariable returns " NAME" for a match of variables. It returns "" if the name
+// could be part of a secret.
 func knownVariable(p *config.Provider, found []string) string {
 	for _, name := range found[1:] {
 		known := slices.Contains(wellKnown, strings.ToUpper(name)) ||
@@ -138,7 +138,7 @@ func checkQuotes(p *config.Provider) []rules.Result {
 	})
 }
 
-// isQuoted reports whether a text is enclosed in quotes and contains no others, unlike
+// isQuoted reports whether s is enclosed in quotes and contains no other quotes, unlike
 // "a" "b".
 func isQuoted(s string) bool {
 	for _, pair := range []string{`""`, "''", "“”", "‘’", "„“"} {
@@ -168,7 +168,7 @@ func checkOuterSpace(p *config.Provider) []rules.Result {
 	})
 }
 
-// checkReplacedPath covers only Linux.
+// checkReplacedPath only checks Linux paths.
 func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		dirs := strings.Split(e.Value.Reveal(), ":")
@@ -180,8 +180,8 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkNoHome reports variables that need files in the home directory. systemd sets
-// no HOME for a service that runs as root (systemd.exec(5)).
+// checkNoHome reports variables that refer to files in the home directory. systemd does
+// not set HOME for a service that runs as root (systemd.exec(5)).
 func checkNoHome(p *config.Provider) []rules.Result {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return slices.Contains(names, e.Name) && !e.Value.IsZero() })

@@ -14,23 +14,23 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// Limits of the comparison of patterns with each other.
+// Limits for comparing patterns with each other.
 const (
 	maxComparisons   = 5_000_000 // for each rule; enough for 2,000 patterns
-	globCost         = 32        // comparisons that a pair of globs counts as
-	maxPatterns      = 16 << 10  // of one provider, and of all providers together
-	maxPatternLength = 1 << 10   // longer hosts do not exist
-	maxOverlaps      = 10        // other providers that one is reported to overlap with
+	globCost         = 32        // number of comparisons that a pair of globs counts as
+	maxPatterns      = 16 << 10  // per provider, and for all providers together
+	maxPatternLength = 1 << 10   // no host is longer
+	maxOverlaps      = 10        // maximum number of overlapping providers reported for one provider
 )
 
-// candidate is a pattern that some image matches.
+// candidate is a pattern that matches at least one image.
 type candidate struct {
 	index   int // in matchImages
 	text    string
 	at      location.Location
 	address bool     // the host is an IPv6 address
 	labels  []string // of the host
-	marked  []string // labels with a NUL for each *, which only a * can match
+	marked  []string // labels with each * replaced by a NUL, which only a * can match
 }
 
 func newCandidate(index int, text string, at location.Location) candidate {
@@ -45,7 +45,7 @@ func newCandidate(index int, text string, at location.Location) candidate {
 func (c candidate) shown() string { return excerpt.TruncateValue(excerpt.RedactPattern(c.text)) }
 
 // candidates returns at most limit patterns of a provider. It omits a catch-all,
-// which overlaps with everything and is reported once.
+// because it overlaps with everything and is reported once.
 func candidates(p *config.Provider, limit int) []candidate {
 	var list []candidate
 	siblings := newPatternList(p.MatchImages)
@@ -63,10 +63,10 @@ func candidates(p *config.Provider, limit int) []candidate {
 	return list
 }
 
-// overlap is a pair of providers with patterns that match the same image. The
-// patterns differ if the providers have any such patterns that differ.
+// overlap is a pair of providers with patterns that match the same image. If possible,
+// the two patterns differ.
 type overlap struct {
-	first, second               int // providers, in their order
+	first, second               int // provider indexes, in order
 	firstPattern, secondPattern *candidate
 	image                       string
 }
@@ -108,7 +108,7 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 				return pa, pb, image
 			}
 			if !hostsIntersect(a.labels, b.labels, budget) {
-				continue // decides nearly all pairs without allocating
+				continue // rules out nearly all pairs without allocating
 			}
 			example := commonImage(a.at, b.at)
 			if example == "" || image != "" && a.text == b.text {
@@ -122,8 +122,8 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 	return pa, pb, image
 }
 
-// overlapRules returns the rules for the overlaps of a provider with those before
-// it. Their subject is the provider's index.
+// overlapRules returns the rules for overlaps between a provider and the providers
+// before it. Their subject is the provider's index.
 func overlapRules(c *config.Config, all []overlap) []rules.Rule[int] {
 	return []rules.Rule[int]{
 		rules.Warning("overlapping-providers", func(provider int) []rules.Result { return checkOverlaps(c, all, provider) }),
@@ -144,8 +144,8 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 	return rs
 }
 
-// checkSharedPattern reports providers that overlap only in equal patterns, which
-// is often intended. It reports a provider once.
+// checkSharedPattern reports providers that overlap only in identical patterns, which
+// is often intentional. It reports each provider once.
 func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.Result {
 	for _, o := range all {
 		if o.second != provider || o.firstPattern.text != o.secondPattern.text {
@@ -171,8 +171,8 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkCoveredPattern reports patterns whose images another pattern of the provider
-// matches too.
+// checkCoveredPattern reports patterns whose images are all matched by another pattern
+// of the same provider.
 func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 	list := candidates(p, maxPatterns)
 	budget := maxComparisons
@@ -192,8 +192,8 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// covers reports whether a matches every image that b matches. It can return false
-// in hard cases.
+// covers reports whether a matches every image that b matches. In complex cases it may
+// return false even if a does.
 func covers(a, b candidate) bool {
 	last := len(a.labels) - 1
 	if last != len(b.labels)-1 || a.at.Port != b.at.Port || !strings.HasPrefix(b.at.Path, a.at.Path) {

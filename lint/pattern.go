@@ -16,14 +16,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// patternRules returns the rules for one entry of matchImages. Patterns that kubelet
-// 1.37 rejects are reported by [config.Config.Validate]; only go-version covers
-// them, because older kubelets accept some.
+// patternRules returns the rules for an entry of matchImages. [config.Config.Validate]
+// reports patterns that kubelet 1.37 rejects. Only go-version covers them here, because
+// older kubelets accept some of them.
 func patternRules() []rules.Rule[*pattern] {
 	const (
 		unmatchable = "unmatchable-pattern" // matches no image
 		narrow      = "narrow-pattern"      // matches only images with unusual names
-		misleading  = "misleading-pattern"  // is not parsed as it reads
+		misleading  = "misleading-pattern"  // is parsed differently from how it reads
 		redundant   = "redundant-suffix"
 	)
 	return []rules.Rule[*pattern]{
@@ -163,22 +163,22 @@ func checkInvalidName(p *pattern) []rules.Result {
 	return nil
 }
 
-// pattern is an entry of matchImages, as its author meant it and as the kubelet
+// pattern is an entry of matchImages, both as the author meant it and as the kubelet
 // parses it.
 type pattern struct {
-	raw       string // as in the file; messages contain shown instead
+	raw       string // as in the file; messages use shown instead
 	siblings  *patternList
 	tokens    bool // the provider uses service account tokens
 	outOfTree bool // only regcred reads the file
 
 	valid    bool              // kubelet 1.37 accepts it
-	scheme   string            // with "://"; the kubelet parses it as the host
+	scheme   string            // including "://"; the kubelet parses it as the host
 	body     string            // without scheme and surrounding space
-	parsed   location.Location // body, as the kubelet parses it
+	parsed   location.Location // body as parsed by the kubelet
 	repaired location.Location // parsed, after imagename.Repair
-	shown    string            // raw without user information, query and fragment
-	matches  bool              // some image can match
-	hasSpace bool              // in the compared part
+	shown    string            // raw without user info, query and fragment
+	matches  bool              // at least one image can match
+	hasSpace bool              // in the part that is compared
 	catchAll bool              // see patternList
 }
 
@@ -203,7 +203,7 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 	return p
 }
 
-// fix returns the repaired pattern, or "" if it would not match either.
+// fix returns the corrected pattern, or "" if it would not match any image either.
 func (p *pattern) fix() string {
 	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.TruncateValue(s) == s && s != p.raw {
 		return s
@@ -223,11 +223,12 @@ func (p *pattern) fixable(found bool, format string, args ...any) []rules.Result
 // hasSibling reports whether the provider also has the pattern s.
 func (p *pattern) hasSibling(s string) bool { return p.siblings.index[s] > 0 }
 
-// patternList indexes the matchImages of a provider.
+// patternList indexes a provider's matchImages.
 type patternList struct {
-	index map[string]int // position of the first occurrence, from 1
-	// The distinct patterns of * labels, such as * and *.*, in their order. Two or
-	// more are an intended catch-all, which is reported once instead of for each.
+	index map[string]int // position of the first occurrence, counted from 1
+	// The distinct patterns that consist of * labels, such as * and *.*, in order. Two
+	// or more are an intentional catch-all, which is reported once rather than once per
+	// pattern.
 	catchAll []string
 }
 

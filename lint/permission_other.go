@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// ownership tells which owners of a file are accepted. Windows ACLs are not checked.
+// ownership specifies which owners of a file are trusted. Windows ACLs are not checked.
 type ownership bool
 
 const (
@@ -20,9 +20,9 @@ const (
 	trustedOwner ownership = true
 )
 
-// findBinary finds an executable, on Windows with the extensions in PATHEXT.
+// findBinary finds an executable. On Windows it tries the extensions in PATHEXT.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
-	abs, err := filepath.Abs(filepath.Join(dir, name)) // never a search in PATH
+	abs, err := filepath.Abs(filepath.Join(dir, name)) // an absolute path, so that PATH is never searched
 	if err != nil {
 		return name, nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// ownership tells which owners of a file are accepted.
+// ownership specifies which owners of a file are trusted.
 type ownership bool
 
 const (
@@ -21,7 +21,7 @@ const (
 	trustedOwner ownership = true // root or the current user
 )
 
-// findBinary finds an executable as exec.LookPath does with a path.
+// findBinary finds an executable as exec.LookPath does for a path.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	path := filepath.Join(dir, name)
 	info, err := os.Stat(path)
@@ -31,7 +31,7 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 func lacksExecBit(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 == 0 }
 
 // changeableByOthers describes which users other than root and the owner can change a
-// file, its symlink target or a parent directory, or "".
+// file, its symlink target or a parent directory. It returns "" if there are none.
 func changeableByOthers(path string, owner ownership) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func changeableByOthers(path string, owner ownership) string {
 }
 
 // writableByOthers describes which users other than root and the owner can write to a
-// file or directory, or "". In a sticky directory, users can add files but not replace
-// files of other users.
+// file or directory. It returns "" if there are none. In a sticky directory, users can
+// add files but cannot replace other users' files.
 func writableByOthers(path string, stickyIsSafe bool) string {
 	info, err := os.Stat(path)
 	if err != nil || stickyIsSafe && info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
@@ -79,7 +79,8 @@ func writableByOthers(path string, stickyIsSafe bool) string {
 	return ""
 }
 
-// foreignOwner describes the owner of a file unless it is root or the current user.
+// foreignOwner describes a file's owner. It returns "" if the owner is root or the
+// current user.
 func foreignOwner(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// providerRules returns the rules for one provider. Their messages contain no values
-// of env or args.
+// providerRules returns the rules for a provider. Their messages contain no values from
+// env or args.
 func providerRules() []rules.Rule[*config.Provider] {
 	return append(settingRules(), []rules.Rule[*config.Provider]{
 		rules.Error("docker-helper-name", checkDockerHelperName),
@@ -91,8 +91,8 @@ func checkPluginVersion(p *config.Provider) []rules.Result {
 	return rules.InField("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
 }
 
-// checkEchoedToken knows regcred's token plugin. For other plugins, it can only guess
-// from their names and arguments whether they return the token.
+// checkEchoedToken recognizes regcred's token plugin. For other plugins, their names
+// and arguments only suggest whether they return the token.
 func checkEchoedToken(p *config.Provider) []rules.Result {
 	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != config.CachePerServiceAccount {
 		return nil
@@ -113,14 +113,14 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 const tokenProvider = "token-credential-provider" // see cmd/token-credential-provider
 
 // isTokenProvider reports whether p is regcred's token plugin. A name such as
-// zot-token-credential-provider can be a link to it or a third-party plugin, so it
-// counts only with one of the plugin's flags.
+// zot-token-credential-provider can refer to a link to this plugin or to a third-party
+// plugin, so it counts only together with one of the plugin's flags.
 func isTokenProvider(p *config.Provider) bool {
 	name := strings.TrimSuffix(p.Name, ".exe")
 	return name == tokenProvider || strings.HasSuffix(name, "-"+tokenProvider) && hasFlag(p, "--registry")
 }
 
-// exchangesToken reports whether the token plugin exchanges the token instead of
+// exchangesToken reports whether the token plugin exchanges the token rather than
 // returning it.
 func exchangesToken(p *config.Provider) bool {
 	return hasFlag(p, "--config") || hasFlag(p, "--exchange-url")
@@ -134,7 +134,7 @@ func namesPassthrough(s string) bool {
 }
 
 func checkAPIServerAudience(p *config.Provider) []rules.Result {
-	// CRI-O's plugin reads the pull secrets of the pod's namespace with the token.
+	// CRI-O's plugin uses the token to read the pull secrets in the pod's namespace.
 	if p.TokenAttributes == nil || p.Name == "crio-credential-provider" {
 		return nil
 	}

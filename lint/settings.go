@@ -69,8 +69,8 @@ func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// forShell reports whether an argument is a shell script, which the shell splits and
-// expands.
+// forShell reports whether an argument is a shell script. A shell splits and expands
+// it.
 func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
 
 func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
@@ -97,7 +97,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 
 func checkEnvName(p *config.Provider) (rs []rules.Result) {
 	if p.APIVersion == plugin.OutOfTree {
-		return nil // Validate rejects more names
+		return nil // for this version, Validate rejects more names than this rule
 	}
 	for k, e := range p.Env {
 		at := fmt.Sprintf("env[%d].name", k)
@@ -131,7 +131,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkEmptyVariable ignores proxy variables, which are often empty on purpose.
+// checkEmptyVariable ignores proxy variables, because they are often empty on purpose.
 func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
@@ -150,15 +150,15 @@ func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// shownName returns the name of v without text after an equals sign, which was meant
-// to be the value.
+// shownName returns the name of v up to an equals sign, because the text after it was
+// probably meant as the value.
 func shownName(v config.EnvVar) string {
 	name, _, _ := strings.Cut(v.Name, "=")
 	return excerpt.TruncateValue(name)
 }
 
-// secretName reports whether a variable or flag is named like a secret, such as
-// AWS_SECRET_ACCESS_KEY, but not AWS_ACCESS_KEY_ID or TOKEN_FILE.
+// secretName reports whether a variable or flag has a name used for secrets.
+// AWS_SECRET_ACCESS_KEY is such a name, but AWS_ACCESS_KEY_ID and TOKEN_FILE are not.
 func secretName(name string) bool {
 	words := words(name)
 	if len(words) == 0 {
@@ -173,7 +173,7 @@ func secretName(name string) bool {
 	return false
 }
 
-// secretValue reports whether v can be a secret. Booleans and paths are not.
+// secretValue reports whether v could be a secret. Booleans and paths could not.
 func secretValue(v string) bool {
 	switch strings.ToLower(v) {
 	case "", "true", "false", "yes", "no", "0", "1":
@@ -194,7 +194,7 @@ func urlPassword(v string) bool {
 	return has
 }
 
-// words splits a name into its words, in lower case.
+// words splits a name into lower-case words.
 func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// Pattern is an entry of matchImages or a key of auth. [Parse] returns one; the
+// Pattern is an entry of matchImages or a key of auth. Use [Parse] to create one. The
 // zero value matches nothing.
 type Pattern struct{ compiled location.Pattern }
 
-// Parse compiles a pattern. It fails exactly where kubelet 1.37 does
-// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), whatever the Go
-// version and GODEBUG of the program. The error does not repeat the pattern,
-// which may contain a password.
+// Parse compiles a pattern. It returns an error if and only if kubelet 1.37 does
+// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), regardless of the
+// program's Go version and GODEBUG. The error does not repeat the pattern, which may
+// contain a password.
 func Parse(pattern string) (Pattern, error) {
 	p, err := location.ParsePattern(pattern)
 	return Pattern{p}, err
@@ -49,9 +49,9 @@ func (p Pattern) Why(repository string) string {
 // String returns the pattern as passed to [Parse].
 func (p Pattern) String() string { return p.compiled.String() }
 
-// Select returns the auth keys whose credentials the kubelet uses for the result
-// of [Repository] or [Registry], unchanged and in the order in which it tries
-// them. For Docker Hub images that no key matches these are the keys that mean
-// index.docker.io. The result is nil if there are none, or if the repository does
-// not parse.
+// Select returns the auth keys whose credentials the kubelet uses for the result of
+// [Repository] or [Registry]. Keys are returned unchanged, in the order in which the
+// kubelet tries them. For a Docker Hub image that no key matches, it returns the keys
+// that refer to index.docker.io. The result is nil if there are none or if the
+// repository cannot be parsed.
 func Select(keys []string, repository string) []string { return location.Select(keys, repository) }

@@ -15,15 +15,15 @@ import (
 // hub is the registry of image names without a host.
 const hub = "docker.io"
 
-// Repository returns the normalised repository of an image reference, without
-// tag and digest, as keyrings and plugins see it: "nginx:1.25" becomes
+// Repository returns the normalized repository of an image reference without tag and
+// digest, as seen by keyrings and plugins: "nginx:1.25" becomes
 // "docker.io/library/nginx".
 //
-// It accepts what the kubelet accepts, with the same result (ParseImageName in
-// pkg/util/parsers, which calls ParseNormalizedNamed of
-// github.com/distribution/reference v0.6.0). The error contains the image, cut at
-// 300 bytes and without user information. Complete names, which include all names
-// with a registry other than Docker Hub, are returned without allocating.
+// It accepts the same references as the kubelet, with the same result (ParseImageName
+// in pkg/util/parsers, which calls ParseNormalizedNamed of
+// github.com/distribution/reference v0.6.0). The error contains the image without user
+// info, truncated to 300 bytes. Complete names are returned without allocating. They
+// include all names with a registry other than Docker Hub.
 func Repository(image string) (string, error) {
 	repository, err := parseReference(image)
 	if err != nil {
@@ -46,7 +46,7 @@ func Registry(host string) (string, error) {
 	return host, nil
 }
 
-// shorten cuts untrusted text for an error, and removes a URL's user information.
+// shorten truncates untrusted text for an error and removes user info from URLs.
 func shorten(s string) string {
 	const most = 300
 	s = excerpt.RedactAddress(s)
@@ -81,7 +81,7 @@ func parseReference(image string) (repository string, err error) {
 	return hub + "/" + namespace + path, nil
 }
 
-// cutTag cuts off the tag. A colon before the last slash begins a port.
+// cutTag removes the tag. A colon before the last slash starts a port, not a tag.
 func cutTag(s string) (name, tag string, found bool) {
 	last := strings.LastIndexByte(s, '/') + 1
 	if i := strings.IndexByte(s[last:], ':'); i >= 0 {
@@ -99,18 +99,18 @@ func splitName(name string) (registry, path string) {
 	case first == "index.docker.io":
 		return hub, rest
 	case !isHostPort(first):
-		// kubelet: "a_b.c/d" does not begin with a valid host, but is a valid path,
-		// and becomes an image without a registry.
+		// kubelet: "a_b.c/d" does not start with a valid host but is a valid path, so
+		// it becomes an image without a registry.
 		return "", name
 	}
 	return first, rest
 }
 
-// isHostPort accepts a domain or an IPv6 address in brackets, and an optional port.
+// isHostPort accepts a domain or a bracketed IPv6 address, with an optional port.
 func isHostPort(s string) bool {
 	if address, ok := strings.CutPrefix(s, "["); ok {
 		address, port, ok := strings.Cut(address, "]")
-		// kubelet: it does not check that the digits form an address.
+		// kubelet: it does not check that the digits form a valid address.
 		return ok && address != "" && strings.Trim(address, "0123456789abcdefABCDEF:") == "" && (port == "" || isPort(port))
 	}
 	if i := strings.IndexByte(s, ':'); i >= 0 {
@@ -122,7 +122,7 @@ func isHostPort(s string) bool {
 // isPort accepts a colon followed by digits.
 func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isDigits(s[1:]) }
 
-// isDomain accepts labels of letters, digits and inner hyphens.
+// isDomain accepts labels that consist of letters, digits and inner hyphens.
 func isDomain(s string) bool {
 	edge := true // at the start of a label, or after a hyphen
 	for i := range len(s) {
@@ -140,7 +140,7 @@ func isDomain(s string) bool {
 	return !edge
 }
 
-// isPath accepts lower-case letters and digits with single separators.
+// isPath accepts lower-case letters and digits, with single separators between them.
 func isPath(s string) bool {
 	edge := true // at the start, or after a separator
 	for i := 0; i < len(s); i++ {
@@ -158,8 +158,9 @@ func isPath(s string) bool {
 	return !edge
 }
 
-// separator returns the length of the separator at the start of s: a slash, a
-// dot, one or two underscores, or any number of hyphens. 0 means none.
+// separator returns the length of the separator at the start of s, or 0 if there is
+// none. A separator is a slash, a dot, one or two underscores, or any number of
+// hyphens.
 func separator(s string) int {
 	switch {
 	case s[0] == '-':
@@ -181,7 +182,7 @@ func isTag(s string) bool {
 	return 0 < len(s) && len(s) <= 128
 }
 
-// isDigest accepts the algorithms that go-digest has in the kubelet.
+// isDigest accepts the algorithms that go-digest supports in the kubelet.
 func isDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	switch algorithm {
@@ -206,7 +207,7 @@ func isHex(s string) bool {
 }
 
 // nameError returns why a name without tag and digest is invalid. For an invalid
-// character it is as brief as the library's error.
+// character, the error is as short as the library's.
 func nameError(name, path string) error {
 	first, _, found := strings.Cut(name, "/")
 	switch {
@@ -224,7 +225,7 @@ func nameError(name, path string) error {
 	return errors.New(invalidFormat)
 }
 
-// invalidFormat is the message of the library and the kubelet.
+// invalidFormat is the error message of the library and the kubelet.
 const invalidFormat = "invalid reference format"
 
 func invalid(detail string) error { return errors.New(invalidFormat + ": " + detail) }

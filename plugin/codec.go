@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// The wire structs hold secrets as strings, because a [Secret] cannot be
-// marshalled. They are used only in this file.
+// The wire structs hold secrets as strings, because a [Secret] cannot be marshaled.
+// They are used only in this file.
 
 type wireMeta struct {
 	Kind       string `json:"kind,omitempty"`
@@ -145,7 +145,7 @@ func decodeRequest(data []byte) (*Request, error) {
 	return req, nil
 }
 
-// onlyImage returns the image of a request that has no other field.
+// onlyImage returns the image of a request that has no other fields.
 func onlyImage(data []byte) (string, bool) {
 	var wire struct {
 		Image string `json:"image"`
@@ -253,7 +253,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 }
 
 func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
-	// No field is required in this protocol, so null would be accepted.
+	// This protocol has no required fields, so null would be accepted.
 	if at := skipTo(data, 0); data[at] != '{' {
 		return nil, &decodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
 	}
@@ -274,8 +274,8 @@ func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 
 // checkAPIVersion checks apiVersion and kind before the strict decoding.
 //
-// kubelet: encoding/json decodes them, which ignores case and takes the last of
-// duplicate fields. This only selects one of two errors.
+// kubelet: it decodes them with encoding/json, which ignores case and uses the last of
+// duplicate fields. This only determines which of two errors is returned.
 func checkAPIVersion(data []byte, want string) error {
 	if !protocol.IsSupported(want) {
 		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
@@ -289,8 +289,8 @@ func checkAPIVersion(data []byte, want string) error {
 	if want == OutOfTree {
 		return checkOutOfTree(meta, err)
 	}
-	// The request's version has exactly one slash, so equal text means equal
-	// group and version.
+	// The request's version has exactly one slash, so equal strings mean equal group
+	// and version.
 	if err != nil || meta.APIVersion != want {
 		msg := "must be " + want + ", the request's version"
 		if isOutOfTree(data, meta) {
@@ -303,8 +303,8 @@ func checkAPIVersion(data []byte, want string) error {
 	return nil
 }
 
-// checkOutOfTree checks kind and version of an [OutOfTree] response, which are
-// optional. A version with a group belongs to the kubelet's protocol.
+// checkOutOfTree checks the optional kind and version of an [OutOfTree] response. A
+// version with a group belongs to the kubelet's protocol.
 func checkOutOfTree(meta wireMeta, err error) error {
 	switch {
 	case meta.Kind == protocol.KindResponse || strings.HasPrefix(meta.APIVersion, protocol.Group+"/"):
@@ -328,7 +328,7 @@ func isOutOfTree(data []byte, meta wireMeta) bool {
 	return err == nil && members["username"] != nil && members["password"] != nil
 }
 
-// explainOutput adds to an error of [checkWhole] what the output is.
+// explainOutput describes the output in an error of [checkWhole].
 func explainOutput(e *decodeError, data []byte) *decodeError {
 	switch why := diagnose.ExplainOutput(data, e.Offset); {
 	case why == "":
@@ -351,8 +351,8 @@ func newDecodeError(kind string, stage Stage, field, msg string) *decodeError {
 	return &decodeError{Kind: kind, Stage: stage, Field: field, Offset: -1, Msg: msg}
 }
 
-// encodeLine encodes v like the kubelet's serializer: HTML characters are
-// escaped, and a newline follows.
+// encodeLine encodes v like the kubelet's serializer: it escapes HTML characters and
+// appends a newline.
 func encodeLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	err := json.NewEncoder(&buf).Encode(v)

@@ -20,21 +20,20 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// defaultMaxOutput is the limit on standard output in bytes. The kubelet has
-// no limit.
+// defaultMaxOutput limits standard output in bytes. The kubelet has no such limit.
 const defaultMaxOutput = 1 << 20
 
-// Command runs a plugin as a kubelet does. It implements [Provider] and is safe
-// for concurrent use.
+// Command runs a plugin as the kubelet does. It implements [Provider] and is safe for
+// concurrent use.
 //
-// The zero value is not usable: Path and APIVersion are required.
+// The zero value is not valid: Path and APIVersion are required.
 type Command struct {
-	// Path is the executable. PATH is never searched: a name without a
-	// separator is a file in the working directory. A relative path is
-	// relative to Dir. On Windows the extensions of PATHEXT are tried.
+	// Path is the executable. PATH is never searched: a name without a separator refers
+	// to a file in the working directory. A relative path is relative to Dir. On
+	// Windows, the extensions in PATHEXT are tried.
 	Path string
 
-	// Name is used in errors. The default is the base name of Path.
+	// Name is used in errors; "" means the base name of Path.
 	Name string
 
 	// Args are the arguments after the program name; see [NewSecrets]. With
@@ -45,16 +44,16 @@ type Command struct {
 	// nil means os.Environ.
 	Environ []string
 
-	// Env is appended to Environ and overrides it. Each entry is "key=value".
+	// Env is appended to Environ and overrides it. Each entry has the form "key=value".
 	Env []Secret
 
-	// Place, if not nil, returns where Args[index] (field "args") or Env[index]
-	// (field "env") is configured, such as "config.yaml:12", or "". It is
-	// printed where the value is redacted in standard error. It must be safe
-	// for concurrent use.
+	// Place, if not nil, returns where Args[index] (field "args") or Env[index] (field
+	// "env") is configured, such as "config.yaml:12", or "". The result is printed
+	// where the value is redacted from standard error. Place must be safe for
+	// concurrent use.
 	Place func(field string, index int) string
 
-	// Dir is the working directory; "" means the one of this process.
+	// Dir is the working directory; "" means the current directory.
 	Dir string
 
 	// APIVersion is the version of the request: [V1], [V1Beta1], [V1Alpha1] or
@@ -64,40 +63,39 @@ type Command struct {
 	// Timeout bounds one run. 0 means one minute, as in the kubelet.
 	Timeout time.Duration
 
-	// MaxOutput is the limit on standard output in bytes. 0 means 1 MiB.
+	// MaxOutput limits standard output in bytes; 0 means 1 MiB.
 	MaxOutput int
 
-	// Grace is the time between SIGTERM and SIGKILL at the deadline or when ctx
-	// ends. 0 means SIGKILL at once, as in a kubelet and on Windows.
+	// Grace is the time between SIGTERM and SIGKILL when the timeout expires or ctx is
+	// done. 0 means SIGKILL immediately, as in the kubelet and on Windows.
 	Grace time.Duration
 }
 
 // Format writes only the name of c, for every verb, because Environ may hold secrets.
 func (c Command) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "plugin %q", c.name()) }
 
-// Exchange is one run of a plugin.
+// Exchange describes one run of a plugin.
 type Exchange struct {
 	Stdin    Secret        // the request; empty for [Command.RunRaw]
-	Stdout   Secret        // the output, at most MaxOutput bytes
+	Stdout   Secret        // standard output, at most MaxOutput bytes
 	Stderr   string        // the first and last 4 KiB of standard error, redacted
-	ExitCode int           // -1 if the plugin did not exit by itself
+	ExitCode int           // -1 if the plugin did not exit on its own
 	Started  time.Time     // when the process was started
 	Duration time.Duration // until the response was complete or the run failed
 	Response *Response     // nil if the run failed
 
-	// StderrSecret reports whether the request's token, or a secret of the
-	// response with at least 4 bytes, was removed from Stderr. A secret of less
-	// than 8 bytes counts only as a whole word.
+	// StderrSecret reports whether Stderr contained the request's token or a secret of
+	// the response, which was redacted. Secrets shorter than 4 bytes are ignored.
+	// Secrets shorter than 8 bytes count only as whole words.
 	StderrSecret bool
 
-	// Lingering reports whether the plugin exited while a process that it had
-	// started still held its output. A kubelet waits for that process.
+	// Lingering reports whether the plugin exited while one of its child processes
+	// still held its output. The kubelet waits for that process.
 	Lingering bool
 }
 
-// GetCredentials runs the plugin once and returns its response. The key of an
-// [OutOfTree] response matches the image of the request.
-// Errors are of type [*ExecError].
+// GetCredentials runs the plugin once and returns its response. For [OutOfTree], the
+// response's key matches the image of the request. Errors are of type [*ExecError].
 func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, error) {
 	x, err := c.Run(ctx, req)
 	if err != nil {
@@ -193,11 +191,11 @@ func (c Command) process() process.Command {
 	return p
 }
 
-// getCredentials is the argument that [OutOfTree] requires. Configurations of
-// the kubelet's protocol pass it too.
+// getCredentials is the argument that [OutOfTree] requires. Configurations for the
+// kubelet's protocol also pass it.
 const getCredentials = "get-credentials"
 
-// environ returns Environ and Env.
+// environ returns Environ followed by Env.
 func (c Command) environ() []string {
 	inherited := c.Environ
 	if inherited == nil {
@@ -206,7 +204,7 @@ func (c Command) environ() []string {
 	return slices.Concat(inherited, revealAll(c.Env))
 }
 
-// stages maps the reasons of package process.
+// stages maps the failure reasons of package process to stages.
 var stages = map[process.FailureReason]Stage{
 	process.ReasonNotStarted:    StageStart,
 	process.ReasonExited:        StageExec,
@@ -219,8 +217,8 @@ func (c Command) execError(x *Exchange, stage Stage, cause error) error {
 	return &ExecError{Name: c.name(), Stage: stage, ExitCode: x.ExitCode, Stderr: x.Stderr, Err: cause}
 }
 
-// explain returns the cause of a failed run with a hint. With an empty
-// APIVersion the program may mean anything.
+// explain returns the cause of a failed run with a hint. If APIVersion is empty, the
+// program is not necessarily a plugin, so there are no hints.
 func (c Command) explain(failed *process.Error, res *process.Result) error {
 	switch {
 	case c.APIVersion == "":
@@ -258,7 +256,7 @@ func (c Command) decode(stdout []byte, image string) (*Response, error) {
 		return nil, err
 	}
 	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
-		// kubelet: checked after decoding, by the caller of ExecPlugin.
+		// kubelet: the caller of ExecPlugin checks this after decoding.
 		msg := fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 		if resp.CacheKeyType == "" {
 			msg = "is missing; " + msg
@@ -278,7 +276,7 @@ func (c Command) name() string {
 	return filepath.Base(c.Path)
 }
 
-// hasProxy reports whether a proxy is set in the plugin's environment.
+// hasProxy reports whether the plugin's environment sets a proxy.
 func (c Command) hasProxy() bool {
 	return slices.ContainsFunc(c.environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToLower(entry), "=")

@@ -15,27 +15,26 @@ type Stage string
 // The stages of a run, in order.
 const (
 	StageStart        Stage = "start"        // the executable is missing, not executable, or cannot be started
-	StageExec         Stage = "exec"         // it exited with a status other than 0, or another process killed it
-	StageTimeout      Stage = "timeout"      // it was killed at the deadline
-	StageCanceled     Stage = "canceled"     // it was killed because the caller canceled the request
-	StageOutput       Stage = "output"       // standard output is too long, empty, or not one whole JSON value
-	StageAPIVersion   Stage = "apiVersion"   // the response has another version than the request
-	StageDecode       Stage = "decode"       // a kubelet does not accept the response in its version
+	StageExec         Stage = "exec"         // the plugin exited with a non-zero status or was killed by another process
+	StageTimeout      Stage = "timeout"      // the plugin was killed at the deadline
+	StageCanceled     Stage = "canceled"     // the plugin was killed because the caller canceled the request
+	StageOutput       Stage = "output"       // standard output is too long, empty, or not exactly one JSON value
+	StageAPIVersion   Stage = "apiVersion"   // the response's version differs from the request's
+	StageDecode       Stage = "decode"       // the kubelet would reject the response
 	StageCacheKeyType Stage = "cacheKeyType" // cacheKeyType is not Image, Registry or Global
 )
 
-// ExecError is the error of a run of a plugin by [Command]. It never contains
-// standard output, and Stderr is redacted.
+// ExecError is returned by [Command] if a plugin run fails. It never contains standard
+// output, and Stderr is redacted.
 type ExecError struct {
-	Name     string // file name of the plugin, or the provider's name
+	Name     string // the plugin's file name, or the provider's name
 	Stage    Stage
-	ExitCode int    // -1 if the plugin did not exit by itself
+	ExitCode int    // -1 if the plugin did not exit on its own
 	Stderr   string // the first and last 4 KiB of standard error, redacted
 	Err      error  // the cause
 }
 
-// Error names the plugin, the stage and the cause, and quotes the last line
-// of standard error.
+// Error returns the plugin, the stage, the cause, and the last line of standard error.
 func (e *ExecError) Error() string {
 	msg := fmt.Sprintf("plugin %q: %s: %v", e.Name, e.Stage, e.Err)
 	if line := lastLine(e.Stderr); line != "" {
@@ -57,7 +56,7 @@ func lastLine(s string) string {
 type decodeError struct {
 	Kind   string // the expected kind
 	Stage  Stage  // StageOutput, StageAPIVersion, StageDecode or StageCacheKeyType
-	Field  string // e.g. "auth.registry.example.password"; "" for the message
+	Field  string // such as "auth.registry.example.password"; "" means the whole message
 	Offset int64  // in bytes; -1 if unknown
 	Msg    string
 }

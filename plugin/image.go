@@ -5,12 +5,12 @@ package plugin
 
 import "strings"
 
-// Registry returns the host and port of the image: everything before the first
-// slash, as in a kubelet, in its original case. It returns "" if the image does
-// not begin with a host.
+// Registry returns the host and port of the image: everything before the first slash,
+// as in the kubelet, in its original case. It returns "" if the image does not start
+// with a host.
 //
-// A kubelet sends images without scheme, tag and digest. Registry ignores them,
-// for plugins that are run by hand.
+// The kubelet sends images without scheme, tag and digest. Registry ignores them so
+// that plugins can also be run manually.
 func (r *Request) Registry() string {
 	scheme, image, found := strings.Cut(r.Image, "://")
 	if !found || strings.Contains(scheme, "/") {
@@ -38,7 +38,7 @@ func (r *Request) Registry() string {
 	return host
 }
 
-// withoutTag removes tag and digest. A suffix that may be a port is kept.
+// withoutTag removes the tag and digest. It keeps a suffix that may be a port.
 func withoutTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, ']') && !isPort(image[i+1:]) {
@@ -51,7 +51,7 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// notInName reports whether a host name cannot contain r.
+// notInName reports whether r is not allowed in a host name.
 func notInName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// sigs.k8s.io/json decides whether a message is accepted, but its errors quote
-// the message. The code in this file finds the place of the error, so that the
-// error can name the field and offset without a value.
+// sigs.k8s.io/json determines whether a message is accepted, but its errors quote the
+// message. The code in this file locates the error, so that error messages can contain
+// the field and offset without a value.
 
 // checkWhole returns an error if data is not exactly one JSON value.
 func checkWhole(data []byte, kind string) *decodeError {
@@ -39,8 +39,8 @@ func checkWhole(data []byte, kind string) *decodeError {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Offset, e.Msg = int64(len(data)), endsEarly
 	case errors.As(err, &syntax):
-		// The offset is after the offending byte. The text quotes that byte,
-		// so it is not used.
+		// The offset is that of the byte after the invalid byte. The error message is
+		// not used, because it quotes the invalid byte.
 		e.Offset, e.Msg = max(0, syntax.Offset-1), "invalid JSON"
 	}
 	return e
@@ -51,8 +51,8 @@ const (
 	endsEarly = "unexpected end of JSON"
 )
 
-// locate returns the first error in a JSON value for a strict decoder of kind.
-// Unknown fields of requests are not errors.
+// locate returns the first error that a strict decoder for kind would find in a JSON
+// value. Unknown fields in requests are not errors.
 func locate(data []byte, kind, apiVersion string) *decodeError {
 	w := walker{data: data, dec: tokens(data), kind: kind, apiVersion: apiVersion}
 	if err := w.object("", kind); err != nil {
@@ -68,7 +68,7 @@ func tokens(data []byte) *json.Decoder {
 	return dec
 }
 
-// walker compares a JSON value with the table of [protocol.Fields].
+// walker compares a JSON value with the fields in [protocol.Fields].
 type walker struct {
 	data             []byte
 	dec              *json.Decoder
@@ -112,7 +112,7 @@ func (w *walker) value(path, typ string) *decodeError {
 	token, _ := w.dec.Token()
 	s, isString := token.(string)
 	switch {
-	case token == nil: // null is accepted everywhere
+	case token == nil: // null is accepted for every field
 		return nil
 	case !isString:
 		return w.errorAt(path, at, "must be a string")
@@ -128,7 +128,7 @@ func (w *walker) value(path, typ string) *decodeError {
 	return nil
 }
 
-// members reads an object or null and calls f before the value of each member.
+// members reads an object or null and calls f before each member's value.
 func (w *walker) members(path string, f func(name string, at int64) *decodeError) *decodeError {
 	at := w.offset()
 	token, _ := w.dec.Token()
@@ -160,7 +160,7 @@ func (w *walker) members(path string, f func(name string, at int64) *decodeError
 
 func (w *walker) skip() *decodeError {
 	var value json.RawMessage
-	w.dec.Decode(&value) // checkWhole has accepted it
+	w.dec.Decode(&value) // checkWhole has already accepted it
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (w *walker) errorAt(path string, at int64, msg string) *decodeError {
 	return &decodeError{Kind: protocol.KindForVersion(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
-// skipTo returns the offset of the first byte after at that is neither white
+// skipTo returns the offset of the first byte at or after at that is neither white
 // space nor a separator.
 func skipTo(data []byte, at int64) int64 {
 	rest := bytes.TrimLeft(data[at:], " \t\r\n,:")
@@ -196,8 +196,8 @@ func indexFold(fields []protocol.Field, name string) int {
 	return -1
 }
 
-// misplacedFields are fields of other files and protocols: the field of this
-// protocol that the advice refers to, and the advice.
+// misplacedFields maps fields of other files and protocols to advice and to the field
+// of this protocol that the advice refers to.
 var misplacedFields = map[string][2]string{
 	"auths":               {"auth", "this is a docker config field; use auth, with username and password in plain text"},
 	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
@@ -240,8 +240,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// A plugin that swaps keys and values prints a password as a field name. So
-// names in errors are hidden unless they look like names.
+// A plugin that swaps keys and values prints a password as a field name. Therefore
+// errors omit names that do not look like names.
 const (
 	maxShownName = 32
 	maxShownKey  = 128

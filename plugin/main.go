@@ -20,31 +20,32 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// maxRequest bounds a request in bytes. The API server allows 256 KiB of
-// annotations, and JSON may encode a byte as six.
+// maxRequest limits the size of a request in bytes. The API server allows 256 KiB of
+// annotations, and JSON may encode one byte as six.
 const maxRequest = 2 << 20
 
-// maxErrorLine bounds the error line in bytes. A kubelet logs it.
+// maxErrorLine limits the length of the error line in bytes. The kubelet logs this
+// line.
 const maxErrorLine = 2 << 10
 
 // The exit codes of a plugin.
 const (
 	exitOK     = 0
 	exitFailed = 1 // the provider failed
-	exitUsage  = 2 // standard input was not a request
+	exitUsage  = 2 // standard input was not a valid request
 )
 
-// ServeOptions are the options of [Serve]. The zero value uses the process's own
-// streams and arguments.
+// ServeOptions configures [Serve]. The zero value uses the process's streams and
+// arguments.
 type ServeOptions struct {
 	Stdin  io.Reader // nil means os.Stdin
 	Stdout io.Writer // nil means os.Stdout
 	Stderr io.Writer // nil means os.Stderr
 
-	// Args are the arguments after the program name; nil means os.Args[1:].
-	// If the first is "--version", Serve prints Name and Version. If it is
-	// "get-credentials", requests of [OutOfTree] are accepted too. Other
-	// arguments are ignored: a program with flags parses them first.
+	// Args are the arguments after the program name; nil means os.Args[1:]. If the
+	// first argument is "--version", Serve prints Name and Version. If it is
+	// "get-credentials", Serve also accepts [OutOfTree] requests. Other arguments are
+	// ignored. A program with flags must parse them first.
 	Args []string
 
 	Name    string        // "" means the base name of os.Args[0]
@@ -55,19 +56,19 @@ type ServeOptions struct {
 // Main calls [Serve] with the process's own streams and arguments, and exits.
 // SIGTERM and SIGINT cancel the context.
 func Main(p Provider) {
-	// stop is not called: it takes longer than a small plugin runs.
+	// stop is not called, because that takes longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(Serve(ctx, p, ServeOptions{}))
 }
 
-// Serve reads one request, calls p, and writes one response in the version of
-// the request, or nothing. For [OutOfTree] the response is the credential that a
+// Serve reads one request, calls p, and writes either one response in the version of
+// the request or nothing. For [OutOfTree], the response is the credential that the
 // kubelet would try first for the image.
 //
-// Serve returns the exit code: 0 after a response, 1 after a failure, 2 if
-// standard input was not a request. A failure is reported as one line on standard
-// error. Serve returns when the timeout has passed or ctx ends, even if p does
-// not; p then continues to run, so exit soon after.
+// Serve returns the exit code: 0 after a response, 1 after a failure, 2 if standard
+// input was not a valid request. Failures are reported as one line on standard error.
+// Serve returns when the timeout expires or ctx is done, even if p has not returned. In
+// this case p continues to run, so the program should exit soon.
 func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	opts = opts.withDefaults()
 	if len(opts.Args) > 0 && (opts.Args[0] == "--version" || opts.Args[0] == "-version") {
@@ -129,14 +130,14 @@ func (o ServeOptions) printVersion() int {
 	return exitOK
 }
 
-// fail prints err without secrets as one line on standard error.
+// fail prints err on one line on standard error, with secrets redacted.
 func (o ServeOptions) fail(code int, err error, secrets []string) int {
 	line := oneLine(scrub.Text(err.Error(), secrets), maxErrorLine)
 	fmt.Fprintf(o.Stderr, "%s: %s\n", o.Name, line)
 	return code
 }
 
-// readRequest reads and decodes standard input.
+// readRequest reads and decodes a request from standard input.
 func (o ServeOptions) readRequest() (*Request, error) {
 	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequest+1))
 	if err != nil {
@@ -152,7 +153,7 @@ func (o ServeOptions) readRequest() (*Request, error) {
 	return req, err
 }
 
-// writeResponse checks a response and writes it with one call.
+// writeResponse checks a response and writes it in a single call.
 func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
 		return errNoResponse

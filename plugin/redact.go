@@ -15,14 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// minConfigured is the length from which values of Command.Env and Command.Args
-// are redacted. Shorter values are settings such as "true".
+// minConfigured is the minimum length of values in Command.Env and Command.Args that
+// are redacted. Shorter values are usually settings such as "true".
 const minConfigured = 8
 
 // maxSecrets bounds the work that a response can cause.
 const maxSecrets = 1000
 
-// holdsSecret reports whether one of the secrets is in standard error.
+// holdsSecret reports whether standard error contains any of the secrets.
 func holdsSecret(stderr *process.HeadTail, secrets []string) bool {
 	head, tail := string(stderr.Head), string(stderr.Tail)
 	secrets = secrets[:min(len(secrets), maxSecrets)]
@@ -32,7 +32,7 @@ func holdsSecret(stderr *process.HeadTail, secrets []string) bool {
 	return scrub.Holds(head, secrets) || scrub.Holds(tail, secrets)
 }
 
-// redact returns standard error without secrets, as printable UTF-8.
+// redact returns standard error with secrets redacted, as printable UTF-8.
 func redact(stderr *process.HeadTail, secrets []scrub.Secret) string {
 	head, tail := string(stderr.Head), string(stderr.Tail)
 	switch {
@@ -48,17 +48,17 @@ func redact(stderr *process.HeadTail, secrets []scrub.Secret) string {
 		scrub.Part(tail, secrets, true, false)
 }
 
-// secrets returns what to redact in standard error: known and possible
-// secrets, and the values of Env and Args.
+// secrets returns the strings to redact in standard error: known and possible secrets,
+// and the values of Env and Args.
 func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
 	values := unnamed(maybe)
 	for i, entry := range c.Env {
 		_, value, _ := strings.Cut(entry.Reveal(), "=")
 		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
 	}
-	flag := "" // the previous argument, if it is a flag whose value may follow
+	flag := "" // the previous argument if it is a flag that may be followed by its value
 	for i, arg := range c.Args {
-		// The value of a flag is redacted, its name is not.
+		// Redact the flag's value, but not its name.
 		name, value := flag, arg.Reveal()
 		if flag = ""; strings.HasPrefix(value, "-") {
 			var joined bool
@@ -66,7 +66,8 @@ func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
 				flag = name
 			}
 		}
-		// An error about a file must be able to name it.
+		// Do not redact paths, because errors about a file must be able to include its
+		// path.
 		if strings.HasSuffix(name, "-file") && isPath(value) {
 			continue
 		}
@@ -85,7 +86,7 @@ func isPath(value string) bool {
 	return filepath.IsAbs(value) && filepath.Clean(value) == value && !strings.ContainsAny(value, "?#@=,;& \t")
 }
 
-// place names Env[i] or Args[i] and its Place.
+// place describes Env[i] or Args[i], including its Place.
 func (c Command) place(field string, i int) string {
 	name := fmt.Sprintf("%s[%d]", field, i)
 	if c.Place != nil {
@@ -104,15 +105,15 @@ func unnamed(texts []string) []scrub.Secret {
 	return secrets
 }
 
-// responseSecrets returns the strings of a response that are secrets: all
-// except user names and the values that the protocol fixes. From where the
-// output is not JSON, it returns possible secrets instead: see [looseSecrets].
+// responseSecrets returns the strings in a response that are secrets: all strings
+// except user names and values fixed by the protocol. From the point where the output
+// is not valid JSON, it returns possible secrets instead: see [looseSecrets].
 func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	dec := tokens(stdout)
 	type level struct {
 		object bool
-		name   string // of the member whose value is next
-		isName bool   // a member's name is next
+		name   string // name of the member whose value is next
+		isName bool   // the next token is a member's name
 	}
 	levels := []level{{}}
 	for {
@@ -153,9 +154,9 @@ func isPublic(field string) bool {
 	return false
 }
 
-// looseSecrets returns possible secrets in a text that is not JSON: text
-// between quotes, except field names, and words with a digit. Other words may be
-// part of an error message, which standard error should keep.
+// looseSecrets returns possible secrets in text that is not JSON: quoted text, except
+// field names, and words that contain a digit. Other words may belong to an error
+// message, which should stay readable in standard error.
 func looseSecrets(text string) (maybe []string) {
 	add := func(s string) {
 		if len(s) >= minConfigured && len(maybe) <= maxSecrets {
@@ -163,7 +164,8 @@ func looseSecrets(text string) (maybe []string) {
 		}
 	}
 	for _, quote := range []string{`"`, "'"} {
-		// Which quotes form a pair is unknown, so each two neighbors do.
+		// It is unknown which quotes form a pair, so treat each two neighboring quotes
+		// as a pair.
 		parts := strings.Split(strings.ReplaceAll(text, `\`+quote, "\x00"), quote)
 		for i, part := range parts[1:] {
 			part = strings.ReplaceAll(part, "\x00", `\`+quote)
@@ -185,7 +187,7 @@ func looseSecrets(text string) (maybe []string) {
 	return maybe
 }
 
-// oneLine returns s as one line of at most max bytes, for an error message.
+// oneLine returns s on one line of at most max bytes, for an error message.
 func oneLine(s string, max int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > max {

@@ -11,30 +11,30 @@ import (
 	"log/slog"
 )
 
-// mask is printed for a [Secret] that is not empty.
+// mask is printed instead of a non-empty [Secret].
 const mask = "[redacted]"
 
-// Secret is a password or token. It prints as "[redacted]" in fmt and slog and
-// cannot be marshalled, so that neither the secret nor the mask is written by
-// accident. [Secret.Reveal] returns the value.
+// Secret is a password or token. It prints as "[redacted]" in fmt and slog and cannot
+// be marshaled, so that neither the secret nor the mask is written by accident.
+// [Secret.Reveal] returns the value.
 //
-// The value is held in a closure, so that code that reads struct fields by
-// reflection, such as fmt, go-cmp and spew, does not find it. Compare secrets
-// with [Secret.Equal].
+// The value is held in a closure. Therefore code that reads struct fields by
+// reflection, such as fmt, go-cmp and spew, does not find it. Compare secrets with
+// [Secret.Equal].
 //
-// The zero value is the empty secret, which prints as "". A Secret is immutable
-// and safe for concurrent use.
+// The zero value is the empty secret, which prints as "". A Secret is immutable and
+// safe for concurrent use.
 type Secret struct{ reveal func() string }
 
 // NewSecret returns a Secret that holds text.
 func NewSecret(text string) Secret {
 	if text == "" {
-		return Secret{} // so that the empty secret is one value
+		return Secret{} // so that all empty secrets are identical
 	}
 	return Secret{func() string { return text }}
 }
 
-// NewSecrets returns a Secret for each text, for example for [Command.Args].
+// NewSecrets returns a Secret for each string, for example for [Command.Args].
 func NewSecrets(texts ...string) []Secret {
 	secrets := make([]Secret, len(texts))
 	for i, text := range texts {
@@ -51,7 +51,7 @@ func revealAll(secrets []Secret) []string {
 	return texts
 }
 
-// Reveal returns the text.
+// Reveal returns the secret's value.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -62,8 +62,8 @@ func (s Secret) Reveal() string {
 // IsZero reports whether s is the empty secret.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// Equal reports whether two secrets are the same. Its duration depends only on
-// their lengths.
+// Equal reports whether two secrets are equal. Its running time depends only on their
+// lengths.
 func (s Secret) Equal(t Secret) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(t.Reveal())) == 1
 }
@@ -76,8 +76,8 @@ func (s Secret) String() string {
 	return mask
 }
 
-// Format writes the mask for every verb. Otherwise %x would print the address of
-// the closure.
+// Format writes the mask for every verb. Otherwise %x would print the closure's
+// address.
 func (s Secret) Format(f fmt.State, verb rune) {
 	if verb == 'q' || f.Flag('#') {
 		fmt.Fprintf(f, "%q", s.String())

@@ -22,41 +22,41 @@ const (
 // user name and password.
 const OutOfTree = "v1alpha1"
 
-// CacheKeyType is the scope for which a response may be cached. A kubelet
-// discards responses with other values than the three constants.
+// CacheKeyType is the scope in which a response may be cached. The kubelet discards
+// responses whose value is not one of the three constants.
 type CacheKeyType string
 
 const (
-	// CacheImage is for the repository of the request, with any tag or digest.
+	// CacheImage caches for the repository of the request, with any tag or digest.
 	CacheImage CacheKeyType = "Image"
-	// CacheRegistry is for all images of the request's registry (host and port).
+	// CacheRegistry caches for all images of the request's registry (host and port).
 	CacheRegistry CacheKeyType = "Registry"
-	// CacheGlobal is for all images that match the provider.
+	// CacheGlobal caches for all images that match the provider.
 	CacheGlobal CacheKeyType = "Global"
 )
 
-// Request is the CredentialProviderRequest on a plugin's standard input, in any
-// version (KEP-2133; service-account fields: KEP-4412).
+// Request is the CredentialProviderRequest that a plugin reads from standard input, in
+// any version (KEP-2133; service-account fields: KEP-4412).
 type Request struct {
-	// APIVersion is V1, V1Beta1, V1Alpha1 or OutOfTree. [Command] replaces it
-	// by its own APIVersion.
+	// APIVersion is V1, V1Beta1, V1Alpha1 or OutOfTree. [Command] replaces it with its
+	// own APIVersion.
 	APIVersion string
 
-	// Image is the normalized repository, without tag or digest, for example
+	// Image is the normalized repository without tag and digest, such as
 	// "docker.io/library/nginx".
 	Image string
 
-	// ServiceAccountToken is bound to the pod for which the image is pulled. It
-	// is sent only in V1 and in service-account mode.
+	// ServiceAccountToken is a token bound to the pod whose image is pulled. It is sent
+	// only in V1 and in service-account mode.
 	ServiceAccountToken Secret
 
-	// ServiceAccountAnnotations are the annotations of the pod's service account
-	// that the configuration selects. They are sent only in V1.
+	// ServiceAccountAnnotations are those annotations of the pod's service account that
+	// are selected in the configuration. They are sent only in V1.
 	ServiceAccountAnnotations map[string]string
 }
 
-// Response is the CredentialProviderResponse on a plugin's standard output, in
-// any version.
+// Response is the CredentialProviderResponse that a plugin writes to standard output,
+// in any version.
 type Response struct {
 	// APIVersion is the version of the request. [Serve] sets it.
 	APIVersion string
@@ -64,14 +64,14 @@ type Response struct {
 	// CacheKeyType is required. For OutOfTree it is always CacheImage.
 	CacheKeyType CacheKeyType
 
-	// CacheDuration is how long the response may be cached. nil means the
-	// defaultCacheDuration of the host's configuration. 0 disables caching; for a
-	// negative duration a kubelet adds an entry that has expired.
+	// CacheDuration is how long the response may be cached. nil means the configured
+	// defaultCacheDuration, and 0 disables caching. For a negative duration, the
+	// kubelet adds an entry that has already expired.
 	CacheDuration *time.Duration
 
-	// Auth maps patterns, in the syntax of matchImages, to credentials. It is
-	// empty if the provider knows no credential for the image. An OutOfTree
-	// response has at most one credential, without a pattern.
+	// Auth maps patterns, in the syntax of matchImages, to credentials. It is empty if
+	// the provider has no credential for the image. An OutOfTree response has at most
+	// one credential and no pattern.
 	Auth map[string]AuthConfig
 }
 
@@ -82,21 +82,21 @@ type AuthConfig struct {
 	Password Secret
 }
 
-// Equal reports whether two credentials are the same.
+// Equal reports whether two credentials are equal.
 func (a AuthConfig) Equal(b AuthConfig) bool {
 	return a.Username == b.Username && a.Password.Equal(b.Password)
 }
 
-// A Provider returns credentials for images. Implementations must be safe for
-// concurrent use and must not keep or change the request.
+// Provider returns credentials for images. Implementations must be safe for concurrent
+// use and must not retain or modify the request.
 //
-// Without credentials for the image, it returns a Response with an empty Auth. An error
-// means that it could not find out.
+// If there are no credentials for the image, it returns a Response with an empty Auth.
+// It returns an error if it could not determine whether there are any.
 type Provider interface {
 	GetCredentials(ctx context.Context, req *Request) (*Response, error)
 }
 
-// ProviderFunc is a function that implements [Provider].
+// ProviderFunc is an adapter that implements [Provider] with a function.
 type ProviderFunc func(ctx context.Context, req *Request) (*Response, error)
 
 // GetCredentials calls f.

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of the response.
+// Response checks.
 
 // checkStage checks that decoding the response does not fail at a stage.
 func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Finding {
@@ -146,8 +146,8 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 	return pass(s.base().did, "no leading or trailing white space in user names and passwords")
 }
 
-// under names the key of a credential; responses of the out-of-tree protocol have no
-// keys.
+// under returns the key of a credential for messages. Responses of the out-of-tree
+// protocol have no keys.
 func under(key string) string {
 	if key == "" {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// Checks of the executable, by the rules of [lint.Binary].
+// Executable checks, which use the rules of [lint.Binary].
 
 // broken reports whether the plugin cannot run on this machine.
 func (s *suite) broken() bool {

@@ -14,7 +14,7 @@ import (
 type Check struct {
 	ID       string           `json:"id"`       // stable, kebab-case
 	Title    string           `json:"title"`    // expected behaviour
-	Severity finding.Severity `json:"severity"` // highest severity of its findings
+	Severity finding.Severity `json:"severity"` // highest severity among its findings
 	Why      string           `json:"why"`      // consequence of a failure
 	Source   string           `json:"source"`   // issue or specification
 }
@@ -25,8 +25,8 @@ type check struct {
 	run func(*suite) []Finding
 }
 
-// examine runs the check. It is skipped if it was interrupted, or if the plugin must
-// not be run again.
+// examine runs the check. The check is skipped if it was interrupted or if the plugin
+// must not be run again.
 func (c check) examine(s *suite) []Finding {
 	var findings []Finding
 	s.skipRest = false
@@ -62,7 +62,7 @@ const (
 	github         = "https://github.com/"
 )
 
-// checks is the table of all checks, in the order in which they run.
+// checks lists all checks in the order they run.
 func checks() []check {
 	return []check{
 		{Check{"binary-runs", "The executable can run on this machine", finding.SeverityError,
@@ -234,9 +234,9 @@ func checks() []check {
 	}
 }
 
-// Conditions under which checks are skipped.
+// Conditions for skipping checks.
 
-// answered returns a check that is skipped without a response.
+// answered returns a check that is skipped if there is no response.
 func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		base := s.base()
@@ -247,8 +247,8 @@ func answered(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding
 	}
 }
 
-// withCredential returns a check that is skipped without a credential in the
-// response.
+// withCredential returns a check that is skipped if the response contains no
+// credential.
 func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return answered(func(s *suite, resp *plugin.Response) []Finding {
 		if len(resp.Auth) == 0 {
@@ -258,8 +258,8 @@ func withCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []F
 	})
 }
 
-// inTree returns a check that is skipped for the out-of-tree protocol, which has no
-// what.
+// inTree returns a check that is skipped for the out-of-tree protocol, which does not
+// have what.
 func inTree(what string, f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		if s.outOfTree() {

@@ -16,9 +16,10 @@ import (
 )
 
 // Checks in other environments. They are skipped if the plugin does not respond in the
-// given one.
+// given environment.
 
-// inEnvironment sends the base request after change, and compares the response.
+// inEnvironment applies change to the environment, sends the base request, and compares
+// the response.
 func (s *suite) inEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
@@ -46,8 +47,8 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
-// vital reports whether programs need an environment variable to run, or to reach the
-// servers that they are configured for.
+// vital reports whether programs need an environment variable to run or to reach their
+// configured servers.
 func vital(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch strings.ToUpper(name) {
@@ -57,8 +58,7 @@ func vital(entry string) bool {
 	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
 }
 
-// redirected returns the variables that point the plugin to a test server. Without
-// them, it would call the real cloud.
+// redirected returns the variables that direct the plugin to a test server.
 func (s *suite) redirected() []string {
 	var names []string
 	for _, entry := range s.environ() {
@@ -96,7 +96,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// environ returns a copy of the environment that the plugin inherits, never nil.
+// environ returns a copy of the environment that the plugin inherits. It is never nil.
 func (s *suite) environ() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {
@@ -120,7 +120,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o555)
 	if writable(dir) {
-		dir = "/proc" // where root cannot create files either
+		dir = "/proc" // where not even root can create files
 	}
 	if writable(dir) {
 		return skip("the check needs a read-only directory, but the current user can write to any directory")

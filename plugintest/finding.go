@@ -11,13 +11,13 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// Finding is one result of a check. Rule is the ID of the [Check]; Message describes
+// Finding is one result of a check. Rule is the ID of the [Check]. Message describes
 // the plugin's response, or why the check was skipped. A Finding contains no password,
-// no token and none of the plugin's standard output.
+// no token and no part of the plugin's standard output.
 type Finding struct {
 	finding.Finding
 	Did     string // action of the check; empty if it was skipped
-	Kubelet string // how the kubelet treats such a plugin
+	Kubelet string // how the kubelet treats a plugin with this finding
 }
 
 // jsonFinding holds the fields of a Finding in JSON.
@@ -35,7 +35,7 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(jsonFinding{f.Rule, f.Severity, f.Did, f.Message, f.Kubelet, f.Fix})
 }
 
-// UnmarshalJSON reads what MarshalJSON returns.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (f *Finding) UnmarshalJSON(data []byte) error {
 	var j jsonFinding
 	if err := json.Unmarshal(data, &j); err != nil {
@@ -45,7 +45,7 @@ func (f *Finding) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String returns the finding on several lines, for the log of a test.
+// String returns the finding on several lines, for use in a test log.
 func (f Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f.Severity, f.Message)
@@ -72,10 +72,10 @@ func skip(format string, args ...any) []Finding {
 	return found(finding.SeveritySkipped, "", fmt.Sprintf(format, args...), "", "")
 }
 
-// maxListed bounds how many keys, files or runs a finding names.
+// maxListed limits how many keys, files or runs are listed in a finding.
 const maxListed = 3
 
-// listed returns at most maxListed of the words, quoted.
+// listed returns up to maxListed words, quoted.
 func listed(words []string) string {
 	var quoted []string
 	for _, w := range words[:min(len(words), maxListed)] {
@@ -88,7 +88,7 @@ func listed(words []string) string {
 	return text
 }
 
-// shorten limits the length of a text from the plugin.
+// shorten truncates text from the plugin.
 func shorten(s string) string {
 	const most = 500
 	if len(s) > most {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of auth keys. Keys are matched like matchImages, so the linter's rules for
-// patterns apply.
+// Checks of auth keys. Keys are matched like matchImages, so the linter's pattern rules
+// apply.
 
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	all := authKeys(resp)
@@ -42,17 +42,17 @@ func whyNoMatch(key, image string) string {
 	return shorten(p.Why(normal(image)))
 }
 
-// lintKey returns lint's findings about a key, as if it were a pattern.
+// lintKey returns lint findings for a key as if it were a pattern.
 func lintKey(key string) []finding.Finding {
 	key = bareKey(key)
 	if rest, ok := strings.CutPrefix(key, "index.docker.io"); ok && (rest == "" || rest[0] == '/') {
-		key = "docker.io" + rest // the same key, unlike in patterns
+		key = "docker.io" + rest // in keys, unlike in patterns, this is equivalent
 	}
 	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{key}}}}
 	return slices.DeleteFunc(lint.Check(c), func(f finding.Finding) bool { return !strings.Contains(f.Path, "matchImages") })
 }
 
-// deadRules returns the lint rules for patterns that match no image, or none with a
+// deadRules returns the lint rules for patterns that match no image, or no image with a
 // usual name.
 func deadRules() []string { return []string{"go-version", "unmatchable-pattern", "narrow-pattern"} }
 
@@ -87,7 +87,7 @@ func deadKey(key string) string {
 func checkKeyWide(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		if resp.Auth[key].Equal(plugin.AuthConfig{}) {
-			continue // anonymous: no credential is sent
+			continue // anonymous, so no credential is sent
 		}
 		for _, f := range lintKey(key) {
 			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
@@ -119,10 +119,11 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 
-// authKeys returns the keys of a response, sorted.
+// authKeys returns a response's keys, sorted.
 func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
 
-// pick returns the credentials that a kubelet uses for an image, in its order.
+// pick returns the credentials that the kubelet uses for an image, in the kubelet's
+// order.
 func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
 	var creds []plugin.AuthConfig
 	for _, key := range selected(authKeys(resp), image) {
@@ -131,8 +132,8 @@ func pick(resp *plugin.Response, image string) []plugin.AuthConfig {
 	return creds
 }
 
-// selected returns the keys that a kubelet uses for an image, in its order; nil if
-// the image is invalid.
+// selected returns the keys that the kubelet uses for an image, in the kubelet's order.
+// It returns nil if the image is invalid.
 func selected(keys []string, image string) []string {
 	repository, err := match.Repository(image)
 	if err != nil {
@@ -153,8 +154,8 @@ func shownKeys(list []string) string {
 	return listed(shown)
 }
 
-// shownKey returns an auth key without user information, query and fragment, which
-// may be secret.
+// shownKey returns an auth key without user info, query and fragment, because they may
+// be secret.
 func shownKey(key string) string {
 	if i := strings.LastIndexByte(key, '@'); i >= 0 {
 		key = "…" + key[i:]
@@ -165,8 +166,8 @@ func shownKey(key string) string {
 	return shorten(key)
 }
 
-// bareKey returns an auth key without a scheme and the path of the registry's API. It
-// is only for messages; selected decides.
+// bareKey returns an auth key without a scheme or registry API path. It is used only in
+// messages; selected determines which keys match.
 func bareKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {

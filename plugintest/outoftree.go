@@ -11,7 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of how the plugin distinguishes the protocol from the out-of-tree protocol.
+// Checks of how the plugin distinguishes the kubelet's protocol from the out-of-tree
+// protocol.
 
 // getCredentials is the argument of the out-of-tree protocol, which some in-tree
 // configurations also set.
@@ -25,8 +26,8 @@ func (s *suite) bare(version string) plugin.Command {
 	return cmd
 }
 
-// runUnexpected runs the plugin in a way that it does not have to support. The checks
-// of every run ignore it.
+// runUnexpected runs the plugin in a way that it does not have to support. Checks that
+// apply to every run ignore this run.
 func (s *suite) runUnexpected(cmd plugin.Command, did, stdin string) *run {
 	if s.tooManyHung() {
 		return notRun(did, plugin.StageCanceled, s.ctx.Err())
@@ -38,8 +39,8 @@ func (s *suite) runUnexpected(cmd plugin.Command, did, stdin string) *run {
 	return r
 }
 
-// checkGetCredentials checks that the argument does not select the out-of-tree
-// protocol.
+// checkGetCredentials checks that the argument does not select the out-of-tree protocol
+// by itself.
 func checkGetCredentials(s *suite) []Finding {
 	version := s.version()
 	if s.outOfTree() {
@@ -86,7 +87,7 @@ func checkGetCredentials(s *suite) []Finding {
 	}
 }
 
-// isOutOfTree reports whether the response is of the out-of-tree protocol.
+// isOutOfTree reports whether the response uses the out-of-tree protocol.
 func isOutOfTree(r *run) bool {
 	if r.x.ExitCode != 0 || r.silent() || r.answered() {
 		return false
@@ -95,8 +96,8 @@ func isOutOfTree(r *run) bool {
 	return err == nil
 }
 
-// checkPredecessor checks that an out-of-tree request gets an out-of-tree response,
-// and only with the get-credentials argument.
+// checkPredecessor checks that an out-of-tree request gets an out-of-tree response, but
+// only with the get-credentials argument.
 func checkPredecessor(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
 	with := s.runUnexpected(s.bare(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentials, stdin)

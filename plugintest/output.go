@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of every run: output and exit code.
+// Checks that apply to every run: output and exit code.
 
-// probe makes the runs that show how the plugin responds and fails.
+// probe performs the runs that show how the plugin responds and fails.
 func (s *suite) probe() {
 	s.base()
 	bad := []malformed{malformedGarbage(), malformedEmpty(), malformedTruncated()}
@@ -35,11 +35,12 @@ func (s *suite) probe() {
 	s.withoutToken()
 }
 
-// every returns a check of all runs, which reports the first run with a finding.
+// every returns a check that examines all runs and reports the first run with a
+// finding.
 func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		s.probe()
-		s.skipRest = false // check the runs that were made
+		s.skipRest = false // check the runs made so far
 		if s.base().failed(plugin.StageStart) {
 			return notStarted()
 		}
@@ -76,7 +77,7 @@ func exitCode(r *run) []Finding {
 	return nil
 }
 
-// hasResponse reports whether stdout is a response of any version.
+// hasResponse reports whether stdout contains a response in any version.
 func hasResponse(stdout string) bool {
 	for _, version := range versions() {
 		if _, err := plugin.DecodeResponse([]byte(stdout), version); err == nil {
@@ -84,7 +85,7 @@ func hasResponse(stdout string) bool {
 		}
 	}
 	resp, err := plugin.DecodeResponse([]byte(stdout), plugin.OutOfTree)
-	return err == nil && len(resp.Auth) > 0 // any object is one without
+	return err == nil && len(resp.Auth) > 0 // any object would be a response without credentials
 }
 
 func failureStdout(r *run) []Finding {
@@ -123,7 +124,7 @@ func stderrSecret(r *run) []Finding {
 		"Do not log requests, responses, or any part of a token.")
 }
 
-// manyBytes is the size of standard error that causes a warning.
+// manyBytes is the size of standard error at which a warning is reported.
 const manyBytes = 4 << 10
 
 func stderrVolume(r *run) []Finding {

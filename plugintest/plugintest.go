@@ -34,20 +34,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Run checks the plugin that cmd runs and returns at least one finding for each
-// check, in the order of [Checks]; a check that passed or was skipped has exactly
-// one. When ctx ends, the remaining checks are skipped. Checks that need another run
-// are also skipped after three runs that hung or took more than 30 seconds.
+// Run checks the plugin that cmd runs. It returns at least one finding for each check,
+// in the order of [Checks]. A check that passed or was skipped has exactly one finding.
+// When ctx is done, the remaining checks are skipped. After three runs that hung or
+// took more than 30 seconds, checks that need another run are also skipped.
 //
-// Fields of cmd: Path is required. If APIVersion is empty, the newest version that
-// the plugin supports is used where the version does not matter; with
+// Fields of cmd: Path is required. If APIVersion is empty, Run uses the newest version
+// that the plugin supports wherever the version does not matter. With
 // [plugin.OutOfTree], checks that do not apply to that protocol are skipped. Timeout
-// bounds each run, and a longer run is an error. Args and Env apply to every run; Dir
-// and Environ to all runs except in the checks that change them. Grace is ignored.
+// limits each run; a longer run is an error. Args and Env apply to every run. Dir and
+// Environ apply to all runs except in the checks that change them. Grace is ignored.
 func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	s := newSuite(ctx, cmd, opts)
 	chosen := slices.DeleteFunc(checks(), func(c check) bool {
-		// Every other check is skipped if the plugin cannot run at all.
+		// If the plugin cannot run at all, all other checks are skipped.
 		return len(opts.Only) > 0 && !slices.Contains(opts.Only, c.ID) && !(c.ID == "binary-runs" && s.broken())
 	})
 	var findings []Finding
@@ -60,9 +60,9 @@ func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	return findings
 }
 
-// Test runs a subtest for each check of the plugin that cmd runs. It fails for
-// errors, logs warnings and infos, and skips what [Run] skips. At most one Options
-// may be given.
+// Test runs a subtest for each check of the plugin that cmd runs. It fails on errors,
+// logs warnings and infos, and skips the checks that [Run] skips. At most one Options
+// may be passed.
 func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 	t.Helper()
 	var o Options
@@ -90,7 +90,7 @@ type reporter interface {
 	Skip(args ...any)
 }
 
-// report passes the findings of one check to a test.
+// report reports the findings of one check to a test.
 func report(t reporter, findings []Finding) {
 	t.Helper()
 	for _, f := range findings {
@@ -105,44 +105,45 @@ func report(t reporter, findings []Finding) {
 	}
 }
 
-// DefaultImage is the requested image if Options has none.
+// DefaultImage is the image to request if Options contains none.
 const DefaultImage = "registry.example/team/app"
 
-// DefaultConcurrency is the number of plugins that the check "concurrent" runs at
-// once.
+// DefaultConcurrency is the number of plugins that the check "concurrent" runs in
+// parallel.
 const DefaultConcurrency = 20
 
-// Options configures the checks. The zero value is for a plugin that responds for
-// every image.
+// Options configures the checks. The zero value is for a plugin that has credentials
+// for every image.
 type Options struct {
-	// Images are images that the plugin has credentials for, with host and without tag or
-	// digest: "registry.example/team/app". The first is requested; the default is
-	// [DefaultImage]. Add an image of the same registry and one of another registry to
-	// check cacheKeyType.
+	// Images lists images that the plugin has credentials for, with host and without
+	// tag or digest: "registry.example/team/app". The first one is requested; the
+	// default is [DefaultImage]. To check cacheKeyType, add an image in the same
+	// registry and an image in another registry.
 	Images []string
 
-	// ServiceAccount is set for a plugin that uses tokenAttributes: each v1 request
-	// contains the token. If it is nil, only the checks of service-account mode send a
+	// ServiceAccount is set for a plugin that uses tokenAttributes. Each v1 request
+	// then contains its token. If it is nil, only the service-account checks send a
 	// token, which is generated.
 	ServiceAccount *ServiceAccount
 
-	// Concurrency is the number of plugins that run at once. Zero means
+	// Concurrency is the number of plugins to run in parallel. Zero means
 	// [DefaultConcurrency]; the maximum is 1,000.
 	Concurrency int
 
-	// Only has the IDs of the checks to run; empty means all. Unknown IDs are ignored.
+	// Only lists the IDs of the checks to run; empty means all. Unknown IDs are
+	// ignored.
 	Only []string
 
 	// Progress, if not nil, is called before each check with the number of finished
-	// checks and of all checks. Calls are not concurrent.
+	// checks and the total. Calls are not concurrent.
 	Progress func(done, total int, id string)
 }
 
 // ServiceAccount is the identity in the requests to a plugin in service-account mode
 // (KEP-4412).
 type ServiceAccount struct {
-	// Token is for the audience that the plugin expects. If it is empty, a token is
-	// generated, which no service accepts.
+	// Token is a token for the audience that the plugin expects. If it is empty, a
+	// token is generated. No service accepts a generated token.
 	Token plugin.Secret
 
 	// Audience is the audience of a generated token; empty means "conformance.example".
@@ -151,11 +152,11 @@ type ServiceAccount struct {
 	// Annotations are the service account's annotations that tokenAttributes selects.
 	Annotations map[string]string
 
-	// CacheType is the cacheType of tokenAttributes. If it is empty, a response that
-	// needs one of the two types is only a warning.
+	// CacheType is the cacheType in tokenAttributes. If it is empty, a response that
+	// needs one of the two types causes only a warning.
 	CacheType config.TokenCacheType
 
-	// Required means that the plugin needs a token (requireServiceAccount): without a
+	// Required means that the plugin needs a token (requireServiceAccount). Without a
 	// token, it must fail or return no credentials.
 	Required bool
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of the process: time, signals and concurrency.
+// Process checks: time, signals and concurrency.
 
 func checkTime(s *suite) []Finding {
 	r := s.base()
@@ -38,7 +38,7 @@ func checkTime(s *suite) []Finding {
 	return pass(r.did, "exited after %v", took)
 }
 
-// openStdin is standard input that stays open: after head has been read, it calls
+// openStdin is a standard input that stays open. After head has been read, it calls
 // reading and blocks until done.
 type openStdin struct {
 	head    io.Reader
@@ -55,8 +55,8 @@ func (h *openStdin) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// pipeful exceeds the capacity of a pipe, so that a complete write means that the
-// other end reads.
+// pipeful is more than a pipe can hold. If all of it can be written, the other end is
+// reading.
 const pipeful = 256 << 10
 
 func checkSIGTERM(s *suite) []Finding {
@@ -106,7 +106,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		n = DefaultConcurrency
 	}
 	n = min(n, maxConcurrency)
-	s.rotating() // runs the plugin, so not concurrently
+	s.rotating() // this runs the plugin, so do not call it concurrently
 	runs := s.runConcurrently(n)
 	if s.skipRest {
 		return nil // reported by examine
@@ -135,11 +135,11 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	return pass(did, "every run returned the same response")
 }
 
-// runConcurrently sends the base request n times at once.
+// runConcurrently sends the base request n times in parallel.
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.version()
-	did, stdin, _ := s.encode(s.request(cmd.APIVersion)) // as for the base answer
+	did, stdin, _ := s.encode(s.request(cmd.APIVersion)) // same as for the base response
 	if s.tooManyHung() {
 		return nil
 	}

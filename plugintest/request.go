@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of standard input.
+// Checks of how the plugin reads standard input.
 
 func checkBase(s *suite) []Finding {
 	r := s.base()
@@ -31,8 +31,8 @@ func checkBase(s *suite) []Finding {
 		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
 
-// checkVersion checks that a request of a version gets a response of this version or
-// an error.
+// checkVersion checks that a request in a version gets a response in the same version
+// or an error.
 func checkVersion(version string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		base, r := s.base(), s.ask(s.request(version))
@@ -74,7 +74,7 @@ func quote(s string) string {
 type malformed struct {
 	did    string
 	stdin  func(*suite) string
-	answer finding.Severity // severity of a response to it
+	answer finding.Severity // severity if the plugin responds to it
 	fix    string
 }
 
@@ -149,7 +149,8 @@ func rejects(m malformed) func(*suite) []Finding {
 	}
 }
 
-// doubled returns requests that two parsers may interpret differently.
+// doubled returns requests with duplicates, which two parsers may interpret
+// differently.
 func doubled() []malformed {
 	twice := func(s *suite) string {
 		return s.rawRequest(protocol.KindRequest, s.version(), `,"image":"registry.example/somebody/else"`)
@@ -239,8 +240,8 @@ func checkOversized(s *suite) []Finding {
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }
 
-// normal returns an image as a kubelet sends it to a plugin. Invalid images are
-// unchanged.
+// normal returns an image as the kubelet sends it to a plugin. Invalid images are
+// returned unchanged.
 func normal(image string) string {
 	if repository, err := match.Repository(image); err == nil {
 		return repository
@@ -260,8 +261,8 @@ func inRegistry(image, host string) string {
 	return host + "/" + path
 }
 
-// lookalike returns the image in a registry whose name begins with the image's
-// registry. The domain is reserved (RFC 6761), so it has no owner.
+// lookalike returns the image in a registry whose name starts with the name of the
+// image's registry. The domain is reserved (RFC 6761), so it has no owner.
 func lookalike(image string) string {
 	host, port, _ := strings.Cut(registry(image), ":")
 	if host += ".conformance.invalid"; port != "" {

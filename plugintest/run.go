@@ -24,7 +24,7 @@ type run struct {
 	err     *plugin.ExecError // nil if the kubelet accepts the response
 }
 
-// notRun stands for a run that was not made.
+// notRun is used in place of a run that was not made.
 func notRun(did string, stage plugin.Stage, err error) *run {
 	return &run{
 		did: did,
@@ -55,8 +55,8 @@ func (r *run) hung() bool { return r.failed(plugin.StageTimeout) }
 // silent reports whether standard output is empty.
 func (r *run) silent() bool { return strings.TrimSpace(r.x.Stdout.Reveal()) == "" }
 
-// outcome describes the result. Standard error is redacted, and only the size of
-// standard output is shown.
+// outcome describes a run's result. Standard error is redacted, and only the size of
+// standard output is included.
 func (r *run) outcome() string {
 	if r.answered() {
 		resp := r.x.Response
@@ -79,8 +79,8 @@ func (r *run) outcome() string {
 	return got
 }
 
-// alike reports whether two runs failed with the same message, apart from numbers
-// such as times, PIDs and request IDs.
+// alike reports whether two runs failed with the same message, ignoring numbers such as
+// times, PIDs and request IDs.
 func (r *run) alike(o *run) bool {
 	return r.ended() && o.ended() && r.x.ExitCode == o.x.ExitCode && words(r.x.Stderr) == words(o.x.Stderr)
 }
@@ -95,7 +95,7 @@ func lastLine(s string) string {
 }
 
 // crashed describes a crash: a Go, Python, Java or Rust stack trace, or an unexpected
-// signal; "" if there was none.
+// signal. It returns "" if there was no crash.
 func (r *run) crashed() string {
 	if r.ended() && r.x.ExitCode < 0 {
 		return r.err.Err.Error()
@@ -113,7 +113,7 @@ func (r *run) crashed() string {
 	return ""
 }
 
-// unfit returns the finding of a plugin that does not start or hangs; nil otherwise.
+// unfit returns a finding if the plugin does not start or hangs, and nil otherwise.
 func (r *run) unfit() []Finding {
 	switch {
 	case r.failed(plugin.StageStart):
@@ -132,10 +132,10 @@ func hangs(r *run) []Finding {
 		"Read all of standard input, check it, and then exit.")
 }
 
-// versions returns the versions of the protocol, newest first.
+// versions returns the protocol versions, newest first.
 func versions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
 
-// short returns the name of a version in a sentence.
+// short returns the short name of a version for use in a sentence.
 func short(version string) string {
 	if version == plugin.OutOfTree {
 		return "the out-of-tree protocol"
@@ -143,9 +143,9 @@ func short(version string) string {
 	return strings.TrimPrefix(version, protocol.Group+"/")
 }
 
-// difference describes how b differs from a, a response for the same image; "" if
-// they are equal. Passwords are compared only if two equal requests return the same
-// password.
+// difference describes how b differs from a, where both are responses for the same
+// image. It returns "" if they are equal. Passwords are compared only if two equal
+// requests return the same password.
 func (s *suite) difference(a, b *plugin.Response) string {
 	if what := shape(a, b); what != "" {
 		return what
@@ -162,7 +162,7 @@ func (s *suite) difference(a, b *plugin.Response) string {
 	return ""
 }
 
-// shape is difference without passwords.
+// shape is like difference but ignores passwords.
 func shape(a, b *plugin.Response) string {
 	if a.CacheKeyType != b.CacheKeyType {
 		return fmt.Sprintf("cacheKeyType is %s, not %s", b.CacheKeyType, a.CacheKeyType)
@@ -179,17 +179,17 @@ func shape(a, b *plugin.Response) string {
 	return ""
 }
 
-// rotating reports whether two equal requests get different passwords.
+// rotating reports whether two equal requests return different passwords.
 func (s *suite) rotating() bool { return s.anotherPassword(s.again(1)) }
 
-// renewed reports whether a repeated base request returns another password, because
+// renewed reports whether a repeated base request returns a different password because
 // the service renewed it between two runs.
 func (s *suite) renewed() bool {
 	return s.anotherPassword(s.runWith(s.cmd, s.request(s.version())))
 }
 
-// anotherPassword reports whether a run of the base request differs from the first
-// one only in its passwords.
+// anotherPassword reports whether a run of the base request differs from the first run
+// only in its passwords.
 func (s *suite) anotherPassword(r *run) bool {
 	base := s.base()
 	if !base.answered() || !r.answered() || shape(base.x.Response, r.x.Response) != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// promised returns the other images that the response serves according to its
+// promised returns the other images for which the response may be used according to its
 // cacheKeyType.
 func (s *suite) promised(scope plugin.CacheKeyType) []string {
 	home := registry(s.image)
@@ -62,8 +62,8 @@ func narrower(scope plugin.CacheKeyType) string {
 	return "Return cacheKeyType Registry, or always return the keys for every registry that you serve."
 }
 
-// wrongFor describes how the credential for image in a cached response differs from
-// the credential in its own response.
+// wrongFor describes how the cached response's credential for image differs from the
+// credential in the image's own response.
 func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 	got, want := pick(cached, image), pick(own, image)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// suite runs the checks of one plugin. A run is made when a check first needs it, and
-// reused by other checks.
+// suite runs the checks of one plugin. It makes a run when a check first needs it and
+// reuses the run for other checks.
 type suite struct {
 	ctx      context.Context
 	cmd      plugin.Command
@@ -29,12 +29,12 @@ type suite struct {
 	sent     map[string]*run
 	runs     []*run // all runs
 	first    *run   // result of base
-	long     int    // number of runs that hung or took longRun
+	long     int    // number of runs that hung or took longer than longRun
 	skipRest bool   // a run was not made because of long
 
-	slow     time.Duration // duration that causes a warning
+	slow     time.Duration // duration at which a warning is reported
 	tooSlow  time.Duration // duration at which the kubelet kills the plugin
-	patience time.Duration // time to exit after SIGTERM
+	patience time.Duration // time allowed for exiting after SIGTERM
 }
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
@@ -73,7 +73,7 @@ func absolute(cmd plugin.Command) string {
 	return path
 }
 
-// request identifies a request; nth distinguishes equal ones.
+// request identifies a request. nth distinguishes equal requests.
 type request struct {
 	version     string
 	image       string
@@ -88,7 +88,7 @@ func (s *suite) request(version string) request {
 	return request{version: version, image: s.image, token: openStdin, annotations: openStdin}
 }
 
-// ask sends a request, once.
+// ask sends a request once and reuses the run.
 func (s *suite) ask(q request) *run {
 	r := s.asked[q]
 	if r == nil {
@@ -99,7 +99,7 @@ func (s *suite) ask(q request) *run {
 	return r
 }
 
-// runWith sends a request through cmd, which may have another environment.
+// runWith sends a request using cmd, which may have a different environment.
 func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
 	did, stdin, err := s.encode(q)
@@ -109,7 +109,7 @@ func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	return s.converse(cmd, did, stdin)
 }
 
-// encode returns the description and the encoding of a request.
+// encode returns a request's description and encoding.
 func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	did = fmt.Sprintf("requested %q in %s", q.image, short(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
@@ -127,7 +127,8 @@ func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	return did, stdin, err
 }
 
-// send writes stdin, which is not a kubelet's request, to the plugin, once.
+// send sends stdin that the kubelet would not send to the plugin, once, and reuses the
+// run.
 func (s *suite) send(did, version, stdin string) *run {
 	r := s.sent[did]
 	if r == nil {
@@ -145,7 +146,7 @@ const (
 	longRun = protocol.Timeout / 2
 )
 
-// tooManyHung reports whether too many runs hung.
+// tooManyHung reports whether too many runs hung or took too long.
 func (s *suite) tooManyHung() bool {
 	s.skipRest = s.skipRest || s.long >= maxLong
 	return s.skipRest
@@ -161,7 +162,7 @@ func (s *suite) converse(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// launch runs the plugin with stdin. It may be called concurrently. Passwords of the
+// launch runs the plugin with stdin. It is safe for concurrent use. Passwords in the
 // first response are redacted in later runs.
 func (s *suite) launch(cmd plugin.Command, did string, stdin []byte) *run {
 	secrets := s.identity.secrets()
@@ -176,7 +177,7 @@ func (s *suite) launch(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// note records a run for the checks of all runs.
+// note records a run for the checks that apply to every run.
 func (s *suite) note(r *run) {
 	s.runs = append(s.runs, r)
 	if r.hung() || r.x.Duration >= longRun {
@@ -184,8 +185,8 @@ func (s *suite) note(r *run) {
 	}
 }
 
-// base returns the run that others are compared with: a request in the Command's
-// version or in the newest supported one.
+// base returns the run that other runs are compared with. It sends a request in the
+// Command's version or in the newest supported version.
 func (s *suite) base() *run {
 	if s.first != nil {
 		return s.first
@@ -207,7 +208,7 @@ func (s *suite) base() *run {
 // version returns the version of the base request.
 func (s *suite) version() string { return s.base().version }
 
-// outOfTree reports whether the out-of-tree protocol is checked.
+// outOfTree reports whether the out-of-tree protocol is being checked.
 func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
 // requestFor returns the base request for another image.

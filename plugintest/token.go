@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of service-account mode (KEP-4412), which only v1 has.
+// Checks of service-account mode (KEP-4412), which exists only in v1.
 
 // withToken sends the request with a token.
 func (s *suite) withToken() *run {
@@ -30,7 +30,7 @@ func (s *suite) withoutToken() *run {
 	return s.ask(request{version: plugin.V1, image: s.image})
 }
 
-// annotated sends annotations without a token.
+// annotated sends a request with annotations but without a token.
 func (s *suite) annotated() *run {
 	return s.ask(request{version: plugin.V1, image: s.image, annotations: true})
 }
@@ -166,7 +166,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 	return pass("sent a token in "+strings.Join(fine, " and "), "it is ignored")
 }
 
-// identity is the service account of the requests.
+// identity is the service account used in requests.
 type identity struct {
 	token       plugin.Secret
 	annotations map[string]string
@@ -186,13 +186,13 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 	return id
 }
 
-// secrets returns the token, and its signature separately.
+// secrets returns the token and, separately, its signature.
 func (id identity) secrets() []plugin.Secret {
 	token := id.token.Reveal()
 	return []plugin.Secret{id.token, plugin.NewSecret(token[strings.LastIndexByte(token, '.')+1:])}
 }
 
-// newToken returns a token in the format of an API server (KEP-1205), with a random
+// newToken returns a token in an API server's format (KEP-1205) with a random
 // signature.
 func newToken(audience string, now time.Time) plugin.Secret {
 	signature := make([]byte, 256) // RS256
@@ -220,6 +220,6 @@ func newToken(audience string, now time.Time) plugin.Secret {
 }
 
 func segment(claims map[string]any) string {
-	data, _ := json.Marshal(claims) // always valid JSON types
+	data, _ := json.Marshal(claims) // the types always encode as valid JSON
 	return base64.RawURLEncoding.EncodeToString(data)
 }

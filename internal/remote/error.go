@@ -195,8 +195,7 @@ func statusText(status int) string {
 	return "status " + strconv.Itoa(status)
 }
 
-// requestID returns the id by which the endpoint's operator can find the
-// request.
+// requestID returns the ID that the endpoint's operator can use to find the request.
 func requestID(h http.Header) string {
 	for _, name := range []string{
 		"X-Ms-Correlation-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid", "X-Request-Id", "X-Correlation-Id",
@@ -208,10 +207,10 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// isHarmless reports whether s looks like an error code or a request id; a
-// token is longer.
+// isHarmless reports whether s looks like an error code or request ID rather than a
+// token, which is longer.
 //
-// It does not use a regular expression: compiling one takes longer than most
+// It does not use a regular expression, because compiling one takes longer than most
 // requests.
 func isHarmless(s string) bool {
 	return s != "" && len(s) <= 80 && !strings.ContainsFunc(s, func(r rune) bool {
@@ -223,7 +222,7 @@ func isWord(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
 }
 
-// azureCode returns the code in a description of Microsoft Entra ID:
+// azureCode returns the error code in a Microsoft Entra ID error description, such as
 // "AADSTS700016".
 func azureCode(description string) string {
 	for word := range strings.FieldsFuncSeq(description, func(r rune) bool { return !isWord(r) }) {
@@ -235,13 +234,13 @@ func azureCode(description string) string {
 	return ""
 }
 
-// Refused sets status, code and request id from an error response.
+// Refused sets the status, error code and request ID from an error response.
 func (e *Error) Refused(status int, header http.Header, body []byte) {
 	e.Status, e.Code, e.RequestID = status, errorCode(body), requestID(header)
 }
 
-// errorCode returns the code in the body of an error: "error" of OAuth (RFC
-// 6749, section 5.2), "error.status" of Google, "errors[0].code" of a registry.
+// errorCode returns the code in an error response's body: "error" of OAuth (RFC 6749,
+// section 5.2), "error.status" of Google, or "errors[0].code" of a registry.
 func errorCode(body []byte) string {
 	var oauth struct {
 		Error       string `json:"error"`

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Proxy is [http.ProxyFromEnvironment], except that metadata servers are never
-// called through a proxy, which cannot reach them and must not see the node's
-// identity. Go excludes only loopback. Errors do not quote the proxy's address,
-// which may contain a password.
+// Proxy is like [http.ProxyFromEnvironment], except that requests to metadata servers
+// never use a proxy, which cannot reach them and must not see the node's identity. Go
+// excludes only loopback addresses. Errors do not quote the proxy's address, which may
+// contain a password.
 func Proxy(req *http.Request) (*url.URL, error) {
 	if IsMetadata(req.URL.Hostname()) {
 		return nil, nil
@@ -30,7 +30,7 @@ func Proxy(req *http.Request) (*url.URL, error) {
 
 var errProxyAddress = permanent{errors.New("the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY")}
 
-// ProxyError is the response of a proxy that did not connect.
+// ProxyError is returned if a proxy refuses to connect. It contains the proxy's status.
 type ProxyError struct {
 	Status int
 }
@@ -48,14 +48,14 @@ func proxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Re
 	return nil
 }
 
-// metadataNets are the addresses of clouds' metadata servers that are not
-// link-local: AWS and Google over IPv6.
+// metadataNets returns the non-link-local addresses of cloud metadata servers: AWS and
+// Google over IPv6.
 func metadataNets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32")}
 }
 
-// IsMetadata reports whether a host, without a port, is a cloud's metadata
-// server or an address reserved for one.
+// IsMetadata reports whether a host, without a port, is a cloud metadata server or an
+// address reserved for one.
 func IsMetadata(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "metadata.google.internal" || host == "metadata" {

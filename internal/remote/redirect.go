@@ -12,14 +12,15 @@ import (
 // maxRedirects bounds consecutive redirects.
 const maxRedirects = 3
 
-// RedirectError reports a redirect that is not followed, because it leads to
-// another host, which would get the request's secrets, or in a loop.
+// RedirectError is returned for a redirect that is not followed, either because it
+// leads to another host, which would receive the request's secrets, or because it
+// loops.
 type RedirectError struct {
 	Status int    // of the redirect
-	Host   string // the target; "" for a loop
+	Host   string // the target host; "" for a loop
 }
 
-// Error returns the target.
+// Error includes the target of the redirect.
 func (e *RedirectError) Error() string {
 	if e.Host == "" {
 		return "redirect loop"
@@ -27,9 +28,9 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("did not follow a redirect to another host, %.100q", e.Host)
 }
 
-// redirected rejects redirects to another scheme or host, and more than
-// [maxRedirects]. [http.Client] and the AWS SDK set Response to the redirect
-// that a request follows.
+// redirected rejects redirects to another scheme or host, and more than [maxRedirects]
+// redirects. [http.Client] and the AWS SDK set Response to the redirect response that
+// led to the request.
 func redirected(req *http.Request) error {
 	redirects := 0
 	for to := req; to.Response != nil && to.Response.Request != nil; to = to.Response.Request {
@@ -44,8 +45,8 @@ func redirected(req *http.Request) error {
 	return nil
 }
 
-// Guard returns a round tripper that follows redirects as [Transport] does,
-// whatever the client would follow.
+// Guard returns a round tripper that applies the redirect rules of [Transport],
+// whatever redirects the client would follow.
 func Guard(next http.RoundTripper) http.RoundTripper { return guard{next} }
 
 type guard struct{ http.RoundTripper }

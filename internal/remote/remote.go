@@ -31,51 +31,51 @@ import (
 // did not respond.
 const Budget = 45 * time.Second
 
-// MaxBody bounds the body of a response in bytes.
+// MaxBody limits the size of a response body in bytes.
 const MaxBody = 1 << 20
 
-// maxAttempts bounds the attempts of a call.
+// maxAttempts limits the number of attempts per call.
 const maxAttempts = 3
 
-// Client calls endpoints. The zero value is ready to use; it is safe for
+// Client calls endpoints. The zero value is ready to use. A Client is safe for
 // concurrent use.
 type Client struct {
 	Transport http.RoundTripper // nil means [NewTransport] for each call of Do
 	UserAgent string
 
-	Timeout time.Duration // of one attempt; 0 means 14 s
+	Timeout time.Duration // per attempt; 0 means 14 s
 	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
 }
 
 // Call is a request to an endpoint.
 type Call struct {
-	Step   string // for errors: "exchange the token"
-	Method string // "" means GET, or POST if there is a Form or a Body
+	Step   string // for errors, such as "exchange the token"
+	Method string // "" means POST if Form or Body is set, otherwise GET
 	URL    string
 	Header http.Header
 	Form   url.Values // sent as application/x-www-form-urlencoded
 	Body   []byte     // sent unchanged; set Content-Type in Header
 
-	// Accept lists the successful statuses; none means only 200.
+	// Accept lists the statuses that count as success; empty means only 200.
 	Accept []int
 
-	// Retry lists statuses to retry in addition to the default ones.
+	// Retry lists additional statuses to retry.
 	Retry []int
 
-	// Patient makes six attempts in about 15 seconds as long as the endpoint
-	// responds, for metadata servers, which are unavailable during updates.
+	// Patient makes six attempts in about 15 seconds, as long as the endpoint responds.
+	// It is for metadata servers, which are unavailable during updates.
 	Patient bool
 }
 
-// Answer is the response of an endpoint.
+// Answer is an endpoint's response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	URL    *url.URL // differs from the call's after a redirect
+	URL    *url.URL // differs from the call's URL after a redirect
 }
 
-// Do sends the call until it succeeds, the attempts are used up, or ctx is
+// Do sends the call and retries until it succeeds, no attempts are left, or ctx is
 // done. Errors are of type [*Error].
 func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 	transport := c.Transport
@@ -194,7 +194,7 @@ func readBody(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// Endpoint returns an address without user and query, for errors.
+// Endpoint returns a URL without user info and query, for use in errors.
 func Endpoint(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// maxDelay bounds the pause between two attempts, unless the endpoint requests
-// a longer one.
+// maxDelay limits the delay between two attempts, unless the endpoint requests a longer
+// one.
 const maxDelay = 5 * time.Second
 
-// delay returns the pause after an attempt: with jitter, because all nodes fail
-// at the same time, and at least as long as the endpoint requests.
+// delay returns the delay after an attempt. It has jitter, because all nodes fail at
+// the same time, and is at least as long as the endpoint requests.
 func delay(attempt int, base, asked time.Duration) time.Duration {
 	d := min(base<<(attempt-1), maxDelay)
 	d = d/2 + rand.N(d/2+1)
 	return max(d, asked)
 }
 
-// Pause waits. It returns false immediately if ctx would end first, so that the
-// error is returned before the deadline.
+// Pause waits for the delay. If ctx would be done first, it returns false immediately,
+// so that the error is returned before the deadline.
 func Pause(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
@@ -40,12 +40,12 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// maxRetryAfter bounds the wait that an endpoint can request.
+// maxRetryAfter limits the delay that an endpoint can request.
 const maxRetryAfter = time.Hour
 
-// RetryAfter returns the wait that a response received at now requests, from 0
-// to an hour; false if it has none or it is invalid. The header Retry-After has
-// seconds or a date (RFC 9110, section 10.2.3).
+// RetryAfter returns the delay requested by a response received at now, from 0 to one
+// hour. It returns false if the response requests none or the value is invalid. The
+// Retry-After header contains seconds or a date (RFC 9110, section 10.2.3).
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -57,7 +57,8 @@ func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// IsPermanent reports whether a retry cannot succeed after an error of [Cause].
+// IsPermanent reports whether retrying cannot succeed after an error returned by
+// [Cause].
 func IsPermanent(cause error) bool { return errors.Is(cause, errPermanent) }
 
 var errPermanent = errors.New("retrying does not help")

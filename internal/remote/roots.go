@@ -19,10 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// bundleFiles and bundleDirs are the paths of crypto/x509 on Linux
-// (crypto/x509/root_linux.go): the first readable file, and all directories. On
-// most systems both contain every CA, and reading the directories takes ten
-// times as long.
+// bundleFiles and bundleDirs are the paths that crypto/x509 uses on Linux
+// (crypto/x509/root_linux.go): the first readable file and all directories. On most
+// systems both contain every CA, and reading the directories takes ten times as long.
 const (
 	bundleFiles = "/etc/ssl/certs/ca-certificates.crt:/etc/pki/tls/certs/ca-bundle.crt:/etc/ssl/ca-bundle.pem:" +
 		"/etc/pki/tls/cacert.pem:/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem:/etc/ssl/cert.pem"
@@ -31,13 +30,12 @@ const (
 	envBundle = "SSL_CERT_FILE"
 	envDirs   = "SSL_CERT_DIR"
 
-	maxBundle = 16 << 20 // bytes; Debian's has 220 thousand
+	maxBundle = 16 << 20 // in bytes; Debian's bundle has 220 thousand
 )
 
-// systemBundle holds the CAs of the system's file, and systemStore all of the
-// system's. Each is read once in a process, as in crypto/x509. Unlike here,
-// crypto/x509 would block on a named pipe in the store and read /dev/zero
-// without end.
+// systemBundle holds the CAs from the system's bundle file, and systemStore all of the
+// system's CAs. Each is read once per process, as in crypto/x509. crypto/x509, however,
+// would block on a named pipe in the store and read /dev/zero forever.
 var (
 	systemBundle = roots{read: readBundle, done: make(chan struct{})}
 	systemStore  = roots{read: readStore, done: make(chan struct{})}
@@ -50,11 +48,11 @@ type roots struct {
 	pool *x509.CertPool // nil if the CAs cannot be read
 }
 
-// Prepare starts reading the system's CAs, which takes a few milliseconds, for
-// callers that do other work before they use TLS.
+// Prepare starts reading the system's CAs, which takes a few milliseconds. Call it
+// before doing other work that precedes TLS.
 func Prepare() { systemBundle.start() }
 
-// start reads the CAs in the background, once.
+// start reads the CAs once, in the background.
 func (r *roots) start() {
 	r.once.Do(func() {
 		go func() {
@@ -64,7 +62,7 @@ func (r *roots) start() {
 	})
 }
 
-// wait returns the CAs, or nil.
+// wait waits for the CAs and returns them, or nil.
 func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
 	r.start()
 	select {
@@ -75,8 +73,8 @@ func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
 	}
 }
 
-// readBundle returns nil if the file is not sufficient: on systems with their
-// own verifier, and if it has no CAs.
+// readBundle returns nil if the bundle is not sufficient: on systems with their own
+// verifier, or if it contains no CAs.
 func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
@@ -105,7 +103,7 @@ func readStore(goos string, getenv func(string) string) *x509.CertPool {
 		}
 	}
 	for _, dir := range certDirs(getenv) {
-		entries, _ := os.ReadDir(dir) // use the entries before an error
+		entries, _ := os.ReadDir(dir) // use the entries read before any error
 		for _, entry := range entries {
 			if path := filepath.Join(dir, entry.Name()); !isLinkWithin(path) {
 				appendFile(pool, path)
@@ -115,15 +113,15 @@ func readStore(goos string, getenv func(string) string) *x509.CertPool {
 	return pool
 }
 
-// isLinkWithin reports whether a name is a link to another file of its
+// isLinkWithin reports whether a name is a symlink to another file in the same
 // directory, as hash names are.
 func isLinkWithin(path string) bool {
 	target, err := os.Readlink(path)
 	return err == nil && !strings.Contains(target, "/")
 }
 
-// appendFile adds the CAs of a PEM file; found reports whether it has any. An
-// error is a read error.
+// appendFile adds the CAs in a PEM file. found reports whether there are any. It
+// returns an error only if the file cannot be read.
 func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
 	data, err := regularfile.Read(context.Background(), path, maxBundle)
 	if err != nil {
@@ -132,8 +130,8 @@ func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
 	return pool.AppendCertsFromPEM(data), nil
 }
 
-// certFiles returns the candidates for the bundle; the first readable one is
-// used.
+// certFiles returns the candidate paths of the bundle, of which the first readable one
+// is used.
 func certFiles(getenv func(string) string) []string {
 	if file := getenv(envBundle); file != "" {
 		return []string{file}
@@ -146,7 +144,7 @@ func certDirs(getenv func(string) string) []string {
 	return strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":")
 }
 
-// storeName returns the place of the node's CAs for errors, or "".
+// storeName returns the location of the node's CAs for errors, or "".
 func storeName(goos string, getenv func(string) string) string {
 	if goos != "linux" {
 		return ""
@@ -158,16 +156,16 @@ func storeName(goos string, getenv func(string) string) string {
 	return strings.Join(places, " and ")
 }
 
-// storePlaces returns the existing places of the node's CAs.
+// storePlaces returns the existing locations of the node's CAs.
 func storePlaces(getenv func(string) string) []string {
 	files := slices.DeleteFunc(certFiles(getenv), isMissing)
 	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
 	return append(files[:min(len(files), 1)], dirs...)
 }
 
-// Authorities returns the CAs that a Go program with this environment trusts,
-// and the files and directories that they come from. On systems with their own
-// verifier and without such files, both are nil.
+// Authorities returns the CAs that a Go program with this environment trusts, and the
+// files and directories they come from. Both are nil on systems that have their own
+// verifier and no such files.
 func Authorities(getenv func(string) string) (pool *x509.CertPool, from []string) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
@@ -180,10 +178,10 @@ func isMissing(path string) bool {
 	return err != nil
 }
 
-// authorities are the CAs that a transport trusts.
+// authorities holds the CAs that a transport trusts.
 type authorities struct {
-	own  *x509.CertPool // the only ones; nil means the system's
-	more []byte         // in PEM, in addition to the system's
+	own  *x509.CertPool // the only trusted CAs; nil means the system's
+	more []byte         // PEM of CAs to trust in addition to the system's
 }
 
 // few returns the CAs to try first: the system's bundle or, if it is
@@ -221,9 +219,9 @@ func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// isUnknown reports whether a handshake failed because no usable CA is known:
-// an expired CA is unusable where a newer one of the same name exists. More CAs
-// do not help against a bad server certificate.
+// isUnknown reports whether a handshake failed because no usable CA is known. An
+// expired CA is not usable if a newer CA with the same name exists. More CAs do not
+// help if the server certificate itself is bad.
 func isUnknown(err error) bool {
 	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok {

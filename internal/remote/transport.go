@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// Base returns the transport that [NewTransport] wraps; callers may change it
-// and pass it to [Wrap]. It has short connect timeouts, uses [Proxy], and keeps
-// no connections that outlive a plugin.
+// Base returns the transport that [NewTransport] wraps. Callers may modify it and pass
+// it to [Wrap]. It has short connect timeouts, uses [Proxy], and keeps no connections
+// that outlive a plugin.
 func Base() *http.Transport {
 	return &http.Transport{
 		Proxy:               Proxy,
@@ -37,17 +37,17 @@ func Base() *http.Transport {
 // closes its connections.
 func NewTransport() *Transport { return Wrap(Base()) }
 
-// Transport sends requests over HTTP/1.1. It trusts the CAs in the system's
-// bundle, and all of the system's CAs once one is unknown. It follows no
-// redirect to another host, and can connect [Transport.Ahead]. It is safe for
-// concurrent use.
+// Transport sends requests over HTTP/1.1. It trusts the CAs in the system's bundle, and
+// switches to all of the system's CAs once it meets an unknown one. It does not follow
+// redirects to other hosts, and can connect in advance with [Transport.Ahead]. It is
+// safe for concurrent use.
 //
-// Errors are the errors of [http.Transport], [*RedirectError], [*AuthorityError] and
+// Its errors are those of [http.Transport], [*RedirectError], [*AuthorityError] and
 // [*ProxyError].
 type Transport struct {
 	base  *http.Transport // read, never used
 	trust authorities
-	wide  atomic.Bool // a CA was not in the bundle
+	wide  atomic.Bool // set once a CA was not in the bundle
 
 	few, all side
 
@@ -55,20 +55,20 @@ type Transport struct {
 	aheads map[string]*ahead // by host:port
 }
 
-// side is a transport with one set of CAs, which net/http requires at creation
-// for connections through a proxy.
+// side is a transport with one set of CAs. net/http requires the CAs at creation for
+// connections through a proxy.
 type side struct {
 	*http.Transport
 	roots func(context.Context) (*x509.CertPool, error)
 	once  sync.Once
 }
 
-// Wrap returns a transport with the proxy, dialer, timeouts and limits of base.
-// If base has RootCAs, only these are trusted. Base is not used itself, and
+// Wrap returns a transport with the proxy, dialer, timeouts and limits of base. If base
+// has RootCAs, only these CAs are trusted. base itself is not used to send requests and
 // must not be changed afterwards.
 //
-// The AWS SDK creates such a base (BuildableClient.GetTransport), with the CAs
-// of AWS_CA_BUNDLE.
+// The AWS SDK creates such a base (BuildableClient.GetTransport) with the CAs from
+// AWS_CA_BUNDLE.
 func Wrap(base *http.Transport) *Transport {
 	t := &Transport{base: base, aheads: map[string]*ahead{}}
 	if base.TLSClientConfig != nil {
@@ -78,8 +78,8 @@ func Wrap(base *http.Transport) *Transport {
 	for _, s := range []*side{&t.few, &t.all} {
 		s.Transport = base.Clone()
 		s.TLSClientConfig = t.tlsConfig()
-		// Only HTTP/1.1: a plugin sends no parallel requests, and with HTTP/2 a
-		// connection is not usable when the handshake ends.
+		// Use only HTTP/1.1: a plugin sends no parallel requests, and with HTTP/2 a
+		// connection is not usable as soon as the handshake ends.
 		s.ForceAttemptHTTP2 = false
 		s.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		s.Protocols = new(http.Protocols)
@@ -92,8 +92,8 @@ func Wrap(base *http.Transport) *Transport {
 	return t
 }
 
-// Trust adds CAs in PEM to the system's. It must be called before the first
-// request, and returns an error if there are none.
+// Trust adds CAs in PEM to the system's CAs. Call it before the first request. It
+// returns an error if pem contains no CAs.
 func (t *Transport) Trust(pem []byte) error {
 	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		return errors.New("no certificates in PEM format")
@@ -102,7 +102,7 @@ func (t *Transport) Trust(pem []byte) error {
 	return nil
 }
 
-// CloseIdleConnections closes unused connections, including those opened ahead.
+// CloseIdleConnections closes unused connections, including those opened in advance.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	for addr, a := range t.aheads {
@@ -142,14 +142,14 @@ func (t *Transport) overTLS(req *http.Request) (*http.Response, error) {
 	return t.ask(&t.all, req)
 }
 
-// widens reports whether all CAs may succeed where the bundle did not, and
-// remembers it: a node with a private CA uses it for most servers.
+// widens reports whether trying all CAs may succeed after the bundle failed. It
+// remembers this, because a node with a private CA uses that CA for most servers.
 func (t *Transport) widens(ctx context.Context, err error) bool {
 	if !isUnknown(err) {
 		return false
 	}
 	if pool, err := systemBundle.wait(ctx); pool == nil || err != nil {
-		return false // all CAs were tried
+		return false // all CAs were already tried
 	}
 	t.wide.Store(true)
 	return true
@@ -163,7 +163,7 @@ func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 			closeBody(req)
 			return nil, err
 		}
-		// net/http uses them only for connections through a proxy.
+		// net/http uses these CAs only for connections through a proxy.
 		s.once.Do(func() { s.TLSClientConfig.RootCAs = pool })
 	}
 	resp, err := s.RoundTrip(req)
@@ -173,7 +173,7 @@ func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// proxy returns the proxy for a request, or nil.
+// proxy returns the proxy URL for a request, or nil.
 func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
 	if t.base.Proxy == nil {
 		return nil, nil
@@ -181,7 +181,7 @@ func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
 	return t.base.Proxy(req)
 }
 
-// dialTLS connects directly, or takes a connection opened ahead.
+// dialTLS takes a connection that was opened in advance, or connects directly.
 func (t *Transport) dialTLS(ctx context.Context, s *side, network, addr string) (net.Conn, error) {
 	if conn, err := t.taken(ctx, addr); conn != nil || err != nil {
 		return conn, err
@@ -234,7 +234,7 @@ func (t *Transport) shake(ctx context.Context, s *side, plain net.Conn, addr str
 	return conn, nil
 }
 
-// shakeError marks TLS errors of the server, which have no type, as permanent.
+// shakeError marks TLS errors sent by the server, which have no type, as permanent.
 func shakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -247,7 +247,7 @@ func shakeError(ctx context.Context, err error) error {
 	return permanent{err}
 }
 
-// tlsConfig returns the base's TLS configuration for HTTP/1.1.
+// tlsConfig returns the base's TLS configuration, restricted to HTTP/1.1.
 func (t *Transport) tlsConfig() *tls.Config {
 	if t.base.TLSClientConfig == nil {
 		return new(tls.Config)

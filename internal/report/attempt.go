@@ -19,38 +19,38 @@ import (
 // The outcomes of an attempt.
 const (
 	Answered = "answered" // it contributed credentials
-	Empty    = "empty"    // it returned no credentials for the image
-	Skipped  = "skipped"  // it matched, but was not called
+	Empty    = "empty"    // the provider returned no credentials for the image
+	Skipped  = "skipped"  // the provider matched but was not called
 	Failed   = "failed"
 )
 
-// Attempt is a [regcred.Attempt] in -o json.
+// Attempt is the JSON form (-o json) of a [regcred.Attempt].
 type Attempt struct {
 	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"`  // why it was not called
+	Skipped         string              `json:"skipped,omitempty"`  // why the provider was not called
 	Identity        *Identity           `json:"identity,omitempty"` // in service-account mode
 	Cache           regcred.CacheResult `json:"cache,omitempty"`
 	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
-	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // of a cached response
+	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // age of a cached response
 	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
 	DurationSeconds float64             `json:"durationSeconds,omitempty"`
 	Keys            []string            `json:"keys,omitempty"`     // auth keys of the response
 	Credentials     int                 `json:"credentials"`        // number of matching credentials
 	Stderr          string              `json:"stderr,omitempty"`   // redacted
-	Stage           plugin.Stage        `json:"stage,omitempty"`    // stage of the failure
+	Stage           plugin.Stage        `json:"stage,omitempty"`    // stage at which the attempt failed
 	Error           string              `json:"error,omitempty"`    // reason of the failure
-	Fix             string              `json:"fix,omitempty"`      // how to fix the failure, or why it was skipped
-	ExitCode        *int                `json:"exitCode,omitempty"` // nonzero exit code of the plugin
+	Fix             string              `json:"fix,omitempty"`      // how to fix the failure, or why the provider was skipped
+	ExitCode        *int                `json:"exitCode,omitempty"` // the plugin's exit code, if not zero
 }
 
-// Identity is a [regcred.Identity] in -o json.
+// Identity is the JSON form (-o json) of a [regcred.Identity].
 type Identity struct {
 	ServiceAccount *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
 	Audience       string                `json:"audience"`                 // from the configuration
 	Annotations    []string              `json:"annotations"`              // keys that are sent to the plugin
 	Absent         []string              `json:"absent,omitempty"`         // missing optional keys
 	Missing        string                `json:"missing,omitempty"`        // missing required key
-	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; missing if none was needed
+	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; omitted if none was needed
 	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
 }
 

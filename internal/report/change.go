@@ -3,7 +3,7 @@
 
 package report
 
-// ChangeOutcome is how a change of a node ended.
+// ChangeOutcome describes how a change to a node ended.
 type ChangeOutcome string
 
 // The outcomes of a change. With the last three nothing was changed.
@@ -19,23 +19,23 @@ const (
 	ChangeOwned       ChangeOutcome = "owned"   // the installation belongs to another owner
 )
 
-// Change is the result of "regcred install", "rollback" and "uninstall" with -o json.
+// Change is the JSON result (-o json) of "regcred install", "rollback" and "uninstall".
 // Only install sets Previous, Restart, Warnings, Changes and Instead.
 type Change struct {
 	Outcome    ChangeOutcome `json:"outcome"`
 	Generation int           `json:"generation,omitempty"` // the current one
 	Previous   int           `json:"previous,omitempty"`
-	Error      string        `json:"error,omitempty"`     // why it failed, one line
-	Hint       string        `json:"hint,omitempty"`      // how to fix it, one line
+	Error      string        `json:"error,omitempty"`     // why the change failed, on one line
+	Hint       string        `json:"hint,omitempty"`      // how to fix the failure, on one line
 	Owner      string        `json:"owner,omitempty"`     // with ChangeOwned: the Helm release, "" for a person
 	Restart    []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
-	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted for it
+	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
 	Warnings   []string      `json:"warnings,omitzero"`
 	Changes    []FileChange  `json:"changes,omitzero"`
-	Instead    string        `json:"instead,omitempty"` // with ChangeRefused: the manual change
+	Instead    string        `json:"instead,omitempty"` // with ChangeRefused: instructions for the manual change
 }
 
-// FileChange is the change of one file.
+// FileChange describes the change to one file.
 type FileChange struct {
 	Name string `json:"name"`
 	Diff string `json:"diff"`

@@ -11,11 +11,12 @@ import (
 	"github.com/regcred/regcred/internal/dockerjson"
 )
 
-// Credential is a [regcred.Credential] in -o json. Only the get command sets Password.
+// Credential is the JSON form (-o json) of a [regcred.Credential]. Only the get command
+// sets Password.
 type Credential struct {
 	Username    string     `json:"username"` // from [dockerjson.DisplayUser], unless get sets it
 	Password    *string    `json:"password,omitempty"`
-	Match       string     `json:"match"` // the auth key that matched
+	Match       string     `json:"match"` // the matching auth key
 	Source      Origin     `json:"source"`
 	CachedUntil *time.Time `json:"cachedUntil,omitempty"`
 	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
@@ -37,7 +38,8 @@ func lacks(c *regcred.Credential) string {
 	return ""
 }
 
-// Note describes the effect of a missing user name or password, or returns "".
+// Note describes the effect of a missing user name or password. It returns "" if
+// neither is missing.
 func (c *Credential) Note() string {
 	switch {
 	case c.Lacks == "":
@@ -48,7 +50,7 @@ func (c *Credential) Note() string {
 	return "it has no " + c.Lacks + ": the user name is sent with an empty password"
 }
 
-// Origin is the source of a credential.
+// Origin describes where a credential came from.
 type Origin struct {
 	Kind           regcred.OriginKind `json:"kind"`
 	Provider       string             `json:"provider,omitempty"`
@@ -69,13 +71,13 @@ func (o *Object) title() string { return strings.TrimPrefix(o.Namespace+"/"+o.Na
 
 func newObject(r *regcred.ObjectRef) *Object {
 	if r == nil || *r == (regcred.ObjectRef{}) {
-		return nil // the service account of a token file is unknown
+		return nil // the service account of a token from a file is unknown
 	}
 	return (*Object)(r)
 }
 
-// NewCredentials converts list without passwords. The result is not nil, so that an
-// empty list becomes [] in JSON.
+// NewCredentials converts list and omits the passwords. The result is never nil, so
+// that an empty list becomes [] in JSON.
 func NewCredentials(list []regcred.Credential) []Credential {
 	out := make([]Credential, 0, len(list))
 	for _, c := range list {
@@ -84,7 +86,7 @@ func NewCredentials(list []regcred.Credential) []Credential {
 	return out
 }
 
-// NewCredential converts c without its password. It returns nil for nil.
+// NewCredential converts c and omits the password. It returns nil if c is nil.
 func NewCredential(c *regcred.Credential) *Credential {
 	if c == nil {
 		return nil

@@ -16,23 +16,23 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Explanation is the result of "regcred explain". -o text and -o json have the same
-// content.
+// Explanation is the result of "regcred explain". The text and JSON formats have the
+// same content.
 type Explanation struct {
 	Image       string            `json:"image,omitempty"`
 	Registry    string            `json:"registry,omitempty"`
-	Repository  string            `json:"repository"` // as providers match it; the host of a registry
+	Repository  string            `json:"repository"` // as matched by providers; the host if the argument is a registry
 	Config      File              `json:"config"`
 	BinDir      string            `json:"binDir,omitempty"`
 	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
-	Subject     *Subject          `json:"subject,omitempty"` // of --pod or --service-account
+	Subject     *Subject          `json:"subject,omitempty"` // set for --pod or --service-account
 	DryRun      bool              `json:"dryRun"`
 	Sources     []Source          `json:"sources"` // pull secrets and the node's docker config files
 	Providers   []Provider        `json:"providers"`
-	Nearest     *int              `json:"nearest,omitempty"` // index in Providers; set if no provider matches and one has a similar pattern
+	Nearest     *int              `json:"nearest,omitempty"` // index in Providers; set if no provider matches but one has a similar pattern
 	Credentials []Credential      `json:"credentials"`
-	Findings    []finding.Finding `json:"findings"`        // not about one provider
-	Route       *route.Route      `json:"route,omitempty"` // hosts that the runtime queries, if its files configure any
+	Findings    []finding.Finding `json:"findings"`        // findings that are not about a single provider
+	Route       *route.Route      `json:"route,omitempty"` // hosts the runtime queries, if its files configure any
 	Verdict     Verdict           `json:"verdict"`
 }
 
@@ -40,43 +40,43 @@ type Explanation struct {
 type File struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
-	From string `json:"from"` // what set the paths
+	From string `json:"from"` // source of the paths
 
 	Without any `json:"without,omitempty"` // set if no configuration was found
 }
 
-// Subject is the pod or service account for which an image is looked up.
+// Subject is the pod or service account for which an image is resolved.
 type Subject struct {
 	Pod            *Object  `json:"pod,omitempty"`
 	Node           string   `json:"node,omitempty"`           // of the pod
-	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // missing for a pod without one
+	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // omitted for a pod without one
 	PullSecrets    []string `json:"pullSecrets"`              // names, including unreadable secrets
 	APIServer      string   `json:"apiServer"`
-	From           string   `json:"from"`                  // what set address and identity
-	Differences    []string `json:"differences,omitempty"` // from the kubelet's behavior
+	From           string   `json:"from"`                  // source of the address and identity
+	Differences    []string `json:"differences,omitempty"` // differences from the kubelet's behavior
 }
 
-// Source is a source of credentials other than a provider.
+// Source is a source of credentials that is not a provider.
 type Source struct {
 	Kind regcred.OriginKind `json:"kind"`
 	Name string             `json:"name"`
 	Attempt
 	Reason   string            `json:"reason,omitempty"`   // why the most similar key does not match
-	Findings []finding.Finding `json:"findings,omitempty"` // of a pull secret
-	NoUser   int               `json:"noUser,omitempty"`   // number of credentials without a user name
+	Findings []finding.Finding `json:"findings,omitempty"` // findings about a pull secret
+	NoUser   int               `json:"noUser,omitempty"`   // number of credentials that have no user name
 
-	Unread bool `json:"-"` // the pull secret cannot be read, as opposed to parsed
+	Unread bool `json:"-"` // the pull secret could not be fetched, as opposed to parsed
 }
 
-// Provider is a provider with its attempt.
+// Provider describes a provider and its attempt.
 type Provider struct {
 	regcred.ProviderExplanation
 	Findings []finding.Finding `json:"findings"`
-	Attempt  *Attempt          `json:"attempt,omitempty"` // set if it was called or skipped
+	Attempt  *Attempt          `json:"attempt,omitempty"` // set if the provider was called or skipped
 }
 
-// NewExplanation returns an explanation for req. Its lists are empty, not nil, so that
-// they become [] in JSON.
+// NewExplanation returns an explanation for req. Its lists are empty rather than nil,
+// so that they become [] in JSON.
 func NewExplanation(req regcred.Request, file File) *Explanation {
 	return &Explanation{
 		Image:       req.Image,
@@ -89,7 +89,7 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 	}
 }
 
-// Match adds the matching providers from ex and the lint findings, which need no
+// Match adds the matching providers from ex and the lint findings. Neither needs a
 // lookup.
 func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
@@ -106,7 +106,7 @@ func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []
 	r.addFindings(found)
 }
 
-// addFindings adds each finding to its provider.
+// addFindings adds each finding to the provider it is about.
 func (r *Explanation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		i := slices.IndexFunc(r.Providers, func(p Provider) bool { return f.Provider != "" && p.Name == f.Provider })
@@ -131,8 +131,8 @@ func (r *Explanation) CountNoUser() {
 	}
 }
 
-// NearestKey describes why the key that is most similar to the repository does not
-// match. It returns "" without keys.
+// NearestKey explains why the key most similar to the repository does not match. It
+// returns "" if there are no keys.
 func NearestKey(keys []string, repository string) string {
 	at, err := location.Parse(repository)
 	if err != nil {
@@ -145,7 +145,7 @@ func NearestKey(keys []string, repository string) string {
 	for _, key := range keys {
 		p, err := location.ParsePattern(key)
 		if err != nil || dockerjson.DisplayKey(key)[0] != '"' {
-			continue // not a registry, and possibly a password
+			continue // not a registry; it could be a password
 		}
 		if m := diagnose.ComparePattern(p, at); m.Reason != "" && (best == "" || m.Similarity > near) {
 			best, near = fmt.Sprintf("nearest is %q: %s", key, m.Reason), m.Similarity

@@ -15,22 +15,22 @@ const (
 	ExitOK     = 0
 	ExitFailed = 1
 	ExitUsage  = 2
-	ExitEmpty  = 3 // nothing matched, an empty response, or nothing is installed
+	ExitEmpty  = 3 // no match, an empty response, or nothing installed
 )
 
-// Failure is printed with -o json by a command that has no other result.
+// Failure is printed with -o json by a command that fails without another result.
 type Failure struct {
 	Errors []ErrorHint `json:"errors"`
 }
 
-// ErrorHint is an error and how to fix it.
+// ErrorHint is an error with a hint for fixing it.
 type ErrorHint struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// StopsKubelet reports whether the kubelet exits at startup because of a finding about
-// executables. [config.Config.Validate] returns the other reasons.
+// StopsKubelet reports whether a finding about executables makes the kubelet exit at
+// startup. [config.Config.Validate] returns the other reasons.
 //
 // kubelet: RegisterCredentialProviderPlugins in plugins.go
 func StopsKubelet(f finding.Finding) bool {
@@ -41,7 +41,7 @@ func StopsKubelet(f finding.Finding) bool {
 	return false
 }
 
-// KubeletExits returns an error with the findings that stop the kubelet, or nil.
+// KubeletExits returns an error that lists the findings that stop the kubelet, or nil.
 func KubeletExits(findings []finding.Finding) error {
 	var reasons []string
 	for _, f := range findings {

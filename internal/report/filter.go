@@ -22,21 +22,21 @@ import (
 	"github.com/regcred/regcred/lint/pullsecret"
 )
 
-// Filter selects lint findings by rule. The zero value selects all.
+// Filter selects lint findings by rule. The zero value selects all findings.
 type Filter struct {
-	Only     []string // if not empty, select only these rules
+	Only     []string // if not empty, only these rules are selected
 	Disabled []string
 }
 
-// Rules returns the names of all lint rules, sorted.
+// Rules returns the sorted names of all lint rules.
 func Rules() []string {
 	names := append(lint.Rules(), pullsecret.Rules()...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// ParseRules parses a comma-separated list of rule names. The error for an unknown
-// name contains the most similar one.
+// ParseRules parses a comma-separated list of rule names. The error for an unknown name
+// suggests the most similar name.
 func ParseRules(list string) ([]string, error) {
 	all := Rules()
 	names := strings.Split(list, ",")
@@ -53,9 +53,9 @@ func ParseRules(list string) ([]string, error) {
 	return names, nil
 }
 
-// Apply returns the selected findings, without those that comments in their files
-// suppress, and the number of suppressed findings. text returns the content of a
-// file. Findings that stop the kubelet are always kept.
+// Apply returns the selected findings, except for those suppressed by comments in their
+// files, and the number of suppressed findings. text returns the contents of a file.
+// Findings that stop the kubelet are always kept.
 func (f *Filter) Apply(list []finding.Finding, text func(file string) []byte) (kept []finding.Finding, suppressed int) {
 	files := map[string]map[int][]string{}
 	kept = []finding.Finding{}
@@ -80,7 +80,8 @@ func (f *Filter) Apply(list []finding.Finding, text func(file string) []byte) (k
 	return kept, suppressed
 }
 
-// TextOf returns a function for [Filter.Apply] that returns the text of cfg's files.
+// TextOf returns a function for [Filter.Apply] that returns the contents of cfg's
+// files.
 func TextOf(cfg *config.Config) func(file string) []byte {
 	return func(file string) []byte {
 		for _, f := range cfg.Files() {
@@ -99,9 +100,9 @@ var (
 	documentStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`) })
 )
 
-// suppressions returns the rules that comments in a YAML file suppress, by line. A
-// comment "# regcred:disable=RULE[,RULE] reason" applies to its line or, if nothing
-// precedes it there, to the next line that is not a comment.
+// suppressions returns the rules suppressed by comments in a YAML file, by line. A
+// comment "# regcred:disable=RULE[,RULE] reason" applies to its line. If there is
+// nothing before it on that line, it applies to the next line that is not a comment.
 func suppressions(text []byte) map[int][]string {
 	if !bytes.Contains(text, []byte("regcred:disable=")) {
 		return nil
@@ -125,15 +126,15 @@ func suppressions(text []byte) map[int][]string {
 	return byLine
 }
 
-// isComment reports whether a line consists of a comment.
+// isComment reports whether a line contains only a comment.
 func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("#")) }
 
 // maxParses limits how often a document is parsed.
 const maxParses = 200
 
-// comments returns the submatch indexes of suppressComment in a document, without
-// those inside a scalar. The YAML parser decides: text is a comment if and only if a
-// change of it does not change the document.
+// comments returns the submatch indexes of suppressComment in a document, except for
+// matches inside a scalar. The YAML parser decides: a match is in a comment if and only
+// if changing the match does not change the parsed document.
 func comments(document []byte) [][]int {
 	candidates := suppressComment().FindAllSubmatchIndex(document, -1)
 	if len(candidates) == 0 {
@@ -170,8 +171,8 @@ func comments(document []byte) [][]int {
 	return inComments(candidates)
 }
 
-// contentHash returns a hash of the structure and values of a YAML document, without
-// comments and positions; ok is false if it is not valid YAML.
+// contentHash returns a hash of the structure and values of a YAML document, ignoring
+// comments and positions. ok is false if the document is not valid YAML.
 func contentHash(document []byte) (sum string, ok bool) {
 	defer func() {
 		if recover() != nil { // yaml/v3 panics on some invalid documents

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// sarifLog contains the parts of SARIF 2.1.0 (OASIS) that findings need. Code scanners
-// display it next to the lines of a file.
+// sarifLog contains the parts of SARIF 2.1.0 (OASIS) that are needed for findings. Code
+// scanners display them next to the lines of a file.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
@@ -30,13 +30,13 @@ type sarifRun struct {
 	Properties  *sarifProperties  `json:"properties,omitempty"`
 }
 
-// sarifProperties has the number of findings that comments suppress.
+// sarifProperties contains the number of findings suppressed by comments.
 type sarifProperties struct {
 	Suppressed int `json:"suppressed"`
 }
 
 // sarifInvocation is set if a file could not be checked, because a log without results
-// means success.
+// would mean success.
 type sarifInvocation struct {
 	Successful    bool                `json:"executionSuccessful"`
 	Notifications []sarifNotification `json:"toolExecutionNotifications"`
@@ -97,7 +97,7 @@ const home = "https://github.com/regcred/regcred"
 // ruleRefused is the rule for errors that prevent the kubelet from starting.
 const ruleRefused = "kubelet-refuses"
 
-// Results returns the problems and findings of a validation for SARIF.
+// Results returns a validation's problems and findings for SARIF.
 func (v *Validation) Results() (list []finding.Finding) {
 	for _, p := range v.Problems {
 		list = append(list, finding.Finding{Rule: ruleRefused, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.description()})
@@ -105,9 +105,9 @@ func (v *Validation) Results() (list []finding.Finding) {
 	return append(list, v.Findings...)
 }
 
-// SARIF converts findings to SARIF. read returns the content of a file, or nil;
-// columns are omitted without it. suppressed is the number of findings that comments
-// suppress. failed contains the errors for inputs that could not be checked.
+// SARIF converts findings to SARIF. read returns the contents of a file or nil; without
+// contents, columns are omitted. suppressed is the number of findings suppressed by
+// comments. failed contains the errors for inputs that could not be checked.
 func SARIF(version string, read func(file string) []byte, list []finding.Finding, suppressed int, failed []error) any {
 	files := map[string]*columns{}
 	in := func(file string) *columns {
@@ -149,10 +149,10 @@ func SARIF(version string, read func(file string) []byte, list []finding.Finding
 	return sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}
 }
 
-// RulesURL is the page that explains the lint rules.
+// RulesURL is the URL of the page that explains the lint rules.
 const RulesURL = home + "/blob/main/docs/lint/README.md"
 
-// DoctorRule is the prefix of a doctor check's name as a rule.
+// DoctorRule is the prefix added to a doctor check's name to form a rule.
 const DoctorRule = "doctor/"
 
 // helpFor returns the URL that explains a rule.
@@ -193,17 +193,18 @@ func sarifURI(path string) string {
 	return u.String()
 }
 
-// columns converts columns of a file from bytes, as in findings, to characters, as in
-// SARIF.
+// columns converts a file's columns from bytes, as used in findings, to characters, as
+// used in SARIF.
 type columns struct {
 	lines [][]byte
-	plain bool // the file is ASCII
-	// Progress in the current line, because a long line can have thousands of findings.
+	plain bool // the file contains only ASCII
+	// Position in the current line, kept because a long line can have thousands of
+	// findings.
 	line, bytes, characters int
 }
 
-// columnsOf returns the columns of a file. It returns nil if the text is empty or not
-// UTF-8.
+// columnsOf returns a column converter for a file. It returns nil if the text is empty
+// or not UTF-8.
 func columnsOf(text []byte) *columns {
 	if len(text) == 0 || !utf8.Valid(text) {
 		return nil
@@ -212,7 +213,7 @@ func columnsOf(text []byte) *columns {
 	return &columns{lines: bytes.Split(text, []byte("\n")), plain: plain}
 }
 
-// inCharacters converts a column, from 1. It returns 0 for an unknown position.
+// inCharacters converts a 1-based column. It returns 0 if the position is unknown.
 func (c *columns) inCharacters(line, column int) int {
 	switch {
 	case c == nil || line < 1 || line > len(c.lines) || column < 1 || column > len(c.lines[line-1])+1:

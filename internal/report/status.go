@@ -12,8 +12,8 @@ import (
 // Status is the result of "regcred status -o json".
 type Status struct {
 	Node        Node          `json:"node"`
-	Current     int           `json:"current"`         // the current generation, 0 if none
-	Owner       string        `json:"owner,omitempty"` // its Helm release, NAMESPACE/RELEASE; "" for a person
+	Current     int           `json:"current"`         // current generation; 0 if there is none
+	Owner       string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" for a person
 	Generations []Generation  `json:"generations"`
 	KubeletHas  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
 	BrokenOff   string        `json:"brokenOff,omitempty"`  // an interrupted change
@@ -33,7 +33,7 @@ type Node struct {
 	Refusal string `json:"refusal,omitempty"` // why the node's system undoes changes
 }
 
-// Generation is one generation of a [Status].
+// Generation describes one generation in a [Status].
 type Generation struct {
 	Number    int       `json:"number"`
 	Current   bool      `json:"current"`

@@ -19,16 +19,16 @@ import (
 // Validation is the result of "regcred validate -o json".
 type Validation struct {
 	Path           string            `json:"path"`
-	Valid          bool              `json:"valid"`          // the kubelet (or regcred, for its own format) accepts it
+	Valid          bool              `json:"valid"`          // the kubelet accepts it (or regcred, for its own format)
 	KubeletVersion string            `json:"kubeletVersion"` // "" if only regcred reads a file
 	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
-	BinDir         string            `json:"binDir,omitempty"` // if executables were checked too
+	BinDir         string            `json:"binDir,omitempty"` // set if executables were also checked
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
-	Problems       []Problem         `json:"problems"`              // rejected by the kubelet
+	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects it
 	Findings       []finding.Finding `json:"findings"`              // lint findings
-	Suppressed     int               `json:"suppressed,omitempty"`  // findings that comments suppress; see [Validation.Select]
+	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.Select]
 
 	text func(file string) []byte
 }
@@ -37,7 +37,7 @@ type Validation struct {
 type Credentials struct {
 	Kind    pullsecret.Kind `json:"kind"`
 	Secrets int             `json:"secrets,omitempty"` // in a manifest
-	Logins  int             `json:"logins"`            // registries for which the kubelet finds a user name
+	Logins  int             `json:"logins"`            // number of registries for which the kubelet finds a user name
 }
 
 // ValidateCredentials checks a docker config or a manifest with Secrets. It returns nil
@@ -57,7 +57,7 @@ func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 	}
 }
 
-// Problem is a [config.FieldError] in -o json.
+// Problem is the JSON form (-o json) of a [config.FieldError].
 type Problem struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -69,12 +69,13 @@ type Problem struct {
 	text string
 }
 
-// Kubelet is the kubelet to validate for. The zero value is the newest known one.
+// Kubelet describes the kubelet to validate for. The zero value means the newest known
+// version.
 type Kubelet struct {
 	Version      string // such as 1.33
 	FeatureGates map[string]bool
-	// Named is set if the user selected this kubelet. Otherwise RegistryCredentialConfig
-	// files, which no kubelet reads, are accepted.
+	// Named is true if the user selected this kubelet. If false,
+	// RegistryCredentialConfig files, which no kubelet reads, are accepted.
 	Named bool
 }
 
@@ -88,8 +89,8 @@ func (k Kubelet) Target() config.Target {
 }
 
 // Validate checks the configuration at path and, if binDir is not empty, its
-// executables. cfg and loading are the results of [config.Load] or [config.Parse]. The
-// error is about k, not about the configuration.
+// executables. cfg and loading are the results of [config.Load] or [config.Parse].
+// Validate returns an error only for an invalid k, not for an invalid configuration.
 func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir string) (*Validation, error) {
 	v := &Validation{
 		Path:           path,
@@ -128,8 +129,7 @@ func Findings(cfg *config.Config, binDir string) []finding.Finding {
 	return list
 }
 
-// Select applies f to the findings. It does not change whether the configuration is
-// valid.
+// Select applies f to the findings. The configuration stays valid or invalid.
 func (v *Validation) Select(f *Filter) {
 	if v.text != nil {
 		v.Findings, v.Suppressed = f.Apply(v.Findings, v.text)
@@ -142,7 +142,7 @@ func (v *Validation) addProblems(err error) {
 	}
 }
 
-// addFindings adds findings. Those that stop the kubelet become problems.
+// addFindings adds findings. Findings that stop the kubelet become problems.
 func (v *Validation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if StopsKubelet(f) {
@@ -163,7 +163,7 @@ func toProblem(err error) Problem {
 // String returns the problem with its position on one line.
 func (p *Problem) String() string { return p.text }
 
-// description returns the problem without its position.
+// description returns the problem without the position.
 func (p *Problem) description() string {
 	text := p.Message
 	if p.Path != "" {
@@ -175,8 +175,8 @@ func (p *Problem) description() string {
 	return text
 }
 
-// Fix returns how to fix a finding, or "". A suggestion is a value to use, or a
-// sentence that says what to do.
+// Fix returns how to fix a finding, or "". A finding's suggestion is either a value to
+// use or a sentence that describes what to do.
 func Fix(f finding.Finding) string {
 	if f.Fix == "" || strings.Contains(f.Fix, " ") {
 		return f.Fix

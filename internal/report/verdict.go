@@ -13,10 +13,11 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// The outcomes of a verdict, in addition to Failed: no credentials because of a failure.
+// Outcomes of a verdict. The other outcome, Failed, means that there are no credentials
+// because of a failure.
 const (
 	WithCredentials = "credentials" // the pull has credentials
-	Anonymous       = "anonymous"   // no credentials, and no failure
+	Anonymous       = "anonymous"   // no credentials, but no failure
 	Matched         = "matched"     // dry run: a provider would be called
 	Unmatched       = "unmatched"   // dry run: no provider would be called
 	Invalid         = "invalid"     // the kubelet would not start
@@ -26,9 +27,9 @@ const (
 type Verdict struct {
 	Outcome string   `json:"outcome"`
 	Tries   int      `json:"tries"`            // number of credentials that a pull would try
-	Failed  []string `json:"failed,omitempty"` // providers and sources that failed; "the kubelet" if it would not start
+	Failed  []string `json:"failed,omitempty"` // failed providers and sources; "the kubelet" if it would not start
 	Text    string   `json:"text"`
-	Fix     string   `json:"fix,omitempty"` // how to get a credential for a pull without one
+	Fix     string   `json:"fix,omitempty"` // how to get a credential if the pull has none
 }
 
 // Good reports whether a pull would have credentials.
@@ -65,8 +66,8 @@ func (r *Explanation) SetVerdict() {
 	r.Verdict = v
 }
 
-// judgePull predicts a pull: once anonymously without credentials, otherwise once with
-// each credential in order.
+// judgePull predicts the outcome of a pull. Without credentials, the kubelet pulls once
+// anonymously. Otherwise it tries each credential once, in order.
 //
 // kubelet: pkg/kubelet/kuberuntime, PullImage
 func (r *Explanation) judgePull() Verdict {
@@ -90,8 +91,8 @@ func (r *Explanation) judgePull() Verdict {
 	return v
 }
 
-// judgeTries predicts a pull with credentials. The kubelet also passes credentials
-// without a user name to the runtime, which ignores them.
+// judgeTries predicts the outcome of a pull with credentials. The kubelet also passes
+// credentials without a user name to the runtime, which ignores them.
 func (r *Explanation) judgeTries(tries int) (outcome, text string) {
 	anonymous := 0
 	for _, c := range r.Credentials {
@@ -169,8 +170,8 @@ func (r *Explanation) anonymousReason() string {
 	return text
 }
 
-// pullSecretHint describes how to add a pull secret to the subject, or returns "" if it
-// has one or a provider matches.
+// pullSecretHint explains how to add a pull secret to the subject. It returns "" if the
+// subject has a pull secret or a provider matches.
 func (r *Explanation) pullSecretHint() string {
 	matches := func(p Provider) bool { return p.Matched }
 	switch s := r.Subject; {
@@ -196,7 +197,7 @@ func (s *Subject) title() string {
 	return strings.Join(parts, " with ")
 }
 
-// nearest describes the most similar pattern of all providers.
+// nearest describes the most similar pattern among all providers.
 func (r *Explanation) nearest() string {
 	if r.Nearest == nil {
 		return ""

@@ -11,14 +11,14 @@ import (
 
 // Image is a parsed image reference.
 type Image struct {
-	Repository string // normalised as the kubelet does: docker.io/library/nginx
+	Repository string // normalized as in the kubelet: docker.io/library/nginx
 	Host, Path string // parts of Repository; the host includes the port
-	Tag        string // "" if there is a digest
-	Digest     string // "" without a digest
-	Short      bool   // written without a host
+	Tag        string // "" if the image has a digest
+	Digest     string // "" if the image has no digest
+	Short      bool   // the reference has no host
 }
 
-// Parse parses an image reference. Without tag and digest, the tag is latest.
+// Parse parses an image reference. If it has neither tag nor digest, the tag is latest.
 func Parse(image string) (Image, error) {
 	repository, err := match.Repository(image)
 	if err != nil {

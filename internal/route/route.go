@@ -18,46 +18,46 @@ import (
 // Route lists the hosts that a runtime queries for an image.
 type Route struct {
 	Runtime    string            `json:"runtime"`           // "containerd", "CRI-O", "podman"
-	Version    string            `json:"version,omitempty"` // of the runtime; "" if it does not matter
-	Repository string            `json:"repository"`        // normalised as the kubelet does
+	Version    string            `json:"version,omitempty"` // the runtime's version; "" if it does not matter
+	Repository string            `json:"repository"`        // normalized as in the kubelet
 	Files      []string          `json:"files"`             // configuration files, in the order in which they were read
 	Hops       []Hop             `json:"hops"`              // in the order in which they are queried
 	Fails      string            `json:"fails,omitempty"`   // why every pull of the image fails, or ""
 	Findings   []finding.Finding `json:"findings,omitempty"`
 }
 
-// Shown is the credential that a host receives if it requires authentication.
+// Shown describes which credential a host receives if it requires authentication.
 type Shown string
 
 // The credentials that a host can receive.
 const (
 	ShownKubelets Shown = "kubelet" // the credential that the kubelet found for the image
-	ShownOwn      Shown = "own"     // a credential of the runtime's own files, by the host's name
-	ShownHeader   Shown = "header"  // an Authorization header of the hosts file; the kubelet's credential after a 401
+	ShownOwn      Shown = "own"     // a credential from the runtime's own files, found by host name
+	ShownHeader   Shown = "header"  // an Authorization header from the hosts file; after a 401, the kubelet's credential
 	ShownNone     Shown = "none"
 )
 
 // Hop is one host of a route.
 type Hop struct {
 	Base       *url.URL `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
-	URL        string   `json:"url"`               // Base without user and query
+	URL        string   `json:"url"`               // Base without user info and query
 	Repository string   `json:"repository"`        // below Base
 	Origin     bool     `json:"origin"`            // the image's own host
-	Shown      Shown    `json:"shown"`             // also set if the host is only queried for layers
+	Shown      Shown    `json:"shown"`             // also set if the host is queried only for layers
 	Skipped    string   `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
-	Silent     bool     `json:"silent,omitempty"`  // skipped, and not queried for layers either
+	Silent     bool     `json:"silent,omitempty"`  // the host is skipped for layers too
 	File       string   `json:"file,omitempty"`    // file that configures the host, or ""
 	Line       int      `json:"line,omitempty"`
-	OwnFile    string   `json:"ownFile,omitempty"` // file of the runtime with a credential for the host, or ""
+	OwnFile    string   `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
 
-	CA         []string    `json:"ca,omitempty"`         // files, in addition to the system's CAs
+	CA         []string    `json:"ca,omitempty"`         // CA files, in addition to the system's CAs
 	Client     [][2]string `json:"client,omitempty"`     // certificate and key files
 	SkipVerify bool        `json:"skipVerify,omitempty"` // certificates are not verified
-	HTTPToo    bool        `json:"httpToo,omitempty"`    // HTTPS is tried before plain HTTP, whatever the scheme of Base
-	Headers    []string    `json:"headers,omitempty"`    // names of additional headers; their values may be secret
+	HTTPToo    bool        `json:"httpToo,omitempty"`    // HTTPS is tried before plain HTTP, regardless of Base's scheme
+	Headers    []string    `json:"headers,omitempty"`    // names of additional headers, whose values may be secret
 }
 
-// NewHop returns a hop for a repository below a path of a host.
+// NewHop returns a hop for a repository under a path on a host.
 func NewHop(scheme, host, below, repository string) Hop {
 	base := &url.URL{Scheme: scheme, Host: host, Path: strings.TrimSuffix(path.Join("/", below), "/") + "/"}
 	shown := base.String()
@@ -67,7 +67,7 @@ func NewHop(scheme, host, below, repository string) Hop {
 	return Hop{Base: base, URL: shown, Repository: repository, Shown: ShownKubelets}
 }
 
-// Masked returns an address without the part before an @, which may be a password.
+// Masked returns an address without the part before an @, because it may be a password.
 func Masked(address string) string {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return "…" + address[at:]

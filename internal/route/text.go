@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// String returns the route in one sentence: "containerd tries mirror.example, then
+// String describes the route in one sentence: "containerd tries mirror.example, then
 // docker.io itself; a host that requires authentication gets the credential for
 // docker.io/library/nginx".
 func (r *Route) String() string {
@@ -38,7 +38,8 @@ func (r *Route) String() string {
 	return text + "; " + r.shown(asked)
 }
 
-// name returns the host's name, and how its repository differs from the image's.
+// name returns the host's name and, if its repository differs from the image's, how it
+// differs.
 func (h *Hop) name(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
@@ -60,7 +61,7 @@ func (h *Hop) name(r *Route) string {
 	return name
 }
 
-// shown describes which host gets which credential.
+// shown describes which credential each host gets.
 func (r *Route) shown(asked []Hop) string {
 	by := map[Shown][]string{}
 	for _, h := range asked {

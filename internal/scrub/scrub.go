@@ -24,10 +24,10 @@ import (
 	"unicode/utf8"
 )
 
-// Mask replaces a secret.
+// Mask is the replacement for a secret.
 const Mask = "[redacted]"
 
-// Secret is a text to redact. The mask contains the optional Name, for example
+// Secret is a string to redact. The mask contains the Name if it is set, for example
 // "[redacted: args[1]]".
 type Secret struct{ Text, Name string }
 
@@ -40,21 +40,21 @@ func mask(name string) string {
 }
 
 const (
-	// minWord is the length from which a form of a secret is redacted inside
-	// words. Shorter forms are redacted only as whole words: redacting "a"
-	// everywhere would destroy the text and reveal the secret.
+	// minWord is the minimum length of a secret's form that is redacted inside words.
+	// Shorter forms are redacted only as whole words, because redacting "a" everywhere
+	// would destroy the text and reveal the secret.
 	minWord = 4
 
-	// minCut is the length from which the beginning of a secret at the end of a
-	// text is redacted.
+	// minCut is the minimum length at which a secret's prefix at the end of a text is
+	// redacted.
 	minCut = 8
 
-	// minSure is the length from which [Holds] reports a secret inside a word.
+	// minSure is the minimum length at which [Holds] reports a secret inside a word.
 	minSure = 8
 )
 
-// Text redacts the secrets in all forms and returns printable UTF-8: control and
-// formatting characters, except tabs and line feeds, become Go escapes. Empty
+// Text redacts the secrets in all of their forms and returns printable UTF-8. Control
+// and formatting characters, except tabs and line feeds, become Go escapes. Empty
 // secrets are ignored.
 func Text(text string, secrets []string) string {
 	named := make([]Secret, len(secrets))
@@ -64,19 +64,19 @@ func Text(text string, secrets []string) string {
 	return Part(text, named, false, false)
 }
 
-// Part is [Text] for a part of a longer text: it also redacts possible parts of
-// secrets where the text was cut. If secrets overlap, the mask has the name of the
-// longest one with a name, or no name if the secrets are adjacent.
+// Part is like [Text] but for an excerpt of a longer text. It also redacts possible
+// parts of secrets where the text was cut. If secrets overlap, the mask has the name of
+// the longest named secret; if they are adjacent, it has no name.
 //
-// It searches before and after escaping, which changes bytes, and inserts the masks
-// last, so that a secret is not found in a mask.
+// Part searches before and after escaping, because escaping changes bytes. It inserts
+// the masks last, so that no secret is found in a mask.
 func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
 	parts, names := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
 	for i, part := range parts {
 		parts[i] = escape(part)
 	}
-	text = strings.Join(parts, "\x00") // escape leaves no NUL
+	text = strings.Join(parts, "\x00") // escape's output contains no NUL
 	hidden := findForms(text, forms, false, false)
 	for i := range hidden {
 		if text[i] == 0 {
@@ -94,9 +94,9 @@ func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	return b.String()
 }
 
-// Holds reports whether text contains one of the secrets. Secrets of less than 4
-// bytes are ignored. Secrets of less than 8 bytes must be whole words, so that "pass"
-// is not found in "password".
+// Holds reports whether text contains one of the secrets. Secrets shorter than 4 bytes
+// are ignored. Secrets shorter than 8 bytes must be whole words, so that "pass" is not
+// found in "password".
 func Holds(text string, secrets []string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool {
 		return len(s) >= minWord &&
@@ -104,7 +104,7 @@ func Holds(text string, secrets []string) bool {
 	})
 }
 
-// containsForm reports whether text contains form under the rules of [Holds].
+// containsForm reports whether text contains form according to the rules of [Holds].
 func containsForm(text, form string) bool {
 	if len(form) < minWord {
 		return false
@@ -123,15 +123,15 @@ func containsForm(text, form string) bool {
 	}
 }
 
-// allForms returns the forms of all secrets without duplicates, forms with a name
-// first, then longer ones first.
+// allForms returns the forms of all secrets without duplicates. Named forms come first,
+// then longer forms.
 func allForms(secrets []Secret) []Secret {
 	var forms []Secret
 	for _, s := range secrets {
 		for _, form := range secretForms(s.Text) {
 			forms = append(forms, Secret{form, s.Name})
 		}
-		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file that ends with a line feed
+		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file with a trailing newline
 			for _, form := range secretForms(trimmed) {
 				forms = append(forms, Secret{form, s.Name})
 			}
@@ -143,8 +143,9 @@ func allForms(secrets []Secret) []Secret {
 	return slices.CompactFunc(forms, func(a, b Secret) bool { return a.Text == b.Text })
 }
 
-// secretForms returns s in plain, quoted, JSON, URL-encoded and hexadecimal form, and
-// in base64 at each alignment, as after a user name in "Authorization: Basic".
+// secretForms returns s as is and in quoted, JSON, URL-encoded, hexadecimal and base64
+// form. It returns base64 for each alignment, because s may follow a user name in
+// "Authorization: Basic".
 func secretForms(s string) []string {
 	quoted := fmt.Sprintf("%q", s)
 	marshalled, _ := json.Marshal(s)
@@ -183,7 +184,7 @@ func inner(encoded string, from, to int) string {
 	return encoded[first:last]
 }
 
-// percentEncode returns s as in a URL.
+// percentEncode returns s with URL encoding.
 func percentEncode(s, plain, space string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -199,14 +200,14 @@ func percentEncode(s, plain, space string) string {
 	return b.String()
 }
 
-// byteMask is whether a byte is redacted, and the name for its mask.
+// byteMask records whether a byte is redacted, and the name for its mask.
 type byteMask struct {
 	hidden bool
 	name   string
 }
 
-// findForms returns which bytes belong to a form. Forms can overlap: the first one
-// in forms names the byte.
+// findForms returns which bytes belong to a form. If forms overlap, the first one in
+// forms sets a byte's name.
 func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
 	hidden := make([]byteMask, len(text))
 	hide := func(from, to int, name string) {
@@ -217,7 +218,7 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
 		}
 	}
 	for _, form := range forms {
-		done := 0 // hidden up to here, so that overlapping matches take linear time
+		done := 0 // hidden up to here; keeps overlapping matches in linear time
 		for at := 0; ; at++ {
 			i := strings.Index(text[at:], form.Text)
 			if i < 0 {
@@ -230,7 +231,7 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
 			}
 		}
 	}
-	for _, form := range forms { // after complete forms, which have precedence
+	for _, form := range forms { // after complete forms, which take precedence
 		hide(0, cutAtStart(text, form.Text, cutStart), form.Name)
 		hide(len(text)-cutAtEnd(text, form.Text, cutEnd), len(text), form.Name)
 	}
@@ -238,7 +239,7 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
 }
 
 // cutHidden returns the parts around each run of hidden bytes, and the name of each
-// run, "" if its bytes have different names.
+// run. The name is "" if the bytes of a run have different names.
 func cutHidden(text string, hidden []byteMask) (parts, names []string) {
 	from := 0
 	for i, at := range hidden {
@@ -272,9 +273,9 @@ func cutAtStart(text, form string, cut bool) int {
 	return 0
 }
 
-// cutAtEnd returns how many bytes at the end of text may be the beginning of a form.
-// A plugin may be killed in the middle of a line, so the end of a complete text is
-// checked too, but only for minCut bytes.
+// cutAtEnd returns how many bytes at the end of text may be the start of a form. A
+// plugin may be killed in the middle of a line, so the end of a complete text is also
+// checked, but only for prefixes of at least minCut bytes.
 func cutAtEnd(text, form string, cut bool) int {
 	least := minCut
 	if cut {
@@ -294,11 +295,11 @@ func isWord(text string, from, to int) bool {
 	return !isWordRune(before) && !isWordRune(after)
 }
 
-// isWordRune returns false for the RuneError at either end of the text.
+// isWordRune returns false for the RuneError that marks either end of the text.
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// escape returns s as printable UTF-8: control and formatting characters, except
-// tabs and line feeds, become Go escapes. CR LF becomes LF.
+// escape returns s as printable UTF-8. Control and formatting characters, except tabs
+// and line feeds, become Go escapes. CR LF becomes LF.
 func escape(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder

@@ -23,21 +23,21 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// MaxSize bounds a file in bytes. It is the maximum of a Kubernetes secret.
+// MaxSize limits a file's size in bytes. It is the maximum size of a Kubernetes Secret.
 const MaxSize = 1 << 20
 
-// File is a file and its content.
+// File is a file with its contents.
 type File struct {
 	Path string
 	Data []byte
 
-	// Exposed reports whether users other than the file's owner and group can
-	// read or write it; Writable, whether they can write it. Both are always
-	// false on Windows, which has no such modes.
+	// Exposed reports whether users other than the file's owner and group can read or
+	// write the file. Writable reports whether they can write it. Both are always false
+	// on Windows, which has no such modes.
 	Exposed, Writable bool
 }
 
-// Private rejects a file that is [File.Exposed].
+// Private returns an error if the file is [File.Exposed].
 func (f File) Private() error {
 	if f.Exposed {
 		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %q", f.Path, f.Path)
@@ -45,7 +45,7 @@ func (f File) Private() error {
 	return nil
 }
 
-// Unwritable rejects a file that is [File.Writable].
+// Unwritable returns an error if the file is [File.Writable].
 func (f File) Unwritable() error {
 	if f.Writable {
 		return fmt.Errorf("%q: other users can change it; run chmod o-w %q", f.Path, f.Path)
@@ -53,22 +53,22 @@ func (f File) Unwritable() error {
 	return nil
 }
 
-// Format prints only the path of f, since its data is secret.
+// Format prints only the path of f, because its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 
 // tries bounds how often files are read again because they were replaced.
 const tries = 5
 
-// errReplaced reports that a path led to different files.
+// errReplaced is returned if a path was replaced by another file during the read.
 var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
 
-// Read reads a consistent set of files. If one is replaced in the meantime, it
-// reads all again: a mounted secret replaces all files at once, by changing one
-// symbolic link. It does not notice files that are written in place, or a name
-// that leads to an earlier file again.
+// Read reads a consistent set of files. If one is replaced in the meantime, Read reads
+// all of them again: a mounted secret replaces all files at once by changing one
+// symbolic link. Read does not detect a file that is written in place, or a path that
+// leads to an earlier file again.
 //
-// It follows symbolic links, and rejects files that are not regular. The error
-// is an [fs.ErrNotExist] if a file does not exist.
+// It follows symbolic links and rejects files that are not regular. If a file does not
+// exist, the error matches [fs.ErrNotExist].
 func Read(paths ...string) ([]File, error) {
 	for try := 1; ; try++ {
 		files, err := readOnce(paths)
@@ -79,7 +79,7 @@ func Read(paths ...string) ([]File, error) {
 	}
 }
 
-// readOnce opens all files, then checks that all paths still lead to them.
+// readOnce opens all files, then checks that all paths still lead to the opened files.
 func readOnce(paths []string) ([]File, error) {
 	var opened []*os.File
 	defer func() {
@@ -127,7 +127,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%q: %w", path, err)
 }
 
-// othersMay reports whether others have one of the permissions.
+// othersMay reports whether other users have any of the permissions.
 func othersMay(rights, mode fs.FileMode) bool {
 	return runtime.GOOS != "windows" && mode.Perm()&rights != 0
 }

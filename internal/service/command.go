@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// output runs a program that changes nothing, and returns the start of its output, in
-// whole lines. The program is killed when ctx ends.
+// output runs a read-only command and returns the start of its output, in complete
+// lines. The command is killed when ctx is done.
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = plainEnviron()
@@ -62,12 +62,12 @@ func runDetached(ctx context.Context, name string, args ...string) error {
 	}
 }
 
-// plainEnviron returns an environment in which programs print English without colors.
+// plainEnviron returns an environment that makes programs print English without colors.
 func plainEnviron() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}
 }
 
-// programError adds the last line that a failed program printed.
+// programError adds the last line printed by a failed program to its error.
 func programError(name string, err error, stderr string) error {
 	if err == nil {
 		return nil
@@ -76,7 +76,7 @@ func programError(name string, err error, stderr string) error {
 		return fmt.Errorf("%s: %w: %s", name, err, redactAndShorten(lines[len(lines)-1]))
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return err // which names the program
+		return err // err names the program
 	}
 	return fmt.Errorf("%s: %w", shown.Line(name), err)
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// HealthURL returns a kubelet's health endpoint for its healthzBindAddress and
-// healthzPort; "" for port 0, which disables it.
+// HealthURL returns the kubelet's health endpoint for its healthzBindAddress and
+// healthzPort. It returns "" if the port is 0, which disables the endpoint.
 func HealthURL(bindAddress string, port int) string {
 	if port == 0 {
 		return ""
@@ -33,7 +33,7 @@ func HealthURL(bindAddress string, port int) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/healthz"
 }
 
-// askWithin is the time limit of a health check.
+// askWithin is the timeout of a health check.
 const askWithin = 5 * time.Second
 
 // checkHealth checks that a kubelet's health endpoint responds with 200. It uses no proxy and

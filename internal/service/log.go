@@ -16,18 +16,18 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// How much of a log is shown, and how much is searched for the lines to show.
+// Limits for the lines of a log that are shown, and for the part that is searched.
 const (
 	shownLines = 20
-	readLines  = 1000 // a kubelet with --v=1 begins with two hundred
+	readLines  = 1000 // a kubelet with --v=1 starts with two hundred lines
 	readBytes  = 256 << 10
 	lineBytes  = 1 << 10
 )
 
-// Log returns the last lines that the kubelet has written since then, at most 20. They
-// have no control characters, nothing that looks like a secret, and at most 1 KiB each.
-// The first is the one that best explains why the kubelet ended, if there is one; if
-// several processes ended, the last counts.
+// Log returns the last lines that the kubelet logged after since, at most 20. Lines
+// contain no control characters, nothing that looks like a secret, and at most 1 KiB
+// each. The first line is the one that best explains why the kubelet exited, if there
+// is one. If several processes exited, the last one counts.
 func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err error) {
 	err = within(ctx, logWithin, "read the log of "+s.Name, func(ctx context.Context) error {
 		if s.LogFile != "" {
@@ -40,8 +40,8 @@ func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err 
 	return selectLines(lines), err
 }
 
-// log returns the log of the processes that were started since the wait began. The
-// caller's context may have ended.
+// log returns the log of the processes started since the wait began. It also works if
+// the caller's context is done.
 func (w *watch) log(ctx context.Context) []string {
 	if w.since.IsZero() {
 		return nil // nothing was started
@@ -53,7 +53,8 @@ func (w *watch) log(ctx context.Context) []string {
 	return lines
 }
 
-// flagLine matches the lines that a kubelet with --v=1 writes at its start for each flag.
+// flagLine matches the lines that a kubelet with --v=1 logs for each flag when it
+// starts.
 var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
 
 // selectLines picks the lines to show: the most informative one, then the last ones.
@@ -77,9 +78,10 @@ func selectLines(lines []string) (picked []string) {
 	return picked
 }
 
-// sinceLastEnd omits the lines of processes before the last one that logged why it ended:
-// those may have ended for a reason that has been fixed. A line without a process id, such
-// as a panic, belongs to the process of the line before it.
+// sinceLastEnd drops the lines logged before the last process that logged why it
+// exited: earlier processes may have exited for a reason that has been fixed. A line
+// without a process ID, such as a panic, belongs to the same process as the line before
+// it.
 func sinceLastEnd(lines []string) []string {
 	ended := false
 	for _, line := range slices.Backward(lines) {
@@ -99,14 +101,15 @@ func processOf(line string) string {
 	return ""
 }
 
-// klog matches the start of a kubelet's line: severity, month and day, time, process.
+// klog matches the prefix of a kubelet log line: severity, month and day, time, process
+// ID.
 var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) `)
 
-// died is the minimum weight of a line that explains why a kubelet ended.
+// died is the minimum weight of a line that explains why a kubelet exited.
 const died = 3
 
-// weight returns how well a line explains why a kubelet ended. The texts are from the
-// kubelet (cmd/kubelet/app/server.go) and from k3s, which embeds one
+// weight returns how well a line explains why a kubelet exited. The messages are from
+// the kubelet (cmd/kubelet/app/server.go) and from k3s, which embeds a kubelet
 // (pkg/daemons/executor/embed.go).
 func weight(line string) int {
 	severe := klog.FindStringSubmatch(line)
@@ -133,7 +136,8 @@ func redactAndShorten(line string) string {
 	return shown.Line(line)
 }
 
-// fileLog reads the end of a kubelet's log file, from the first line written since then.
+// fileLog reads the end of the kubelet's log file, starting with the first line written
+// after since.
 func fileLog(name string, since time.Time) ([]string, error) {
 	f, err := regularfile.Open(name)
 	if err != nil {
@@ -167,13 +171,13 @@ func linesSince(lines []string, since time.Time) []string {
 	return nil
 }
 
-// logrus matches the start of a line of k3s and rke2.
+// logrus matches the prefix of a log line of k3s or rke2.
 var logrus = regexp.MustCompile(`^time="([^"]{1,64})"`)
 
 // timestampOf returns a line's timestamp, or zero.
 func timestampOf(line string, since time.Time) (at time.Time) {
 	if m := logrus.FindStringSubmatch(line); m != nil {
-		at, _ = time.Parse(time.RFC3339, m[1]) // zero if it has another format
+		at, _ = time.Parse(time.RFC3339, m[1]) // zero if the format differs
 	}
 	if m := klog.FindStringSubmatch(line); m != nil {
 		at, _ = time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprintf("%d %s", since.Local().Year(), m[2]), time.Local)

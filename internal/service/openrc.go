@@ -19,10 +19,10 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// OpenRC is a [Manager] that uses OpenRC. The zero value uses this machine's.
+// OpenRC is a [Manager] that uses OpenRC. The zero value uses this machine's OpenRC.
 type OpenRC struct {
-	Command string // "rc-service" in PATH if ""
-	Root    string // of its files; "/" if ""
+	Command string // "" means "rc-service" from PATH
+	Root    string // root of OpenRC's files; "" means "/"
 }
 
 func (o OpenRC) command() string { return cmp.Or(o.Command, "rc-service") }
@@ -32,11 +32,11 @@ func (o OpenRC) path(elem ...string) string {
 	return filepath.Join(append([]string{cmp.Or(o.Root, "/")}, elem...)...)
 }
 
-// Reload does nothing: OpenRC always reads the current script.
+// Reload does nothing, because OpenRC always reads the current script.
 func (OpenRC) Reload(context.Context) error { return nil }
 
-// Restart runs "rc-service UNIT restart". OpenRC cannot restart a service that has
-// crashed until its state is reset ("zap").
+// Restart runs "rc-service UNIT restart". OpenRC cannot restart a crashed service until
+// its state is reset ("zap").
 func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	if s, err := o.State(ctx, unit); err == nil && s.Active == "failed" {
 		if err := runDetached(ctx, o.command(), unit, "zap"); err != nil {
@@ -46,14 +46,14 @@ func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	return runDetached(ctx, o.command(), unit, "restart")
 }
 
-// State runs "rc-service UNIT status", and reads OpenRC's records of the processes.
+// State runs "rc-service UNIT status" and reads OpenRC's process records.
 func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	out, err := output(ctx, o.command(), unit, "status")
 	if strings.Contains(fmt.Sprint(out, err), "does not exist") {
 		return State{Load: "not-found", Active: "inactive", Sub: "dead"}, nil
 	}
 	_, word, found := strings.Cut(out, "status: ")
-	if !found { // the exit code does not tell: it is not 0 for a stopped service too
+	if !found { // the exit code is no help, because it is also nonzero for a stopped service
 		return State{}, cmp.Or(err, errors.New("printed no status"))
 	}
 	word, _, _ = strings.Cut(word, "\n")
@@ -74,7 +74,7 @@ func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	return s, nil
 }
 
-// openRCState converts a state to systemd's words.
+// openRCState converts an OpenRC state to systemd's terms.
 func openRCState(word string, runs, supervised bool) (active, sub string) {
 	switch {
 	case word == "stopped":
@@ -91,8 +91,8 @@ func openRCState(word string, runs, supervised bool) (active, sub string) {
 	return "activating", word
 }
 
-// mainPID returns the process of a unit, 0 if unknown: with a supervisor, the supervised
-// process.
+// mainPID returns the process ID of a unit, or 0 if unknown. With a supervisor, it
+// returns the supervised process.
 func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised bool, err error) {
 	kept := o.path("run/openrc/options", unit)
 	for _, name := range []string{filepath.Join(kept, "child_pid"), o.path(o.pidfile(ctx, kept, unit))} {
@@ -112,7 +112,7 @@ func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised b
 	return 0, false, nil
 }
 
-// pidfile returns the file that a unit's script sets, or the usual one.
+// pidfile returns the pidfile set by the unit's script, or the default path.
 func (o OpenRC) pidfile(ctx context.Context, kept, unit string) string {
 	data, err := regularfile.Read(ctx, filepath.Join(kept, "pidfile"), 4<<10)
 	if name := string(bytes.TrimSpace(data)); err == nil && filepath.IsAbs(name) {
@@ -121,8 +121,9 @@ func (o OpenRC) pidfile(ctx context.Context, kept, unit string) string {
 	return "/run/" + unit + ".pid"
 }
 
-// startTicks returns when a process started, in hundredths of a second since boot (field
-// 22 of proc_pid_stat(5)), to recognize reused process ids. 0 means no such process.
+// startTicks returns when a process started, in hundredths of a second since boot
+// (field 22 of proc_pid_stat(5)). It is used to detect reused process IDs. It returns 0
+// if the process does not exist.
 func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	if pid == 0 {
 		return 0, nil
@@ -134,7 +135,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may contain parentheses.
+	// The process name in parentheses may itself contain parentheses.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" {
 		return 0, nil
@@ -142,7 +143,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	return strconv.ParseInt(fields[19], 10, 64)
 }
 
-// started returns when a process started, to about a second.
+// started returns when a process started, accurate to about a second.
 func (o OpenRC) started(ctx context.Context, ticks int64) time.Time {
 	data, _ := regularfile.Read(ctx, o.path("proc/stat"), 1<<20)
 	_, rest, _ := strings.Cut(string(data), "\nbtime ")

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// explain adds hints to an error of D-Bus. If ctx has ended, that is the cause: it closes
-// the connection.
+// explain adds hints to a D-Bus error. If ctx is done, it reports that instead, because
+// the end of ctx closes the connection.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// refused converts an error that systemd or the bus returned.
+// refused converts an error returned by systemd or the bus.
 func refused(e dbus.Error) error {
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
 	err := errors.New(shown.Line(strings.TrimSpace(errorText(e) + " (" + name + ")")))
@@ -67,7 +67,8 @@ func errorText(e dbus.Error) string {
 	return text
 }
 
-// deniedHint returns how to get permission from AppArmor, SELinux or polkit.
+// deniedHint returns how to get permission when AppArmor, SELinux or polkit denies
+// access.
 func deniedHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):

@@ -18,7 +18,8 @@ func redact(line string) string {
 	return line
 }
 
-// secretForms returns patterns of secrets. Their groups are kept.
+// secretForms returns patterns that match secrets. Text in their capture groups is
+// kept.
 func secretForms() []*regexp.Regexp {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
 	var list []*regexp.Regexp
@@ -27,7 +28,7 @@ func secretForms() []*regexp.Regexp {
 		`()\beyJ[\w-]{8,}(?:\.[\w-]*)*()`,                        // JSON Web Token
 		`(?i)(\b(?:bearer|basic) +)[\w.~+/=-]{8,}()`,             // header
 		`()\b[a-z0-9]{6}\.[a-z0-9]{16}\b()`,                      // bootstrap token
-		`()\bK10[0-9a-f]{16,}[^\s"\\]*()`,                        // token of k3s and rke2
+		`()\bK10[0-9a-f]{16,}[^\s"\\]*()`,                        // k3s or rke2 token
 		`(?i)(` + names + `\\*["']?=\\*["']?)[^\s"'\\,]+()`,      // NAME=VALUE, --NAME="VALUE"
 		`(?i)(` + names + `\\*["']\s*:\s*\\*["']?)[^\s"'\\,]+()`, // "NAME": "VALUE"
 		`(?i)(passw(?:or)?d:\s*\\*["']?)[^\s"'\\,]+()`,

@@ -25,33 +25,34 @@ import (
 )
 
 // Manager is a machine's service manager: [Systemd] or [OpenRC]. Each call returns when
-// its context ends.
+// its context is done.
 type Manager interface {
-	// Reload rereads all units.
+	// Reload reloads all unit files.
 	Reload(ctx context.Context) error
 	// Restart stops and starts a unit. It does not check that the unit stays up. A
-	// restart that has begun continues if ctx ends.
+	// restart that has begun continues even if ctx is done.
 	Restart(ctx context.Context, unit string) error
 	// State returns a unit's state.
 	State(ctx context.Context, unit string) (State, error)
-	// Log returns at most that many of the last log lines that a unit wrote since then.
+	// Log returns the last log lines that a unit wrote after since, up to the given
+	// number.
 	Log(ctx context.Context, unit string, since time.Time, lines int) ([]string, error)
 }
 
-// Service is the unit of a kubelet. It may be used concurrently.
+// Service is the kubelet's unit. It is safe for concurrent use.
 type Service struct {
 	Manager Manager
-	Name    string // "kubelet.service"; for OpenRC "kubelet"
+	Name    string // "kubelet.service", or "kubelet" for OpenRC
 
-	// LogFile is the kubelet's log file if it does not log to the service manager: rke2's
-	// kubelet is a child process with its own log file.
+	// LogFile is the kubelet's log file if the kubelet does not log to the service
+	// manager. rke2's kubelet, for example, is a child process with its own log file.
 	LogFile string
 
-	Poll time.Duration // interval between two reads of the unit's state; 500 ms if 0
+	Poll time.Duration // interval for polling the unit's state; 0 means 500 ms
 }
 
-// Time limits of a service manager's operations. By default systemd allows 90 s each for
-// a unit's stop and start (systemd-system.conf(5)).
+// Timeouts of the service manager's operations. By default systemd allows 90 s each for
+// stopping and starting a unit (systemd-system.conf(5)).
 const (
 	stateWithin   = 25 * time.Second
 	reloadWithin  = 3 * time.Minute
@@ -59,7 +60,8 @@ const (
 	logWithin     = 10 * time.Second
 )
 
-// Detect returns this machine's service manager. Without one the error is an [*Error].
+// Detect returns this machine's service manager. It returns an [*Error] if there is
+// none.
 func Detect() (Manager, error) { return detect("/") }
 
 func detect(root string) (Manager, error) {
@@ -78,7 +80,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Reload rereads all units, and fails if this unit is then unusable.
+// Reload reloads all unit files. It returns an error if this unit is unusable
+// afterwards.
 func (s Service) Reload(ctx context.Context) error {
 	if err := within(ctx, reloadWithin, "reload units", s.Manager.Reload); err != nil {
 		return err
@@ -93,7 +96,7 @@ func (s Service) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Restart restarts the unit, or starts it if it is stopped. It does not check the
+// Restart restarts the unit, or starts it if it is not running. It does not check the
 // kubelet's health.
 func (s Service) Restart(ctx context.Context) error {
 	return within(ctx, restartWithin, "restart "+s.Name, func(ctx context.Context) error { return s.Manager.Restart(ctx, s.Name) })
@@ -110,7 +113,7 @@ func (s Service) State(ctx context.Context) (state State, err error) {
 
 func (s Service) poll() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }
 
-// within calls f with a time limit, and adds what was attempted to its error.
+// within calls f with a timeout and adds the attempted operation to its error.
 func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no response within "+limit.String()))
 	defer cancel()
@@ -120,18 +123,18 @@ func within(ctx context.Context, limit time.Duration, what string, f func(contex
 	return nil
 }
 
-// Error is a failure with a hint.
+// Error is a failure with a hint for fixing it.
 type Error struct {
 	Err  error
-	Hint string // how to fix it
+	Hint string // how to fix the failure
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// timeout is a [context.DeadlineExceeded] with another text.
+// timeout is a [context.DeadlineExceeded] error with a custom message.
 type timeout string
 
 func (t timeout) Error() string { return string(t) }

@@ -17,23 +17,23 @@ type State systemd.Unit
 // Signalled reports whether the last main process was ended by a signal.
 func (s State) Signalled() bool { return s.ExitKind == 2 || s.ExitKind == 3 } // CLD_KILLED, CLD_DUMPED
 
-// SameProcess reports whether both states have the same running main process. Process
-// ids may be reused, so the start is compared too.
+// SameProcess reports whether both states have the same running main process. It also
+// compares the start times, because process IDs may be reused.
 func (s State) SameProcess(o State) bool {
 	return s.MainPID != 0 && s.MainPID == o.MainPID && s.Invocation == o.Invocation && s.Started.Equal(o.Started)
 }
 
 // Ended reports whether the unit is stopped and will not be restarted automatically.
-// Between two automatic starts a unit is "failed" or "inactive" too, but in another
-// substate ("failed-before-auto-restart", "dead-before-auto-restart").
+// Between two automatic restarts a unit is also "failed" or "inactive", but with a
+// different substate ("failed-before-auto-restart", "dead-before-auto-restart").
 func (s State) Ended() bool {
 	return s.Job == 0 && (s.Active == "failed" && s.Sub == "failed" || s.Active == "inactive" && s.Sub == "dead")
 }
 
-// Runs reports whether the unit has been started and is not stopping.
+// Runs reports whether the unit was started and is not stopping.
 func (s State) Runs() bool { return s.Active == "active" || s.Active == "reloading" }
 
-// String returns the state in the words of systemctl.
+// String returns the state in systemctl's terms.
 func (s State) String() string {
 	words := []string{fmt.Sprintf("%s (%s)", s.Active, s.Sub)}
 	if s.MainPID != 0 {
@@ -51,7 +51,8 @@ func (s State) String() string {
 	return shown.Line(strings.Join(words, ", "))
 }
 
-// Unusable returns why a unit cannot be started, as an [*Error]; nil if it can.
+// Unusable returns an [*Error] that explains why a unit cannot be started, or nil if it
+// can.
 func (s State) Unusable(unit string) error {
 	why, hint := "", ""
 	switch s.Load {

@@ -15,17 +15,17 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Systemd is a [Manager] that uses systemd. The zero value uses this machine's.
+// Systemd is a [Manager] that uses systemd. The zero value uses this machine's systemd.
 type Systemd struct {
-	Private, Bus string // sockets; "/run/systemd/private" and the system bus if ""
-	Journalctl   string // "journalctl" in PATH if ""
+	Private, Bus string // sockets; "" means "/run/systemd/private" or the system bus
+	Journalctl   string // "" means "journalctl" from PATH
 }
 
 func (m Systemd) client() *systemd.Client {
 	return &systemd.Client{Socket: m.Private, Bus: cmp.Or(m.Bus, systemd.SystemBus)}
 }
 
-// Reload does what "systemctl daemon-reload" does.
+// Reload is equivalent to "systemctl daemon-reload".
 func (m Systemd) Reload(ctx context.Context) error {
 	c := m.client()
 	defer c.Close()
@@ -40,12 +40,13 @@ func (m Systemd) State(ctx context.Context, unit string) (State, error) {
 	return State(u), explain(ctx, err)
 }
 
-// Restart does what "systemctl restart" does. It first resets the start limit, at
-// which systemd would refuse to start the unit (StartLimitBurst in systemd.unit(5)).
+// Restart is equivalent to "systemctl restart". It first resets the start limit,
+// because systemd refuses to start a unit that has reached the limit (StartLimitBurst
+// in systemd.unit(5)).
 func (m Systemd) Restart(ctx context.Context, unit string) error {
 	c := m.client()
 	defer c.Close()
-	_ = c.ResetFailed(ctx, unit) // without this permission the restart fails too
+	_ = c.ResetFailed(ctx, unit) // without permission for this, the restart fails too
 	result := make(chan string, 1)
 	job, err := c.Restart(ctx, unit, result)
 	if err != nil {
@@ -54,8 +55,8 @@ func (m Systemd) Restart(ctx context.Context, unit string) error {
 	return waitForJob(ctx, c, unit, job, result)
 }
 
-// waitForJob waits until a job has ended. The result does not arrive if systemd
-// re-executes itself, which closes the connection: so the unit's job is polled too.
+// waitForJob waits until a job has finished. It also polls the unit's job, because the
+// result does not arrive if systemd re-executes itself, which closes the connection.
 func waitForJob(ctx context.Context, c *systemd.Client, unit string, job int, result <-chan string) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -97,14 +98,16 @@ func jobEnded(unit, result string) error {
 	return &Error{fmt.Errorf("its job ended with %q: %s", result, why), hint}
 }
 
-// Log reads the unit's log with journalctl. It selects by time, not by invocation: each
-// restart is another invocation, and for a process that exits at once the journal may
-// not know the invocation.
+// Log reads the unit's log with journalctl. It selects entries by time rather than by
+// invocation, because each restart is another invocation and the journal may not know
+// the invocation of a process that exits immediately.
 func (m Systemd) Log(ctx context.Context, unit string, since time.Time, lines int) ([]string, error) {
 	journalctl := cmp.Or(m.Journalctl, "journalctl")
-	// The last lines may not have arrived yet. Versions before 228 lack --sync.
+	// The last lines may not have arrived yet. journalctl before version 228 lacks
+	// --sync.
 	_, _ = output(ctx, journalctl, "--sync")
-	// Up to 253, --since with --lines returns the first lines, except with --reverse.
+	// Up to version 253, --since with --lines returns the first lines, unless --reverse
+	// is set.
 	out, err := output(ctx, journalctl, "--quiet", "--no-pager", "--output=cat", "--all", "--reverse",
 		"--lines="+strconv.Itoa(lines), fmt.Sprintf("--since=@%d", since.Unix()), "_SYSTEMD_UNIT="+unit)
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 
 // Criteria define when a kubelet is healthy.
 type Criteria struct {
-	// Health is a URL that must respond with 200. If it is "" (healthzPort 0), only the
+	// Health is a URL that must return 200. If it is "" (healthzPort 0), only the
 	// process is checked.
 	Health string
 
-	Stable   time.Duration // how long it must be healthy without interruption; 10 s if 0
-	Within   time.Duration // time limit; 4 min if 0, as in kubeadm
-	Restarts int           // automatic restarts after which the wait fails; 3 if 0
+	Stable   time.Duration // how long the kubelet must stay healthy; 0 means 10 s
+	Within   time.Duration // time limit; 0 means 4 min, as in kubeadm
+	Restarts int           // number of automatic restarts after which the wait fails; 0 means 3
 }
 
-// Deadline returns Within or its default.
+// Deadline returns Within or, if it is 0, the default.
 func (w Criteria) Deadline() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
 
 func (w Criteria) withDefaults() Criteria {
@@ -32,16 +32,16 @@ func (w Criteria) withDefaults() Criteria {
 	return w
 }
 
-// UnhealthyError means that no new, healthy kubelet runs.
+// UnhealthyError is returned if no new, healthy kubelet is running.
 type UnhealthyError struct {
 	Unit   string
 	Waited time.Duration
 	Why    error
-	State  State    // the last one that was read
-	Lines  []string // the end of its log, without secrets; the most informative line is the first
+	State  State    // the last state that was read
+	Lines  []string // end of the unit's log, without secrets; the most informative line first
 }
 
-// Error returns one line, with the first of Lines.
+// Error returns a one-line message that includes the first of Lines.
 func (e *UnhealthyError) Error() string {
 	text := fmt.Sprintf("%s: no healthy new kubelet after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Why)
 	if e.State.Active != "" {
@@ -56,9 +56,9 @@ func (e *UnhealthyError) Error() string {
 // Unwrap returns the reason, which may be a context's error.
 func (e *UnhealthyError) Unwrap() error { return e.Why }
 
-// WaitHealthy waits until the unit runs another process than before, which is healthy
-// for as long as want.Stable. It returns the unit's last state. An error is an
-// [*UnhealthyError]; it is returned early if the unit has ended or keeps restarting.
+// WaitHealthy waits until the unit runs a new process that stays healthy for
+// want.Stable. It returns the unit's last state. Errors are of type [*UnhealthyError].
+// It returns early if the unit has ended or keeps restarting.
 func (s Service) WaitHealthy(ctx context.Context, before State, want Criteria) (State, error) {
 	want = want.withDefaults()
 	begin := time.Now()
@@ -75,22 +75,22 @@ func (s Service) WaitHealthy(ctx context.Context, before State, want Criteria) (
 	}
 }
 
-// watch is the progress of a WaitHealthy.
+// watch holds the progress of a WaitHealthy call.
 type watch struct {
 	service  Service
 	want     Criteria
 	before   State
 	previous State
 
-	good     time.Time // since when the kubelet is healthy; zero if it is not
+	good     time.Time // when the kubelet became healthy; zero if it is unhealthy
 	since    time.Time // start of the first new process
-	lacking  error     // why it was last unhealthy
+	lacking  error     // why the kubelet was last unhealthy
 	restarts int       // as counted by the service manager
-	process  State     // state with the last new process
+	process  State     // state that contains the latest new process
 	others   int       // new processes before that one
 }
 
-// run reads the unit's state until the wait is over.
+// run polls the unit's state until the wait is over.
 func (w *watch) run(ctx context.Context) error {
 	tick := time.NewTicker(w.service.poll())
 	defer tick.Stop()
@@ -115,7 +115,8 @@ func (w *watch) timeoutError(cause error) error {
 	return fmt.Errorf("%w; last: %w", cause, w.lacking)
 }
 
-// look reads the unit's state once. It fails if further waiting is useless.
+// look reads the unit's state once. It returns an error if further waiting is
+// pointless.
 func (w *watch) look(ctx context.Context) (done bool, err error) {
 	asked := time.Now()
 	state, err := w.service.State(ctx)
@@ -127,13 +128,13 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 	}
 	if err != nil {
 		w.good = time.Time{}
-		if ctx.Err() == nil || w.lacking == nil { // otherwise err is a consequence
+		if ctx.Err() == nil || w.lacking == nil { // otherwise err only results from ctx
 			w.lacking = err
 		}
 		return false, nil
 	}
-	// The health response is certainly from this process only if the process is still
-	// there at the next look.
+	// The health response is certain to be from this process only if the process is
+	// still running at the next look.
 	if w.good.IsZero() {
 		w.good = asked
 		return false, nil
@@ -141,7 +142,7 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 	return asked.Sub(w.good) >= w.want.Stable, nil
 }
 
-// note records a state, and fails if further waiting is useless.
+// note records a state. It returns an error if further waiting is pointless.
 func (w *watch) note(state State) error {
 	if !state.SameProcess(w.previous) {
 		w.good = time.Time{}
@@ -154,8 +155,8 @@ func (w *watch) note(state State) error {
 	return w.hopeless()
 }
 
-// count counts restarts: as the manager counts them, and by new processes, because not
-// every manager counts.
+// count counts restarts in two ways: as reported by the manager, and by new processes,
+// because not every manager counts restarts.
 func (w *watch) count(state State) {
 	if state.Restarts >= w.previous.Restarts {
 		w.restarts += state.Restarts - w.previous.Restarts

@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// SchemaVersion is the version of JSON results. It does not change when fields are
-// added.
+// SchemaVersion is the version of the JSON results. Adding fields does not change it.
 const SchemaVersion = 1
 
 // Result encodes a result as an indented JSON object that begins with
@@ -46,8 +45,8 @@ func JSON(v any) ([]byte, error) {
 }
 
 // escapeJSON escapes characters that JSON allows but terminals interpret: DEL, C1
-// controls, text direction and line separators. They occur only in strings, whose
-// values do not change.
+// controls, text direction and line separators. They occur only in strings, and
+// escaping does not change the strings' values.
 func escapeJSON(document []byte) []byte {
 	var b []byte
 	for rest := document; len(rest) > 0; {

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Lines escapes control and other non-printable characters except tabs and line
-// feeds. The caller must mark the lines, so that a plugin's output does not look
+// Lines escapes non-printable characters, including control characters, except tabs and
+// line feeds. The caller must mark the lines, so that a plugin's output does not look
 // like regcred's.
 func Lines(s string) string {
 	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
@@ -40,8 +40,8 @@ func escape(s string, bad func(rune) bool) string {
 	return b.String()
 }
 
-// ShellPath quotes a path like [ShellWord]. A path that begins with - gets the prefix
-// "./", so that it is not parsed as a flag.
+// ShellPath quotes a path like [ShellWord]. It adds the prefix "./" to a path that
+// begins with -, so that the path is not parsed as a flag.
 func ShellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
@@ -49,8 +49,8 @@ func ShellPath(path string) string {
 	return ShellWord(path)
 }
 
-// ShellWord quotes s for a command line that users copy. Non-printable characters
-// are escaped for bash, ksh and zsh.
+// ShellWord quotes s for use in a command line that users copy. Non-printable
+// characters are escaped for bash, ksh and zsh.
 func ShellWord(s string) string {
 	switch {
 	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "":

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Count returns a number with a noun: "1 credential", "2 credentials".
+// Count returns a number with a noun in the singular or plural: "1 credential", "2
+// credentials".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -19,7 +20,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Flatten returns the errors that [errors.Join] has joined.
+// Flatten returns the errors joined by [errors.Join].
 func Flatten(err error) []error {
 	if err == nil {
 		return nil

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package spelling compares misspelt names.
+// Package spelling compares misspelled names.
 package spelling
 
-// Distance returns the Levenshtein distance of two texts in bytes; a large number for texts
-// that are too long for names.
+// Distance returns the Levenshtein distance of two strings in bytes. It returns a large
+// number for strings that are too long to be names.
 func Distance(a, b string) int {
 	const most = 64
 	if len(a) > most || len(b) > most {

@@ -25,19 +25,19 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// SystemBus is the socket of the system bus.
+// SystemBus is the path of the system bus's socket.
 const SystemBus = "/run/dbus/system_bus_socket"
 
 // Property is a property of a transient unit.
 type Property = dbusapi.Property
 
 // Client calls systemd over one connection, which the first call opens. The zero value
-// uses this machine's private socket. It must not be used concurrently.
+// uses this machine's private socket. It is not safe for concurrent use.
 type Client struct {
-	Socket string // the private socket; "/run/systemd/private" if ""
-	Bus    string // used if the private socket cannot be; none if ""
+	Socket string // private socket; "" means "/run/systemd/private"
+	Bus    string // used if the private socket is unavailable; "" means none
 
-	// Reconnect repeats a call if the connection is lost: systemd closes all
+	// Reconnect repeats a call if the connection is lost, because systemd closes all
 	// connections when it re-executes itself. Each try is then limited to 25 s.
 	Reconnect bool
 
@@ -53,17 +53,17 @@ const (
 	retryInterval   = 50 * time.Millisecond
 )
 
-// ErrNoResponse means that a call took too long. systemd does not respond while it
+// ErrNoResponse is returned if a call times out. systemd does not respond while it
 // reloads many units.
 var ErrNoResponse = fmt.Errorf("no response for %v", responseTimeout)
 
 // Path returns the path of the private socket.
 func (c *Client) Path() string { return cmp.Or(c.Socket, privateSocket) }
 
-// Reached reports whether a call has succeeded.
+// Reached reports whether any call has succeeded.
 func (c *Client) Reached() bool { return c.reached }
 
-// Close closes the connection; the next call opens another one.
+// Close closes the connection. The next call opens a new one.
 func (c *Client) Close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -72,7 +72,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Reload reloads all units, as "systemctl daemon-reload" does.
+// Reload reloads all unit files, like "systemctl daemon-reload".
 func (c *Client) Reload(ctx context.Context) error {
 	return c.call(ctx, func(ctx context.Context) error { return c.conn.ReloadContext(ctx) })
 }
@@ -87,8 +87,9 @@ func (c *Client) Restart(ctx context.Context, unit string, result chan<- string)
 	return job, err
 }
 
-// StartTransient starts a transient unit. It may have done so despite an error: the
-// next call then fails with an error for which [IsUnitExists] is true.
+// StartTransient starts a transient unit. The unit may have been started even if
+// StartTransient returns an error. In that case the next call returns an error for
+// which [IsUnitExists] is true.
 func (c *Client) StartTransient(ctx context.Context, unit string, properties []Property) error {
 	return c.call(ctx, func(ctx context.Context) error {
 		_, err := c.conn.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
@@ -109,10 +110,11 @@ func (c *Client) ResetFailed(ctx context.Context, unit string) error {
 	return ignore("NoSuchUnit", c.call(ctx, func(ctx context.Context) error { return c.conn.ResetFailedUnitContext(ctx, unit) }))
 }
 
-// IsUnitExists reports whether systemd refused to create a unit that already exists.
+// IsUnitExists reports whether systemd refused to create a unit because it already
+// exists.
 func IsUnitExists(err error) bool { return err != nil && ignore("UnitExists", err) == nil }
 
-// ignore returns nil for an error of that name.
+// ignore returns nil if err has the given name.
 func ignore(name string, err error) error {
 	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == service+"."+name {
 		return nil
@@ -120,7 +122,7 @@ func ignore(name string, err error) error {
 	return err
 }
 
-// call runs f with a connection, and again if the connection is lost.
+// call runs f with a connection, and runs it again if the connection is lost.
 func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
 	var lostAt time.Time
 	for {
@@ -143,7 +145,7 @@ func (c *Client) call(ctx context.Context, f func(context.Context) error) error 
 	}
 }
 
-// try runs f once.
+// try runs f once with a connection.
 func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 	within := ctx
 	if c.Reconnect {
@@ -163,7 +165,7 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 	return nil
 }
 
-// lostTimeout returns how long a lost connection is retried.
+// lostTimeout returns how long to retry after the connection is lost.
 func (c *Client) lostTimeout() time.Duration {
 	if info, err := os.Stat(c.Path()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
 		return absentTimeout
@@ -172,7 +174,7 @@ func (c *Client) lostTimeout() time.Duration {
 }
 
 // IsLost reports whether an error means that the connection was lost or could not be
-// opened, so that another try may succeed.
+// opened, so that a retry may succeed.
 func IsLost(err error) bool {
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		return strings.HasSuffix(e.Name, ".NoReply") || strings.HasSuffix(e.Name, ".Disconnected")

@@ -23,8 +23,8 @@ const (
 	object        = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// open connects to the private socket, or else to the bus. It gives up when within
-// ends; the connection lasts until ctx ends.
+// open connects to the private socket or, if that fails, to the bus. It gives up when
+// within is done. The connection lasts until ctx is done.
 func (c *Client) open(ctx, within context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(within, cancel)
@@ -52,7 +52,7 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 	}
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
 	if err := cmp.Or(err, ctx.Err()); err != nil {
-		_ = conn.Close() // the first error is what matters
+		_ = conn.Close() // only the first error matters
 		return nil, err
 	}
 	if err := greet(ctx, conn); err != nil {
@@ -65,12 +65,12 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 // hello registers a connection with a bus.
 func hello(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
 
-// wake sends pings until one is answered, even by an error. systemd 252 reads no
-// message that arrived together with the end of the authentication until another
+// wake sends pings until one gets a response, even an error. systemd 252 does not read
+// a message that arrived together with the end of the authentication until another
 // message arrives.
 func wake(ctx context.Context, conn *dbus.Conn) error {
 	const interval, limit = 100 * time.Millisecond, 100
-	replies := make(chan *dbus.Call, limit) // with room for all
+	replies := make(chan *dbus.Call, limit) // large enough for all replies
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for sent := 0; ; {
@@ -91,7 +91,7 @@ func wake(ctx context.Context, conn *dbus.Conn) error {
 	}
 }
 
-// cause returns the kernel's error without the call that failed.
+// cause returns the kernel's error without the name of the failed call.
 func cause(err error) error {
 	if e, ok := errors.AsType[*os.SyscallError](err); ok {
 		return e.Err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Unit is the state of a unit at one moment, in systemd's words. What systemd does not
-// report is zero: InvocationID came with systemd 232, NRestarts with 235.
+// Unit is a snapshot of a unit's state, in systemd's terms. Values that systemd does
+// not report are zero: InvocationID was added in systemd 232, NRestarts in 235.
 type Unit struct {
 	Load, LoadError  string // LoadState, and why it is not "loaded"
 	Active, Sub      string // ActiveState, SubState
@@ -22,17 +22,17 @@ type Unit struct {
 	Transient        bool
 	MainPID          int
 	Invocation       string
-	Started          time.Time // of the last main process
+	Started          time.Time // when the last main process started
 	Restarts         int       // automatic ones, NRestarts
 	Result           string
-	ExitKind         int  // of the last main process, si_code of waitid(2); 0 if it has not ended
-	ExitStatus       int  // its exit code or signal
-	ConditionsFailed bool // when it was last started
-	Job              int  // queued or running; 0 if none
+	ExitKind         int  // si_code (waitid(2)) of the last main process; 0 if it has not exited
+	ExitStatus       int  // exit code or signal of the last main process
+	ConditionsFailed bool // at the last start
+	Job              int  // number of the queued or running job; 0 if none
 }
 
-// Unit returns the state of a unit, which need not exist. All properties are read at
-// once, so that they are of one moment.
+// Unit returns the state of a unit, which does not have to exist. All properties are
+// read at once, so that they are consistent.
 func (c *Client) Unit(ctx context.Context, name string) (u Unit, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
 		p, err := c.conn.GetAllPropertiesContext(ctx, name)
@@ -70,7 +70,7 @@ func decode(p map[string]any) Unit {
 	return u
 }
 
-// get returns a property, or the zero value if it is absent or of another type.
+// get returns a property, or the zero value if it is missing or has another type.
 func get[T any](p map[string]any, name string) T {
 	value, _ := p[name].(T)
 	return value

@@ -20,17 +20,17 @@ import (
 const (
 	fileName    = "providers.json"
 	newName     = "providers.json.new"
-	droppedName = "dropped" // a byte for each batch that was dropped; it is never taken back, so none is lost with who is killed
+	droppedName = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
 
-	maxFile    = 4 << 20 // bytes: maxProviders with the longest messages, each byte written as six
+	maxFile    = 4 << 20 // bytes: maxProviders with the longest messages, with each byte escaped as six
 	maxDropped = 1 << 20
 )
 
-// Add counts a batch in the file below dir, which it makes if it is not there.
-// It gives up when ctx ends: then the batch is counted as dropped, by the next
-// one that has more luck. What is in the way there and is not what this package
-// writes is replaced if it is a file, a link or a pipe, and never opened; a
-// directory that others own or may write to is left alone.
+// Add adds a batch to the counts file in dir. It creates dir if necessary. If ctx is
+// done before the file is written, the batch is counted as dropped. The next successful
+// Add records the dropped count. Anything else at the file's path is replaced if it is
+// a file, link or pipe; links and pipes are never opened. A directory that other users
+// own or may write to is left unchanged.
 func Add(ctx context.Context, dir string, b Batch) error {
 	root, err := openDir(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func Add(ctx context.Context, dir string, b Batch) error {
 	now := time.Now()
 	c, err := read(ctx, root)
 	switch {
-	case ctx.Err() != nil: // which says nothing about the file
+	case ctx.Err() != nil: // this says nothing about the file
 		drop(root)
 		return fmt.Errorf("count in %s: %w", dir, ctx.Err())
 	case err != nil:
@@ -60,11 +60,11 @@ func Add(ctx context.Context, dir string, b Batch) error {
 	return nil
 }
 
-// lockPause is how long after a try for the lock the next one comes. Who has it
-// gives it back in less, and a kubelet waits.
+// lockPause is the time between two attempts to take the lock. The lock is usually held
+// for less time than this, and the kubelet is waiting.
 const lockPause = time.Millisecond
 
-// lock takes the lock on a directory, or on nothing where there are no locks.
+// lock takes the lock on a directory. It does nothing on systems without locks.
 func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -88,8 +88,8 @@ func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
 	}
 }
 
-// Read returns the counts below dir. It is an [fs.ErrNotExist] if nothing has
-// been counted since the node was booted.
+// Read returns the counts in dir. It returns an [fs.ErrNotExist] if nothing has been
+// counted since the node was booted.
 func Read(ctx context.Context, dir string) (*Counts, error) {
 	path := filepath.Join(dir, fileName)
 	root, err := os.OpenRoot(dir)
@@ -104,7 +104,8 @@ func Read(ctx context.Context, dir string) (*Counts, error) {
 	return c, nil
 }
 
-// openDir opens a directory that is ours alone.
+// openDir opens a directory that this user owns and only this user can write to. It
+// creates the directory if necessary.
 func openDir(dir string) (*os.Root, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -144,13 +145,14 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	return &c, nil
 }
 
-// write replaces the file. Nothing is synced: it does not outlast a boot.
+// write replaces the file. It does not sync, because the file does not survive a
+// reboot.
 func write(root *os.Root, c *Counts) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	_ = root.Remove(newName) // of who was killed while it wrote
+	_ = root.Remove(newName) // left over from a process that was killed while writing
 	f, err := root.OpenFile(newName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -163,7 +165,7 @@ func write(root *os.Root, c *Counts) error {
 	return root.Rename(newName, fileName)
 }
 
-// drop notes that a batch was dropped, without the lock.
+// drop records a dropped batch without holding the lock.
 func drop(root *os.Root) {
 	info, err := root.Lstat(droppedName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() >= maxDropped) {
@@ -177,8 +179,8 @@ func drop(root *os.Root) {
 	_, _ = f.Write([]byte{'.'})
 }
 
-// dropped returns how many batches were since the node was booted. What is in
-// the way there is removed.
+// dropped returns how many batches were dropped since the node was booted. It removes
+// anything that is not a regular file from the path.
 func dropped(root *os.Root) uint64 {
 	info, err := root.Lstat(droppedName)
 	if err != nil {

@@ -7,7 +7,7 @@ package tally
 
 import "io/fs"
 
-// ours returns true, because only Unix files have an owner and a mode.
+// ours returns true, because files have an owner and mode only on Unix.
 func ours(fs.FileInfo) bool { return true }
 
 func onlyOwnerWrites(fs.FileMode) bool { return true }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ours reports whether a file belongs to the user of this process.
+// ours reports whether this process's user owns a file.
 func ours(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()

@@ -23,24 +23,24 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// DefaultDir is where a node has its counts.
+// DefaultDir is the directory of a node's counts.
 const DefaultDir = "/run/regcred"
 
-// The results of a provider's run, beside the stages at which one can fail
-// ([github.com/regcred/regcred/plugin.Stage] and those of a lookup).
+// Results of a provider run. If a run fails, the result is the stage at which it failed
+// ([github.com/regcred/regcred/plugin.Stage], or a stage of the lookup).
 const (
-	Found   = "credentials" // it had at least one credential for the image
+	Found   = "credentials" // the provider returned at least one credential for the image
 	None    = "none"        // it had none
-	Skipped = "skipped"     // it was not asked, since an annotation is missing
+	Skipped = "skipped"     // the provider was not called, because an annotation is missing
 )
 
-// The results of a dispatcher's run.
+// Results of a dispatcher run.
 const (
 	Answered = "answered"
 	Failed   = "failed"
 )
 
-// The bounds of what is kept: more than a node has, less than does harm.
+// Limits for the stored counts: more than a node needs, but few enough to be harmless.
 const (
 	maxProviders = 256
 	maxResults   = 24 // by provider
@@ -49,48 +49,48 @@ const (
 	other        = "other"
 )
 
-// Counts are what a node's dispatchers have counted since Since.
+// Counts holds what a node's dispatchers have counted since Since.
 type Counts struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Since         time.Time `json:"since"`
 
-	Runs       map[string]uint64 `json:"runs,omitempty"`       // of the dispatcher, by Answered and Failed
-	Dropped    uint64            `json:"dropped,omitempty"`    // runs that are not counted, since the file was busy
-	WithoutKey uint64            `json:"withoutKey,omitempty"` // credentials that found no place in an answer
-	LastError  *Error            `json:"lastError,omitempty"`  // of a dispatcher's run
+	Runs       map[string]uint64 `json:"runs,omitempty"`       // number of dispatcher runs, by Answered and Failed
+	Dropped    uint64            `json:"dropped,omitempty"`    // runs that were not counted because the file was busy
+	WithoutKey uint64            `json:"withoutKey,omitempty"` // credentials omitted from responses
+	LastError  *Error            `json:"lastError,omitempty"`  // last error of a dispatcher run
 
 	Providers map[string]*Provider `json:"providers,omitempty"` // by name
 }
 
-// Provider are the counts of one provider.
+// Provider holds the counts for one provider.
 type Provider struct {
 	Results   map[string]uint64 `json:"results,omitempty"` // runs by result
-	Runs      uint64            `json:"runs"`              // that Seconds are of: those not skipped
-	Seconds   float64           `json:"seconds"`           // that the runs took together
+	Runs      uint64            `json:"runs"`              // number of runs that were not skipped; Seconds is their total duration
+	Seconds   float64           `json:"seconds"`           // total duration of the runs
 	LastRun   time.Time         `json:"lastRun"`
 	LastError *Error            `json:"lastError,omitempty"`
 }
 
-// Error is the last failure.
+// Error describes the last failure.
 type Error struct {
 	Time    time.Time `json:"time"`
 	Stage   string    `json:"stage,omitempty"`
 	Message string    `json:"message"` // one line
 }
 
-// Batch is what one dispatcher counts.
+// Batch holds the counts of one dispatcher run.
 type Batch struct {
-	Err        string // why the run failed, without secrets; "" if it did not
-	WithoutKey int    // credentials that found no place in the answer
+	Err        string // why the run failed, without secrets; "" if it succeeded
+	WithoutKey int    // credentials omitted from the response
 	Runs       []Run
 }
 
-// Run is what one provider did.
+// Run is the result of one provider's run.
 type Run struct {
 	Provider string
-	Result   string // Found, None, Skipped, or the stage at which it failed
+	Result   string // Found, None, Skipped, or the stage at which the run failed
 	Duration time.Duration
-	Err      string // without secrets; "" if it did not fail
+	Err      string // error without secrets; "" if the run did not fail
 }
 
 const schemaVersion = 1
@@ -99,7 +99,7 @@ func newCounts(now time.Time) *Counts {
 	return &Counts{SchemaVersion: schemaVersion, Since: now.UTC().Truncate(time.Second)}
 }
 
-// Sound reports whether counts are what this package writes.
+// Sound reports whether this package could have written the counts.
 func (c *Counts) Sound() bool {
 	if c.SchemaVersion != schemaVersion || len(c.Providers) > maxProviders || len(c.Runs) > maxResults {
 		return false
@@ -112,7 +112,7 @@ func (c *Counts) Sound() bool {
 	return true
 }
 
-// add counts a batch.
+// add adds a batch to the counts.
 func (c *Counts) add(b Batch, now time.Time) {
 	now = now.UTC().Truncate(time.Second)
 	result := Answered
@@ -125,14 +125,14 @@ func (c *Counts) add(b Batch, now time.Time) {
 	c.Runs[result]++
 	c.WithoutKey += uint64(max(b.WithoutKey, 0))
 	for _, r := range b.Runs {
-		if len(r.Provider) <= maxName { // as all are: it is the name of a file
+		if len(r.Provider) <= maxName { // always true, because the name is a file name
 			c.provider(r.Provider).add(r, now)
 		}
 	}
 }
 
-// provider returns that of a name; if there are too many, in the place of the
-// one that has not run for longest.
+// provider returns the counts for a provider name and adds them if necessary. If there
+// are too many providers, it replaces the one whose last run is oldest.
 func (c *Counts) provider(name string) *Provider {
 	if p := c.Providers[name]; p != nil {
 		return p

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Span formats a duration without trailing zeros: 10m, not 10m0s.
+// Span formats a duration without trailing zero units: 10m, not 10m0s.
 func Span(d time.Duration) string {
 	if d.Abs() < time.Second {
 		return d.String()
@@ -34,7 +34,7 @@ func Millis(seconds float64) string {
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// Took formats a duration that may be long, in seconds.
+// Took formats a possibly long duration in seconds.
 func Took(seconds float64) string {
 	if seconds < 1 {
 		return Millis(seconds)
@@ -64,7 +64,7 @@ func ShellPath(path string) string { return shown.ShellPath(path) }
 // ShellWord is [shown.ShellWord].
 func ShellWord(s string) string { return shown.ShellWord(s) }
 
-// Comment returns lines as YAML or shell comments.
+// Comment formats lines as YAML or shell comments.
 func Comment(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
@@ -76,10 +76,11 @@ func Comment(lines []string) string {
 // Printable reports whether s is one line without control characters.
 func Printable(s string) bool { return inline(s) == s }
 
-// PrintableLines reports whether s has no control characters except line ends.
+// PrintableLines reports whether s contains no control characters other than line
+// endings.
 func PrintableLines(s string) bool { return printable(s) == s }
 
-// printable and inline are short for what all that is printed goes through.
+// printable and inline escape everything that is printed.
 func printable(s string) string { return shown.Lines(s) }
 func inline(s string) string    { return shown.Line(s) }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Progress is drawn on standard error, if it is a terminal. Close removes it. All methods
-// may be called concurrently.
+// Progress is drawn on standard error if it is a terminal. Close removes the progress
+// display. All methods are safe for concurrent use.
 
-// progress returns the container of bars, or nil.
+// progress returns the container for progress bars, or nil.
 func (t *Terminal) progress() *mpb.Progress {
 	if terminalOf(t.Stderr) == nil || t.dumb() || t.Quiet {
 		return nil
@@ -40,7 +40,7 @@ func (b *oneBar) Close() {
 	}
 }
 
-// Layers draws a bar for each of several downloads. The zero value draws nothing.
+// Layers draws one bar per download. The zero value draws nothing.
 type Layers struct {
 	out *mpb.Progress
 
@@ -48,7 +48,7 @@ type Layers struct {
 	bars map[string]*mpb.Bar // by digest
 }
 
-// Layers begins to draw downloads.
+// Layers starts drawing downloads.
 func (t *Terminal) Layers() *Layers {
 	return &Layers{out: t.progress(), bars: map[string]*mpb.Bar{}}
 }
@@ -66,7 +66,7 @@ func (l *Layers) Queue(what, digest string, size int64) {
 	})
 }
 
-// At sets the number of bytes of a download.
+// At sets the number of bytes received for a download.
 func (l *Layers) At(digest string, n int64) {
 	l.with(digest, func(bar *mpb.Bar) { bar.SetCurrent(n) })
 }
@@ -104,13 +104,13 @@ func shortDigest(digest string) string {
 	return hex[:min(12, len(hex))]
 }
 
-// Checks draws one bar for a series of checks, with the name of the one that runs.
+// Checks draws one bar for a series of checks, with the name of the running check.
 type Checks struct {
 	oneBar
 	running atomic.Value // string
 }
 
-// Checks begins to draw checks, whose names have at most width columns.
+// Checks starts drawing checks, whose names have at most width columns.
 func (t *Terminal) Checks(width int) *Checks {
 	c := &Checks{oneBar: oneBar{out: t.progress()}}
 	if c.out != nil {
@@ -137,7 +137,7 @@ func (c *Checks) At(done, total int, name string) {
 	c.bar.SetCurrent(int64(done))
 }
 
-// Counter draws one bar for a number of items.
+// Counter draws one bar that counts items.
 type Counter struct{ oneBar }
 
 // Counter begins to draw how many items are done. format is such as "node %d of %d".
@@ -149,7 +149,7 @@ func (t *Terminal) Counter(format string) *Counter {
 	return c
 }
 
-// Next adds one finished item.
+// Next counts one more finished item.
 func (c *Counter) Next(total int) {
 	if c.out == nil {
 		return
@@ -158,7 +158,7 @@ func (c *Counter) Next(total int) {
 	c.bar.Increment()
 }
 
-// Images shows which images are being pulled, if neither bytes nor layers are known.
+// Images shows which images are being pulled when neither bytes nor layers are known.
 type Images struct{ oneBar }
 
 // Images begins to draw n pulls. When ctx ends, it hides a ^C that the terminal echoed.
@@ -193,8 +193,8 @@ func (p *Images) Begin(image string) (end func()) {
 	}
 }
 
-// Above returns a writer for whole lines. If w is the terminal, they appear above the
-// bars.
+// Above returns a writer for complete lines. If w is the terminal, the lines appear
+// above the bars.
 func (p *Images) Above(w io.Writer) io.Writer {
 	if p.out == nil || terminalOf(w) == nil {
 		return w

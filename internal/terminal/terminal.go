@@ -2,8 +2,8 @@
 // Copyright The regcred Authors
 
 // Package terminal prints the output of a command: results as text, progress, errors
-// with hints, and formatted times, sizes and counts. It escapes everything, because
-// text from files, plugins and registries may contain control sequences.
+// with hints, and formatted times, sizes and counts. It escapes all text, because text
+// from files, plugins and registries may contain control sequences.
 package terminal
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// defaultWidth is the width of a terminal of unknown size.
+// defaultWidth is the width of a terminal whose size is unknown.
 const defaultWidth = 80
 
-// Terminal prints results on Stdout and messages on Stderr. Neither has to be a
+// Terminal prints results on Stdout and messages on Stderr. Neither needs to be a
 // terminal.
 type Terminal struct {
 	Stdout, Stderr io.Writer
-	Width          int                      // columns; 0 = the terminal's width, or unlimited
-	NoColor        bool                     // also: NO_COLOR in the environment
+	Width          int                      // in columns; 0 means the terminal's width, or unlimited
+	NoColor        bool                     // disable colors; NO_COLOR in the environment does the same
 	Quiet          bool                     // print only errors to Stderr
 	Getenv         func(name string) string // reads the environment
 	Now            func() time.Time
@@ -38,7 +38,7 @@ type Terminal struct {
 	Wrote bool // a document was written to Stdout
 }
 
-// Text returns an empty text with the width of standard output.
+// Text returns an empty Text with the width of standard output.
 func (t *Terminal) Text() *Text {
 	text := &Text{Width: t.Width, Now: t.Now}
 	f := terminalOf(t.Stdout)
@@ -58,7 +58,7 @@ func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
 // OnScreen reports whether standard output is a terminal.
 func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
 
-// terminalOf returns w if it is a terminal.
+// terminalOf returns w as a terminal if it is one.
 func terminalOf(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -84,15 +84,15 @@ func (t *Terminal) remark(what, text string) {
 	}
 }
 
-// Error prints each of the joined errors on standard error.
+// Error prints each joined error on standard error.
 func (t *Terminal) Error(err error) {
 	for _, e := range Flatten(err) {
 		t.say("error", e.Error())
 	}
 }
 
-// say prints a message. Its further lines are indented, so that they cannot imitate
-// another message.
+// say prints a message. It indents all lines after the first, so that they cannot
+// imitate another message.
 func (t *Terminal) say(what, text string) {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
@@ -109,13 +109,13 @@ func (t *Terminal) WriteRaw(document []byte) error {
 	return err
 }
 
-// Logger returns a logger to standard error, whose handler escapes values.
+// Logger returns a logger that writes to standard error and escapes values.
 func (t *Terminal) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // BrokenPipe reports whether err means that the reader of standard output is gone, as
-// in "regcred … | head". Then no error is printed.
+// in "regcred … | head". In that case no error is printed.
 func (t *Terminal) BrokenPipe(err error) bool {
 	f, ok := t.Stdout.(*os.File)
 	failed, isPath := errors.AsType[*fs.PathError](err)

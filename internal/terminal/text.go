@@ -11,26 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// Text formats a result line by line. It escapes everything that it is given. The
-// zero Text has no colors and no line breaks.
+// Text formats a result line by line. It escapes all of its input. The zero Text has no
+// colors and no line breaks.
 type Text struct {
-	Width int // columns; 0 = unlimited: not for a terminal, so that other programs get whole lines
+	Width int // in columns; 0 means unlimited, so that other programs get whole lines
 	Color bool
 	Now   func() time.Time // for Until
 
 	out strings.Builder
 }
 
-// Mark is the first word of a line, and the only colored one.
+// Mark is the first word of a line, and the only colored part.
 type Mark string
 
-// The severities of package finding.
+// Severities, as in package finding.
 const (
 	OK      Mark = "ok"
 	Error   Mark = "error"
 	Warning Mark = "warning"
 	Info    Mark = "info"
-	Skipped Mark = "skipped" // it could not be tried
+	Skipped Mark = "skipped" // the check could not run
 )
 
 // Marks that are not severities.
@@ -68,7 +68,7 @@ func (m Mark) color() string {
 	return ""
 }
 
-// pad returns m with spaces up to markWidth, colored if t.Color is set.
+// pad pads m with spaces to markWidth, and colors it if t.Color is set.
 func (t *Text) pad(m Mark) string {
 	fill := strings.Repeat(" ", max(0, markWidth-len(m)))
 	if c := m.color(); t.Color && c != "" {
@@ -83,13 +83,13 @@ func (t *Text) Blank() { t.out.WriteByte('\n') }
 // Head adds the title of a section.
 func (t *Text) Head(title string) { t.out.WriteString("\n" + inline(title) + "\n") }
 
-// Item adds a line with a mark below a section title.
+// Item adds a line with a mark under a section title.
 func (t *Text) Item(m Mark, s string) {
 	t.out.WriteString("  " + t.pad(m) + "  ")
 	t.wrap(4+markWidth, 4+markWidth, s)
 }
 
-// Detail adds a line below an item. Its continuation lines are indented by two.
+// Detail adds a line under an item. Continuation lines are indented by two.
 func (t *Text) Detail(format string, args ...any) {
 	const indent = 4 + markWidth
 	t.out.WriteString(strings.Repeat(" ", indent))
@@ -102,7 +102,7 @@ func (t *Text) Line(m Mark, s string) {
 	t.wrap(markWidth+1, markWidth+3, s)
 }
 
-// Below adds a line that belongs to the previous one.
+// Below adds a line that continues the previous one.
 func (t *Text) Below(s string) { t.Hang(strings.Repeat(" ", markWidth+3), s) }
 
 // Row adds a mark, a label of fixed width, and s.
@@ -111,7 +111,7 @@ func (t *Text) Row(m Mark, columns int, label, s string) {
 	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
 }
 
-// BelowRow adds a label and a text that belong to the previous row.
+// BelowRow adds a label and a text that continue the previous row.
 func (t *Text) BelowRow(label, s string) {
 	t.Hang(fmt.Sprintf("%*s%-9s", markWidth+2, "", label), s)
 }
@@ -134,9 +134,9 @@ func (t *Text) Quote(prefix, s string) {
 	}
 }
 
-// wrap adds s at column at, wrapped to the width; further lines begin at column
-// indent. It does not break words, which the user may copy, and keeps repeated
-// spaces, which a path may contain.
+// wrap adds s starting at column at and wraps it to the width. Continuation lines start
+// at column indent. wrap does not break words, because users may copy them, and keeps
+// repeated spaces, because a path may contain them.
 func (t *Text) wrap(at, indent int, s string) {
 	column, gap := at, 0
 	for i, w := range strings.Split(inLine(printable(s)), " ") {
@@ -160,7 +160,7 @@ func (t *Text) wrap(at, indent int, s string) {
 	t.out.WriteByte('\n')
 }
 
-// inLine joins several lines.
+// inLine joins lines into a single line.
 func inLine(s string) string {
 	var parts []string
 	for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }) {
@@ -171,7 +171,7 @@ func inLine(s string) string {
 	return strings.Join(parts, " ")
 }
 
-// Until returns a time of day with the remaining time.
+// Until formats a time of day with the remaining time.
 func (t *Text) Until(at *time.Time) string {
 	if at == nil {
 		return "not cached"
@@ -202,8 +202,8 @@ func (t *Text) Table(header []string, rows [][]string) {
 	}
 }
 
-// CutTable adds rows under a header. The cell in one column has the color of the
-// row's mark. It truncates lines that are too wide and reports whether it did.
+// CutTable adds rows under a header. The cells of one column have the color of their
+// row's mark. CutTable truncates lines that are too wide and reports whether it did.
 func (t *Text) CutTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
@@ -251,7 +251,8 @@ func (t *Text) row(widths []int, cells []string) {
 	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// blocks adds each row with its first cell in front and the others below.
+// blocks adds each row as a block: the first cell in front, and one line for each other
+// cell.
 func (t *Text) blocks(header []string, rows [][]string) {
 	for _, row := range rows {
 		first := inline(row[0])
@@ -265,7 +266,7 @@ func (t *Text) blocks(header []string, rows [][]string) {
 	}
 }
 
-// Print writes the text and empties it.
+// Print writes the text and clears it.
 func (t *Text) Print(w io.Writer) error {
 	_, err := io.WriteString(w, t.out.String())
 	t.out.Reset()

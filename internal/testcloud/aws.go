@@ -17,63 +17,63 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// The access keys that [AWS] issues. The key in a signature identifies the endpoint
-// that issued it.
+// Access keys issued by [AWS]. The key in a signature identifies the endpoint that
+// issued it.
 const (
 	AWSKeyInstance  = "ASIAINSTANCE00000000"
 	AWSKeyContainer = "ASIACONTAINER0000000"
 	AWSKeyRole      = "ASIAASSUMEDROLE00000" // from STS
 )
 
-// AWSRole is the name of the instance's role.
+// AWSRole is the name of the role attached to the instance.
 const AWSRole = "node-role"
 
 // AWSRequestID is the request ID of every response of [AWS].
 const AWSRequestID = "7a3c1e52-request"
 
-// AWSState determines the responses of [AWS]. The zero value is not usable.
+// AWSState determines the responses of [AWS]. The zero value is not valid.
 type AWSState struct {
-	Password string // the registry's, for user "AWS"
+	Password string // registry password of the user "AWS"
 
-	// Expires is the expiry of the registry password; a zero time omits it. If
-	// it is nil, the password expires after Life.
+	// Expires is the expiry of the registry password; a zero time omits it. If Expires
+	// is nil, the password expires after Life.
 	Expires *time.Time
 	Life    time.Duration
 
 	// Data, if set, replaces the JSON value of "authorizationData".
 	Data string
 
-	SecretKey    string        // of all issued credentials
-	SessionToken string        // likewise; "" omits it
+	SecretKey    string        // secret key of all issued credentials
+	SessionToken string        // session token of all issued credentials; "" omits it
 	KeyLife      time.Duration // likewise
 
-	Region         string // the instance's region; "" is unknown (404)
+	Region         string // the instance's region; "" means unknown (404)
 	TokensOptional bool   // allow metadata requests without a session token (IMDSv1)
 	ContainerToken string // required Authorization of the container endpoint; "" means none
 
-	// WebIdentityToken and RoleARN are required by STS; "" accepts any value.
+	// WebIdentityToken and RoleARN are the values that STS requires; "" accepts any
+	// value.
 	WebIdentityToken string
 	RoleARN          string
 
-	// Roles are the trust policies by role ARN; nil accepts every role and
-	// issues [AWSKeyRole].
+	// Roles maps role ARNs to trust policies; nil accepts every role and issues
+	// [AWSKeyRole].
 	Roles map[string]AWSTrust
 
-	// SigningRegion is the required region of signatures for ECR; "" accepts any.
+	// SigningRegion is the region that signatures for ECR must have; "" accepts any.
 	SigningRegion string
 }
 
 // AWSTrust is the trust policy of a role. Access keys represent principals.
 type AWSTrust struct {
 	By         string // the access key that may assume the role; "" means a web identity
-	ExternalID string // required; "" accepts any
-	Key        string // the access key of the role
+	ExternalID string // required external ID; "" accepts any
+	Key        string // access key issued for the role
 }
 
-// AWS simulates the endpoints of Amazon's cloud for registry credentials, at one
-// address: the instance metadata service (both versions), the container credentials
-// endpoint, STS, ECR and ECR Public. They reject invalid requests with their real
-// error codes.
+// AWS simulates Amazon's endpoints for registry credentials at one address: the
+// instance metadata service (both versions), the container credentials endpoint, STS,
+// ECR and ECR Public. They reject invalid requests with the real error codes.
 type AWS struct {
 	*Server
 	dir string
@@ -103,7 +103,7 @@ func (a *AWS) Close() {
 	os.RemoveAll(a.dir)
 }
 
-// Set changes the responses from now on.
+// Set changes all later responses.
 func (a *AWS) Set(change func(*AWSState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,16 +117,16 @@ func (a *AWS) get() AWSState {
 	return a.state
 }
 
-// Environ returns the variables with which an AWS SDK uses only this server. They
-// set no region and no credentials except the instance's; append AWS_REGION and
-// others as needed.
+// Environ returns the variables that make an AWS SDK use only this server. They set no
+// region and no credentials except the instance's; append AWS_REGION and others as
+// needed.
 func (a *AWS) Environ() []string {
 	none := filepath.Join(a.dir, "none")
 	environ := []string{
 		"HOME=" + a.dir, "USERPROFILE=" + a.dir,
 		"AWS_CONFIG_FILE=" + none, "AWS_SHARED_CREDENTIALS_FILE=" + none,
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + a.URL(),
-		// An unreachable proxy, so that all other requests fail.
+		// Use an unreachable proxy, so that all other requests fail.
 		"HTTP_PROXY=" + noProxy, "HTTPS_PROXY=" + noProxy, "http_proxy=" + noProxy, "https_proxy=" + noProxy,
 		"NO_PROXY=", "no_proxy=",
 	}
@@ -140,7 +140,7 @@ func (a *AWS) Environ() []string {
 	return environ
 }
 
-// awsUnset are the variables that could select other endpoints.
+// awsUnset lists variables to unset, because they could select other endpoints.
 const awsUnset = `
 	AWS_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_CA_BUNDLE AWS_CONTAINER_AUTHORIZATION_TOKEN
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI
@@ -150,10 +150,10 @@ const awsUnset = `
 	AWS_ROLE_SESSION_NAME AWS_SECRET_ACCESS_KEY AWS_SECRET_KEY AWS_SESSION_TOKEN AWS_USE_DUALSTACK_ENDPOINT
 	AWS_USE_FIPS_ENDPOINT AWS_WEB_IDENTITY_TOKEN_FILE`
 
-// noProxy refuses connections: no server listens on port 1.
+// noProxy refuses connections, because no server listens on port 1.
 const noProxy = "http://127.0.0.1:1"
 
-// ContainerURL returns the address of the container credentials endpoint, for
+// ContainerURL returns the URL of the container credentials endpoint, for
 // AWS_CONTAINER_CREDENTIALS_FULL_URI.
 func (a *AWS) ContainerURL() string { return a.URL() + containerPath }
 

@@ -78,8 +78,8 @@ func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveSTS implements the security token service. AssumeRoleWithWebIdentity is
-// unsigned, AssumeRole is signed.
+// serveSTS implements the Security Token Service. AssumeRoleWithWebIdentity is
+// unsigned; AssumeRole is signed.
 func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -137,7 +137,7 @@ type AWSSignature struct {
 	KeyID, Region, Service string
 }
 
-// AWSSigned reads the signature of a request; ok is false if it is unsigned.
+// AWSSigned parses the signature of a request. ok is false if the request is unsigned.
 func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 	rest, ok := strings.CutPrefix(header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	if !ok {
@@ -152,8 +152,8 @@ func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 	return AWSSignature{KeyID: part[0], Region: part[2], Service: part[3]}, true
 }
 
-// checkSignature returns the fault of a request's signature, or "". An empty region
-// accepts any.
+// checkSignature returns what is wrong with a request's signature, or "". An empty
+// region accepts any.
 func (s AWSState) checkSignature(r *http.Request, service, region string) string {
 	sig, ok := AWSSigned(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole

@@ -28,45 +28,45 @@ const (
 	azureArcPath        = "/arc/token"
 )
 
-// azureResource is the required resource of a token.
+// azureResource is the resource that a token request must contain.
 const azureResource = "https://containerregistry.azure.net"
 
-// AzureState determines the responses of [Azure] and the values that it requires; ""
+// AzureState determines the responses of [Azure] and the values that it requires. ""
 // accepts any value.
 type AzureState struct {
 	AccessToken string // issued by managed identities and Microsoft Entra ID
-	// RefreshToken is issued by a registry for AccessToken; "" means a JSON Web
-	// Token that is valid for Life.
+	// RefreshToken is the token that a registry issues for AccessToken. "" means a JSON
+	// Web Token that is valid for Life.
 	RefreshToken string
 	Life         time.Duration
 
-	ClientID  string // of managed identities and applications
+	ClientID  string // client ID of managed identities and applications
 	Resource  string // the resource ID of a managed identity
-	Header    string // the secret of App Service
+	Header    string // App Service's secret
 	KeyFile   string // path of the Azure Arc agent's key
 	Key       string // content of KeyFile
-	OldAgent  bool   // the Azure Arc agent has one identity and ignores other names
-	Tenant    string // in the address of the token endpoint, and of the exchange
+	OldAgent  bool   // the Azure Arc agent has one identity and ignores identity names
+	Tenant    string // tenant in the URL of the token endpoint and in the exchange
 	Assertion string // the client assertion
 	Secret    string // the client secret; without Assertion and Secret, a client certificate is accepted
 
-	// Metadata is the resource manager's cloud metadata in JSON.
+	// Metadata is the resource manager's cloud metadata as JSON.
 	Metadata string
 
-	// Challenge is a login server's challenge, with "%s" for the server's host;
-	// "" means the same as in the real ones.
+	// Challenge is a login server's challenge, with "%s" for the server's host. ""
+	// means the challenge of the real servers.
 	Challenge string
 
-	// Registry, if set, handles a login server's requests except the exchange. It
+	// Registry, if set, handles all requests to a login server except the exchange. It
 	// must send a Bearer challenge with a realm on the requested host, and accept
 	// RefreshToken as the password of ACRUser.
 	Registry http.Handler
 }
 
-// Azure simulates the endpoints of Microsoft's cloud for registry credentials, at one
-// address: managed identities of virtual machines, App Service and Azure Arc,
-// Microsoft Entra ID, the resource manager's metadata, identity bindings, and ACR
-// login servers. [Azure.Join] adds their real host names to a [Net].
+// Azure simulates Microsoft's endpoints for registry credentials at one address:
+// managed identities of virtual machines, App Service and Azure Arc, Microsoft Entra
+// ID, the resource manager's metadata, identity bindings, and ACR login servers.
+// [Azure.Join] adds their real host names to a [Net].
 type Azure struct {
 	*Server
 
@@ -85,7 +85,7 @@ func NewAzure() *Azure {
 	return a
 }
 
-// Set changes the responses from now on.
+// Set changes all later responses.
 func (a *Azure) Set(change func(*AzureState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,24 +115,24 @@ var azureNone = []string{
 	"AZURE_ENVIRONMENT_FILEPATH=", "AZURE_REGIONAL_AUTHORITY_NAME=",
 }
 
-// Environ returns the variables of a virtual machine. Login servers and Microsoft
-// Entra ID have no variables: use a [Net] for them.
+// Environ returns the environment variables of a virtual machine. There are no
+// variables for login servers and Microsoft Entra ID; use a [Net] for them.
 func (a *Azure) Environ() []string {
 	return append(append([]string{}, azureNone...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
 }
 
-// AppServiceEnviron returns the variables of App Service.
+// AppServiceEnviron returns the environment variables of App Service.
 func (a *Azure) AppServiceEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.get().Header)
 }
 
-// ArcEnviron returns the variables of a machine with the Azure Arc agent.
+// ArcEnviron returns the environment variables of a machine with the Azure Arc agent.
 func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
 // Steps returns [Server.Lines] in a deterministic order. A plugin requests a login
-// server's challenge and the token concurrently; the challenge comes last here.
+// server's challenge and the token concurrently; here the challenge comes last.
 func (a *Azure) Steps() []string {
 	var steps, challenges []string
 	for _, line := range a.Lines() {
@@ -148,7 +148,7 @@ func (a *Azure) Steps() []string {
 	return append(steps, challenges...)
 }
 
-// dispatch selects the endpoint by the path, which is unique.
+// dispatch selects the endpoint by path. Each endpoint has its own paths.
 func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Ms-Request-Id", AzureRequestID)
 	s := a.get()

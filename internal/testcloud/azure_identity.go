@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// serveIdentity issues the token of a managed identity, if the request follows the
-// rules of the path's host.
+// serveIdentity issues a managed identity's token if the request follows the rules for
+// the path and host.
 func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
@@ -49,8 +49,8 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// identityRules are the differences between the identity endpoints: API version,
-// names of an identity, and proof of the caller's permission.
+// identityRules describes how the identity endpoints differ: API version, names of an
+// identity, and proof that the caller has permission.
 func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceID string, secret bool) {
 	clientID = r.Form.Get("client_id")
 	switch r.URL.Path {
@@ -63,7 +63,7 @@ func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceI
 	return "2018-02-01", clientID, r.Form.Get("msi_res_id"), r.Header.Get("Metadata") == "true"
 }
 
-// serveToken implements the token endpoint of Microsoft Entra ID and, at the root, of
+// serveToken implements the token endpoints of Microsoft Entra ID and, at the root, of
 // identity bindings.
 func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 	r.ParseForm()
@@ -118,7 +118,7 @@ func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, s.Metadata)
 }
 
-// refuseOAuth writes an error by RFC 6749, section 5.2. The trace contains a secret,
+// refuseOAuth writes an error as in RFC 6749, section 5.2. The trace contains a secret,
 // because real traces contain data that must not be logged.
 func refuseOAuth(w http.ResponseWriter, status int, code, description string) {
 	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.TokenSecret})

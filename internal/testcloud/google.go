@@ -28,28 +28,27 @@ const (
 	googleAccounts = "/v1/projects/-/serviceAccounts/"
 )
 
-// GoogleState determines the responses of [Google]. The zero value is not usable.
+// GoogleState determines the responses of [Google]. The zero value is not valid.
 type GoogleState struct {
-	Token     string        // the node's, from the metadata server
+	Token     string        // the node's token from the metadata server
 	Federated string        // from STS
-	Account   string        // for an impersonated service account
+	Account   string        // token for an impersonated service account
 	Life      time.Duration // of each token
 	NoLife    bool          // omit expires_in
 
-	Email        string // of the node's service account; "" means none (404)
+	Email        string // email of the node's service account; "" means it has none (404)
 	Dockercfg    string // the attribute google-dockercfg; "" means unset (404)
 	DockercfgURL string // the attribute google-dockercfg-url; "" means unset (404)
 	File         string // content of [GoogleFilePath]
 
-	// SubjectToken and Audience are required by STS; "" accepts any value.
+	// SubjectToken and Audience are the values that STS requires; "" accepts any value.
 	SubjectToken string
 	Audience     string
 }
 
-// Google simulates the endpoints of Google's cloud for registry credentials: the
-// metadata server at its own address, the Security Token Service and the IAM
-// credentials service by their host names in a [Net]. They reject invalid requests
-// with their real error codes.
+// Google simulates Google's endpoints for registry credentials. The metadata server has
+// its own address; the Security Token Service and the IAM credentials service use their
+// host names in a [Net]. They reject invalid requests with the real error codes.
 type Google struct {
 	*Server
 	net  *Net
@@ -59,8 +58,8 @@ type Google struct {
 	state GoogleState
 }
 
-// NewGoogle starts the servers in a net, under the default universe domain. The
-// caller must close them before the net.
+// NewGoogle starts the servers in a net under the default universe domain. The caller
+// must close them before closing the net.
 func NewGoogle(net *Net) (*Google, error) {
 	home, err := os.MkdirTemp("", "testcloud-")
 	if err != nil {
@@ -87,7 +86,7 @@ func (g *Google) Close() {
 	os.RemoveAll(g.home)
 }
 
-// Set changes the responses from now on.
+// Set changes all later responses.
 func (g *Google) Set(change func(*GoogleState)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +100,7 @@ func (g *Google) get() GoogleState {
 	return g.state
 }
 
-// Environ returns the net's variables and those with which a Google SDK uses only
+// Environ returns the net's variables and the variables that make a Google SDK use only
 // these servers.
 func (g *Google) Environ() []string {
 	environ := append(g.net.Environ(), "GCE_METADATA_HOST="+g.Addr(), "GCE_METADATA_IP=", "GCE_METADATA_ROOT=",
@@ -112,7 +111,7 @@ func (g *Google) Environ() []string {
 	return environ
 }
 
-// googleUnset are the variables that could select other endpoints.
+// googleUnset lists variables to unset, because they could select other endpoints.
 const googleUnset = `
 	GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_UNIVERSE_DOMAIN GOOGLE_API_USE_CLIENT_CERTIFICATE
 	KUBE_SIDECAR_CACHE_DURATION KUBE_SIDECAR_CACHE_TYPE`
@@ -132,8 +131,8 @@ func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metadata implements the metadata server, which requires a header that a web page
-// cannot set, and rejects proxied requests.
+// metadata implements the metadata server. It requires a header that a web page cannot
+// set, and rejects proxied requests.
 func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("Server", "Metadata Server for VM")
@@ -173,7 +172,7 @@ func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
 	return answer
 }
 
-// value writes a value of the metadata server, if it is set.
+// value writes a metadata value if it is set.
 func value(w http.ResponseWriter, r *http.Request, text string) {
 	if text == "" {
 		http.NotFound(w, r)
@@ -202,7 +201,7 @@ func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
 		oauthError(w, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
-		// The real STS quotes parts of the request; this one quotes the token.
+		// The real STS quotes parts of the request; this server quotes the token.
 		oauthError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
 		writeJSON(w, http.StatusOK, state.oauth(state.Federated, map[string]any{
@@ -245,8 +244,8 @@ func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// googleError writes an error of Google's services. Its message contains a secret, so
-// that tests notice when a plugin quotes it.
+// googleError writes an error like Google's services. Its message contains a secret, so
+// that tests detect plugins that quote it.
 func googleError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.PasswordSecret}})
 }

@@ -28,7 +28,7 @@ import (
 )
 
 // Net is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It
-// rejects other names with status 502 and records them.
+// responds to other hosts with status 502 and records them.
 type Net struct {
 	dir      string
 	proxy    *http.Server
@@ -46,7 +46,7 @@ type Net struct {
 	strays []string
 }
 
-// NewNet starts a net without names. The caller must close it.
+// NewNet starts a net without hosts. The caller must close it.
 func NewNet() (*Net, error) {
 	n := &Net{hosts: map[string]http.Handler{}, leaves: map[string]*tls.Certificate{}}
 	if err := n.makeAuthority(); err != nil {
@@ -76,8 +76,8 @@ func (n *Net) Handle(host string, handler http.Handler) {
 	n.hosts[host] = handler
 }
 
-// ServeTLS also serves the hosts on a listener, for clients without a proxy. It
-// supports HTTP/2, as the clouds do. The net closes the listener.
+// ServeTLS also serves the hosts on a listener, for clients that do not use a proxy. It
+// supports HTTP/2, as real clouds do. The net closes the listener.
 func (n *Net) ServeTLS(listener net.Listener) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
@@ -258,7 +258,7 @@ func (n *Net) leaf(host string) (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-// readAhead is a connection with some bytes already read.
+// readAhead is a connection of which some bytes were already read.
 type readAhead struct {
 	net.Conn
 	r *bufio.Reader
@@ -266,7 +266,7 @@ type readAhead struct {
 
 func (c *readAhead) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// connections is a listener to which other code adds connections.
+// connections is a listener that returns connections added by other code.
 type connections struct {
 	addr net.Addr
 	next chan net.Conn

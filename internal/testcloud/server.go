@@ -46,24 +46,23 @@ func (r Request) JSON() map[string]any {
 // String returns "GET host/path", for comparisons in tests.
 func (r Request) String() string { return r.Method + " " + r.Host + r.Path }
 
-// Fault makes matching requests fail. It replaces the
-// answer.
+// Fault makes matching requests fail. It replaces the response.
 type Fault struct {
-	Path  string             // only requests whose host and path contain this
-	Match func(Request) bool // if set, only requests for which it is true
-	Times int                // how many matching requests then fail; 0 means one, negative all
+	Path  string             // match only requests whose host and path contain this
+	Match func(Request) bool // if set, match only requests for which it returns true
+	Times int                // number of matching requests that fail; 0 means one, negative means all
 
 	Hang   bool          // never responds; ends when the client disconnects
 	Drop   bool          // closes the connection without a response
-	Cut    bool          // sends less than the Content-Length
+	Cut    bool          // sends fewer bytes than the Content-Length
 	Delay  time.Duration // before the other effects; at most a minute
-	Status int           // 0 without Hang and Drop lets the request succeed after Delay
+	Status int           // if 0, without Hang and Drop, the request succeeds after Delay
 	Header http.Header
 	Body   string
 }
 
 // Server calls its handler, records every request, and injects faults. It is an
-// http.Handler, for a [Net], and also listens on loopback.
+// http.Handler for use in a [Net], and it also listens on loopback.
 type Server struct {
 	handler http.Handler
 	http    *httptest.Server
@@ -86,7 +85,7 @@ func (s *Server) URL() string { return s.http.URL }
 // Addr returns the host and port.
 func (s *Server) Addr() string { return s.http.Listener.Addr().(*net.TCPAddr).String() }
 
-// Close stops the server and its hanging requests.
+// Close stops the server and ends hanging requests.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
@@ -116,7 +115,7 @@ func (s *Server) Reset() {
 	s.faults.Clear()
 }
 
-// Inject adds a fault. If several match a request, the first one applies.
+// Inject adds a fault. If several faults match a request, the first one applies.
 func (s *Server) Inject(f Fault) {
 	times := f.Times
 	if times < 0 {
@@ -148,13 +147,14 @@ func (s *Server) record(r Request) *Fault {
 	})
 }
 
-// serve sends a fault's response; it returns false if the handler must respond.
+// serve sends a fault's response. It returns false if the handler must respond instead.
 func (f *Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hang {
 		<-r.Context().Done()
 	}
 	if !testfault.Wait(r.Context(), f.Delay) || f.Drop || f.Hang {
-		// Closes the connection without a log line; returning would send status 200.
+		// Panic to close the connection without a log line; returning would send status
+		// 200.
 		panic(http.ErrAbortHandler)
 	}
 	if f.Status == 0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testcri provides container runtimes for tests of pulls over CRI: the real
-// containerd, and a fake server for faults that containerd cannot be made to have.
+// Package testcri provides container runtimes for testing pulls over CRI: the real
+// containerd, and a fake server for faults that cannot be provoked in containerd.
 package testcri
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// Containerd is a containerd process for one test. It only pulls and runs no
-// containers.
+// Containerd is a containerd process for one test. It only pulls images and does not
+// run containers.
 type Containerd struct {
 	Socket string // of the CRI
 
@@ -30,16 +30,16 @@ type Containerd struct {
 	environ []string
 
 	mu  sync.Mutex
-	cmd *exec.Cmd // nil if it is stopped
+	cmd *exec.Cmd // nil while stopped
 }
 
 // StartContainerd runs containerd until the test ends, with environ added to its
-// environment. It uses plain HTTP for registries on loopback. If containerd cannot
-// run, the test is skipped as by [testenv.SkipWithout].
+// environment. containerd uses plain HTTP for registries on loopback. If containerd
+// cannot run, StartContainerd skips the test with [testenv.SkipWithout].
 func StartContainerd(t testing.TB, environ ...string) *Containerd {
 	t.Helper()
 	require(t)
-	// Not t.TempDir: the path of a socket has at most 107 bytes.
+	// Do not use t.TempDir, because a socket's path is limited to 107 bytes.
 	dir, err := os.MkdirTemp("", "cri")
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +56,10 @@ func StartContainerd(t testing.TB, environ ...string) *Containerd {
 	return c
 }
 
-// Config returns the path of its config.toml.
+// Config returns the path of containerd's config.toml.
 func (c *Containerd) Config() string { return c.path("config.toml") }
 
-// SandboxImage sets the image for pod sandboxes, from the next start.
+// SandboxImage sets the image for pod sandboxes. It takes effect at the next start.
 func (c *Containerd) SandboxImage(image string) {
 	c.t.Helper()
 	c.pause = image
@@ -84,8 +84,8 @@ func require(t testing.TB) {
 
 func (c *Containerd) path(name string) string { return filepath.Join(c.dir, name) }
 
-// config disables the plugins that only containers need. The native snapshotter
-// copies directories, so it works on every file system.
+// config disables plugins that are needed only for containers. It uses the native
+// snapshotter, which copies directories and therefore works on every file system.
 func (c *Containerd) config() string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -102,7 +102,7 @@ state = %q
 `, c.path("root"), c.path("state"), c.Socket, c.pause, c.path("certs.d"))
 }
 
-// Start starts containerd with its previous state.
+// Start starts containerd again with its previous state.
 func (c *Containerd) Start() {
 	c.t.Helper()
 	cmd := exec.Command("containerd", "--config", c.Config())
@@ -131,10 +131,10 @@ func (c *Containerd) Start() {
 	c.t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// Stop sends SIGTERM and waits.
+// Stop sends SIGTERM and waits for containerd to exit.
 func (c *Containerd) Stop() { c.end(syscall.SIGTERM) }
 
-// Kill sends SIGKILL and waits.
+// Kill sends SIGKILL and waits for containerd to exit.
 func (c *Containerd) Kill() { c.end(syscall.SIGKILL) }
 
 func (c *Containerd) end(sig os.Signal) {
@@ -144,12 +144,12 @@ func (c *Containerd) end(sig os.Signal) {
 		return
 	}
 	_ = c.cmd.Process.Signal(sig) // it may have exited
-	_ = c.cmd.Wait()              // the signal is not an error
+	_ = c.cmd.Wait()              // being killed by the signal is not an error
 	c.cmd = nil
 }
 
-// Mirror adds a mirror for a registry to hosts.toml, without certificate checks:
-// Mirror("docker.io", "http://127.0.0.1:5000").
+// Mirror adds a mirror for a registry to hosts.toml, for example Mirror("docker.io",
+// "http://127.0.0.1:5000"). Certificates are not verified.
 func (c *Containerd) Mirror(registry, url string) {
 	c.t.Helper()
 	dir := filepath.Join(c.path("certs.d"), registry)

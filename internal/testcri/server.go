@@ -18,20 +18,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Server implements the CRI calls that a pull needs. The zero value has no images,
-// and each pull succeeds at once. Set the functions before Start.
+// Server implements the CRI calls needed for a pull. The zero value has no images, and
+// each pull succeeds immediately. Set the functions before Start.
 type Server struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
 
-	// If not nil, these functions handle the calls.
+	// These functions, if not nil, handle the calls.
 	OnVersion func(context.Context) (*runtimeapi.VersionResponse, error)
 	OnInfo    func(context.Context) error
 	OnStatus  func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
 	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
 
 	Socket string
-	Config string // part of the status, in JSON; "" omits it
+	Config string // part of the status as JSON; "" omits it
 	Pinned string // a pinned image
 
 	mu      sync.Mutex
@@ -46,7 +46,7 @@ type Server struct {
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if s.Socket == "" {
-		dir, err := os.MkdirTemp("", "cri") // not t.TempDir: see StartContainerd
+		dir, err := os.MkdirTemp("", "cri") // not t.TempDir; see StartContainerd
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +73,14 @@ func (s *Server) Stop() {
 	<-s.ended
 }
 
-// Pulls returns the requests to pull, in order of arrival.
+// Pulls returns the pull requests in order of arrival.
 func (s *Server) Pulls() []*runtimeapi.PullImageRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.pulls)
 }
 
-// Version implements the CRI.
+// Version implements the CRI call.
 func (s *Server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	if s.OnVersion != nil {
 		return s.OnVersion(ctx)
@@ -88,7 +88,7 @@ func (s *Server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*ru
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "testcri", RuntimeVersion: "1.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status implements the CRI.
+// Status implements the CRI call.
 func (s *Server) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	resp := &runtimeapi.StatusResponse{}
 	if req.Verbose && s.Config != "" {
@@ -97,7 +97,7 @@ func (s *Server) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runt
 	return resp, nil
 }
 
-// ImageFsInfo implements the CRI.
+// ImageFsInfo implements the CRI call.
 func (s *Server) ImageFsInfo(ctx context.Context, _ *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
 	if s.OnInfo != nil {
 		return nil, s.OnInfo(ctx)
@@ -105,7 +105,7 @@ func (s *Server) ImageFsInfo(ctx context.Context, _ *runtimeapi.ImageFsInfoReque
 	return &runtimeapi.ImageFsInfoResponse{}, nil
 }
 
-// ImageStatus implements the CRI.
+// ImageStatus implements the CRI call.
 func (s *Server) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	if s.OnStatus != nil {
 		image, err := s.OnStatus(ctx, req.Image)
@@ -119,7 +119,7 @@ func (s *Server) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusReq
 	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20, Pinned: req.Image.Image == s.Pinned}}, nil
 }
 
-// PullImage implements the CRI.
+// PullImage implements the CRI call.
 func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	s.mu.Lock()
 	s.pulls = append(s.pulls, req)
@@ -140,7 +140,7 @@ func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	return &runtimeapi.PullImageResponse{ImageRef: ref}, nil
 }
 
-// Unauthorized is the error of containerd 1.6 for a 401.
+// Unauthorized is the error that containerd 1.6 returns for a 401.
 func Unauthorized(req *runtimeapi.PullImageRequest) error {
 	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %[1]q: "+
 		"failed to authorize: failed to fetch oauth token: unexpected status: 401 Unauthorized", req.Image.Image)

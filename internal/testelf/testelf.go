@@ -2,7 +2,7 @@
 // Copyright The regcred Authors
 
 // Package testelf builds ELF files for tests that read or start programs for other
-// machines.
+// architectures.
 package testelf
 
 import (
@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Image returns an ELF file with headers and no code. With a loader it has two
-// program headers, of which the second is PT_INTERP, and the loader's name at the
-// end. Without a loader it has no program headers.
+// Image returns an ELF file with headers and no code. If there is a loader, the file
+// has two program headers, of which the second is PT_INTERP, and ends with the loader's
+// name. Otherwise it has no program headers.
 func Image(t testing.TB, class elf.Class, order binary.ByteOrder, machine elf.Machine, loader string) []byte {
 	t.Helper()
 	data, headers := elf.ELFDATA2LSB, uint16(0)

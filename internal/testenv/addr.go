@@ -5,8 +5,8 @@ package testenv
 
 import "testing"
 
-// FreeAddr returns an address on 127.0.0.1 on which no server listens. A test may
-// listen on it, repeatedly. On Linux the port is reserved until the test ends.
+// FreeAddr returns an address on 127.0.0.1 where no server listens. A test may listen
+// there repeatedly. On Linux the port is reserved until the test ends.
 func FreeAddr(t testing.TB) (host string) {
 	t.Helper()
 	host, err := reserve(t)

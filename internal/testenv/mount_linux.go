@@ -48,9 +48,9 @@ func InMountNamespace(t *testing.T) bool {
 	return false
 }
 
-// HungMount returns a directory on which every operation hangs until the test
-// ends, as on a network file system without its server. It is a FUSE file system
-// whose program never responds.
+// HungMount returns a directory where every operation hangs until the test ends, as on
+// a network file system whose server is down. It is a FUSE file system whose daemon
+// never responds.
 func HungMount(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testfault selects the requests that fail, for the servers of tests and of
-// the demo. Each server defines its own kinds of faults.
+// Package testfault selects which requests fail, for servers used in tests and in the
+// demo. Each server defines its own kinds of faults.
 package testfault
 
 import (
@@ -20,8 +20,8 @@ import (
 // Forever is the count of a fault that applies until it is removed.
 const Forever = math.MaxInt
 
-// Set is the faults of one server, of type F. The zero value is empty. It is
-// safe for concurrent use.
+// Set holds the faults of one server, of type F. The zero value is empty. It is safe
+// for concurrent use.
 type Set[F any] struct {
 	mu   sync.Mutex
 	list []entry[F]
@@ -32,9 +32,9 @@ type entry[F any] struct {
 	in    *Injected
 }
 
-// Inject adds a fault, which skips the first matching requests and then applies
-// to the given number of them; 0 means one. If several faults match a request,
-// only the one added first applies and counts it.
+// Inject adds a fault. The fault skips the first matching requests and then applies to
+// the given number of requests; 0 means one. If several faults match a request, only
+// the one added first applies and counts the request.
 func (s *Set[F]) Inject(fault F, after, times int) *Injected {
 	if times == 0 {
 		times = 1
@@ -74,7 +74,7 @@ func (s *Set[F]) Clear() {
 	s.list = nil
 }
 
-// Injected is a fault in a server. The zero value does nothing.
+// Injected is a fault added to a server. The zero value does nothing.
 type Injected struct {
 	after int          // matching requests still to skip; guarded by the set's mu
 	left  atomic.Int64 // matching requests still to fail
@@ -84,11 +84,11 @@ type Injected struct {
 // Hits returns the number of requests that failed.
 func (in *Injected) Hits() int { return int(in.hits.Load()) }
 
-// Remove removes the fault. It does not release a request that is waiting.
+// Remove removes the fault. It does not release a waiting request.
 func (in *Injected) Remove() { in.left.Store(0) }
 
-// Wait waits for d, at most a minute, so that a test always ends. It reports whether
-// the client is still connected.
+// Wait waits for d, but at most a minute, so that a test always ends. It reports
+// whether the client is still connected.
 func Wait(ctx context.Context, d time.Duration) bool {
 	return remote.Pause(ctx, min(d, time.Minute))
 }

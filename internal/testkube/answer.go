@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const maxBody = 3 << 20 // bytes of a request, as in the real API server
+const maxBody = 3 << 20 // request size in bytes, as in the real API server
 
 func notFound(w http.ResponseWriter, resource, name string) {
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
 		&metav1.StatusDetails{Name: name, Kind: resource})
 }
 
-// forbid writes a message of the real server's admission or authorizer.
+// forbid writes an error message of the real server's admission or authorizer.
 func forbid(w http.ResponseWriter, req Request, why string) {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	subject := resource
@@ -43,7 +43,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
 }
 
-// readJSON decodes a request's body. If that fails it sends the response.
+// readJSON decodes a request's body. If decoding fails, readJSON sends the response.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
 	if err != nil {

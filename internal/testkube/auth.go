@@ -13,8 +13,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// AudienceVerb allows a node to request tokens for an audience that no volume of the
-// pod uses. The resource is the audience.
+// AudienceVerb is the verb that lets a node request tokens for an audience that none of
+// the pod's volumes uses. The resource is the audience.
 const AudienceVerb = "request-serviceaccounts-token-audience"
 
 // grant allows a user an action in all namespaces.
@@ -36,7 +36,8 @@ func (s *Server) Revoke(user, verb, resource string) {
 	s.grants = slices.DeleteFunc(s.grants, func(g grant) bool { return g == grant{user, verb, resource} })
 }
 
-// authorize returns the real server's message if a request is forbidden, else "".
+// authorize returns the real server's error message if a request is forbidden, and ""
+// otherwise.
 func (s *Server) authorize(req Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ func (s *Server) authorize(req Request) string {
 	return text
 }
 
-// allowed evaluates the authorizers in order; s.mu is held.
+// allowed evaluates the authorizers in order. s.mu must be held.
 func (s *Server) allowed(req Request) (ok bool, why string) {
 	if req.User == Admin || strings.HasPrefix(req.Resource, "selfsubject") {
 		return true, ""

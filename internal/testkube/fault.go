@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// FaultKind is the kind of a [Fault].
+// FaultKind identifies the kind of a [Fault].
 type FaultKind int
 
-// The kinds of faults. Up to Garbage they replace the response.
+// Kinds of faults. The kinds up to Garbage replace the response.
 const (
 	Unauthorized    FaultKind = iota // 401
-	Forbidden                        // 403 for a missing permission, or with Fault.Message
+	Forbidden                        // 403 for a missing permission, or with Fault.Message if set
 	NotFound                         // 404
 	Conflict                         // 409
 	Gone                             // 410
@@ -38,18 +38,18 @@ const (
 	Replace                          // the correct response with Fault.Old replaced by Fault.New
 )
 
-// Forever as [Fault.Times] means until the fault is removed.
+// Forever is the [Fault.Times] value for a fault that applies until it is removed.
 const Forever = testfault.Forever
 
 // Fault makes matching requests fail.
 type Fault struct {
 	Kind     FaultKind
 	Verb     string // "" means any
-	Resource string // "" means any; with the subresource: "serviceaccounts/token"
+	Resource string // with any subresource, as in "serviceaccounts/token"; "" means any
 	Name     string // "" means any
 	After    int    // matching requests that succeed first
-	// at most a minute. A client that goes away ends it.
-	Times int // how many matching requests then fail; 0 means one
+	// At most a minute. The fault ends early if the client disconnects.
+	Times int // number of matching requests that then fail; 0 means one
 
 	Message    string        // for the kinds with a status
 	RetryAfter time.Duration // rounded up to seconds
@@ -59,12 +59,12 @@ type Fault struct {
 }
 
 // Inject adds a fault. If several faults match a request, only the one added first
-// applies and counts it.
+// applies and counts the request.
 func (s *Server) Inject(f Fault) *testfault.Injected {
 	return s.faults.Inject(f, f.After, f.Times)
 }
 
-// Release sends the correct response to the requests that hang.
+// Release sends the correct response to hanging requests.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (f Fault) matches(req Request) bool {
 	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
 }
 
-// strike sends the response if the fault replaces it.
+// strike sends the fault's response if the fault replaces the response.
 func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
 	switch f.Kind {
 	case Reset:
@@ -99,7 +99,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *
 	return true
 }
 
-// hang waits for Release; false means that the client has disconnected.
+// hang waits for Release. It returns false if the client has disconnected.
 func (s *Server) hang(r *http.Request) bool {
 	s.mu.Lock()
 	release := s.release
@@ -128,7 +128,7 @@ func (f *Fault) writeHuge(w http.ResponseWriter) {
 	fmt.Fprint(w, `"}}}`)
 }
 
-// writeStatus sends an API error if the fault is one.
+// writeStatus sends an API error if the fault has one.
 func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	details := &metav1.StatusDetails{Name: req.Name, Kind: resource}
@@ -163,7 +163,7 @@ func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	return true
 }
 
-// spoil returns a writer that changes the response body, if the fault does so.
+// spoil returns a writer that modifies the response body if the fault does so.
 func (f *Fault) spoil(w http.ResponseWriter) http.ResponseWriter {
 	if f.Kind != Cut && f.Kind != Replace {
 		return w
@@ -171,7 +171,7 @@ func (f *Fault) spoil(w http.ResponseWriter) http.ResponseWriter {
 	return &faultWriter{w, f}
 }
 
-// faultWriter expects the body in one Write, as from writeJSON.
+// faultWriter expects the whole body in one Write call, as from writeJSON.
 type faultWriter struct {
 	http.ResponseWriter
 	fault *Fault
@@ -187,5 +187,5 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Unwrap is for http.NewResponseController.
+// Unwrap supports http.NewResponseController.
 func (s *faultWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// listed maps the resources that can be listed to their kinds.
+// listed maps listable resources to their kinds.
 var listed = map[string]metav1.TypeMeta{
 	"pods":       typeMeta("v1", "PodList"),
 	"nodes":      typeMeta("v1", "NodeList"),
 	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
 }
 
-// Put adds or changes an object of the resource "pods", "nodes", "daemonsets" or
-// "configmaps", and returns its UID. The caller must not modify it afterwards.
+// Put adds or replaces an object of the resource "pods", "nodes", "daemonsets" or
+// "configmaps" and returns its UID. The caller must not modify the object afterwards.
 func (st *store) Put(resource string, o metav1.Object) string { return st.put(resource, o) }
 
 // ConfigMap returns the data of a ConfigMap, or nil if it does not exist.
@@ -47,7 +47,7 @@ func (s *Server) SetLog(namespace, pod, text string) {
 	s.logs[key{"pods", namespace, pod}] = text
 }
 
-// routeOther routes the requests that route does not.
+// routeOther routes the requests that route does not handle.
 func routeOther(method string, parts []string) (req Request, ok bool) {
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
@@ -116,8 +116,8 @@ func (st *store) objectsOf(resource, namespace string, selector labels.Selector)
 	return all, st.version
 }
 
-// serveLog sends the last lines of a pod's log, and of these only the first bytes, as
-// a kubelet does.
+// serveLog sends the last lines of a pod's log, truncated to the first bytes as in the
+// kubelet.
 func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
 	s.mu.Lock()
 	text := s.logs[key{"pods", req.Namespace, req.Name}]
@@ -138,7 +138,7 @@ func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) 
 	_, _ = w.Write([]byte(text)) // fails only if the client has disconnected
 }
 
-// servePatch merges a patch of data into a ConfigMap.
+// servePatch merges a patch of the data field into a ConfigMap.
 func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, req Request) {
 	if r.Header.Get("Content-Type") != "application/merge-patch+json" {
 		writeStatus(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format", nil)

@@ -12,8 +12,8 @@ import (
 // Request is a client's request.
 type Request struct {
 	Verb      string // get, list, create, patch
-	Group     string // of the API; "" is the core group
-	Resource  string // plural, with the subresource: "serviceaccounts/token"
+	Group     string // API group; "" is the core group
+	Resource  string // plural, with any subresource, as in "serviceaccounts/token"
 	Namespace string
 	Name      string
 	User      string // "" if the bearer token is unknown
@@ -22,7 +22,7 @@ type Request struct {
 	// For a TokenRequest.
 	AccountUID          string
 	Audiences           []string
-	BoundKind           string // "v1/Pod"; "" if it is not bound
+	BoundKind           string // "v1/Pod"; "" if the token is not bound
 	BoundName, BoundUID string
 	ExpirationSeconds   *int64
 	Token               plugin.Secret // the issued token; empty after an error
@@ -37,7 +37,7 @@ func (s *Server) Log() []Request {
 	return slices.Clone(s.log)
 }
 
-// Calls counts requests, including rejected ones. "" means any verb or resource.
+// Calls counts requests, including rejected ones. "" matches any verb or resource.
 func (s *Server) Calls(verb, resource string) int {
 	n := 0
 	for _, r := range s.Log() {

@@ -56,8 +56,8 @@ func newStore() *store {
 	return &store{objects: map[key]metav1.Object{}, version: 100}
 }
 
-// AddServiceAccount adds or changes a service account, and returns its UID.
-// Another UID means that it was deleted and created again.
+// AddServiceAccount adds or replaces a service account and returns its UID. A different
+// UID means that it was deleted and recreated.
 func (st *store) AddServiceAccount(a ServiceAccount) string {
 	return st.put("serviceaccounts", &corev1.ServiceAccount{
 		ObjectMeta:       meta(a.Namespace, a.Name, a.UID, a.Annotations),
@@ -65,7 +65,7 @@ func (st *store) AddServiceAccount(a ServiceAccount) string {
 	})
 }
 
-// AddPod adds or changes a pod, and returns its UID.
+// AddPod adds or replaces a pod and returns its UID.
 func (st *store) AddPod(p Pod) string {
 	return st.put("pods", &corev1.Pod{
 		TypeMeta:   typeMeta("v1", "Pod"),
@@ -80,7 +80,7 @@ func (st *store) AddPod(p Pod) string {
 	})
 }
 
-// AddSecret adds or changes a secret, and returns its UID.
+// AddSecret adds or replaces a secret and returns its UID.
 func (st *store) AddSecret(x Secret) string {
 	return st.put("secrets", &corev1.Secret{
 		TypeMeta:   typeMeta("v1", "Secret"),
@@ -90,7 +90,7 @@ func (st *store) AddSecret(x Secret) string {
 	})
 }
 
-// Delete removes an object, e.g. of the resource "serviceaccounts".
+// Delete removes an object of a resource such as "serviceaccounts".
 func (st *store) Delete(resource, namespace, name string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

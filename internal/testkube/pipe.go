@@ -21,7 +21,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// refused is the error of a dial to a closed port.
+// refused returns the error of a connection attempt to a closed port.
 func (l *pipeListener) refused(network string) error {
 	return &net.OpError{Op: "dial", Net: network, Addr: l.Addr(), Err: syscall.ECONNREFUSED}
 }

@@ -90,7 +90,7 @@ func route(r *http.Request) (req Request, ok bool) {
 	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }
 
-// userOf returns the user of a request's bearer token, or "" if it is unknown.
+// userOf returns the user for a request's bearer token, or "" if the token is unknown.
 func (s *Server) userOf(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	name, ok := strings.CutPrefix(token, s.Token(""))

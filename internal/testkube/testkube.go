@@ -43,7 +43,7 @@ import (
 // Admin is the user with all permissions.
 const Admin = "admin"
 
-// Options configure a [Server]. The zero value is ready to use.
+// Options configures a [Server]. The zero value is ready to use.
 type Options struct {
 	// Secret is contained in all service-account and bearer tokens; "" means
 	// [canary.TokenSecret]. Tests whose output must contain a token use "open-sesame".
@@ -53,7 +53,7 @@ type Options struct {
 	// 0 means one hour, as in the real API server.
 	TokenLife time.Duration
 
-	// Pipe serves in-process connections without TLS, for tests in a
+	// Pipe makes the server accept in-process connections without TLS, for tests in a
 	// testing/synctest bubble. Clients connect with [Server.Dial].
 	Pipe bool
 }
@@ -99,8 +99,8 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Start starts the server again after [Server.Stop], at the same address and with
-// the same objects, faults and log.
+// Start restarts the server after [Server.Stop] at the same address with the same
+// objects, faults and log.
 func (s *Server) Start() error {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) startPipe() {
 	s.plain = s.server()
 	pipe, plain := s.pipe, s.plain
 	go func() {
-		_ = plain.Serve(pipe) // ends when it is closed
+		_ = plain.Serve(pipe) // returns when the pipe is closed
 	}()
 }
 
@@ -158,7 +158,7 @@ func (s *Server) stop() {
 		return
 	}
 	_ = s.http.Listener.Close()
-	_ = s.http.Config.Close() // aborts requests in progress, for which httptest would wait
+	_ = s.http.Config.Close() // aborts requests in progress; httptest would wait for them
 }
 
 // Close stops the server permanently.
@@ -177,7 +177,7 @@ func (s *Server) URL() string {
 	return "https://" + s.addr
 }
 
-// CA returns the server's certificate in PEM; nil with Options.Pipe.
+// CA returns the server's certificate in PEM, or nil with Options.Pipe.
 func (s *Server) CA() []byte {
 	if s.opts.Pipe {
 		return nil
@@ -185,7 +185,7 @@ func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Dial connects to a server with Options.Pipe, whatever the address.
+// Dial connects to a server with Options.Pipe. It ignores the address.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	s.serving.Lock()
 	pipe := s.pipe
@@ -201,8 +201,8 @@ func (s *Server) Token(user string) string {
 	return s.opts.Secret + "." + url.QueryEscape(user)
 }
 
-// Kubeconfig writes a kubeconfig file for a user: Admin, "system:node:NAME", or
-// another user, whose permissions come from [Server.Grant]. The mode is 0600.
+// Kubeconfig writes a kubeconfig file with mode 0600 for a user: Admin,
+// "system:node:NAME", or a user whose permissions come from [Server.Grant].
 func (s *Server) Kubeconfig(path, user string) error {
 	named := func(kind string, value map[string]any) []any {
 		return []any{map[string]any{"name": "testkube", kind: value}}

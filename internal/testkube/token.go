@@ -28,7 +28,7 @@ type refusal struct {
 	details *metav1.StatusDetails
 }
 
-// serveToken is the TokenRequest API.
+// serveToken implements the TokenRequest API.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request) {
 	var tr authenticationv1.TokenRequest
 	if !readJSON(w, r, &tr) {
@@ -55,7 +55,7 @@ func (s *Server) noteToken(req Request, tr *authenticationv1.TokenRequest) {
 	}
 }
 
-// mint issues the token. Its checks are in the order of the real server.
+// mint issues the token. It performs checks in the same order as the real server.
 func (s *Server) mint(req Request, tr *authenticationv1.TokenRequest) *refusal {
 	account := s.account(req.Namespace, req.Name)
 	if account == nil {
@@ -98,7 +98,7 @@ func conflict(kind, group, name, why string) *refusal {
 		&metav1.StatusDetails{Name: name, Group: group, Kind: kind}}
 }
 
-// binds returns why a token cannot be bound to a pod.
+// binds returns why a token cannot be bound to a pod, or "" if it can.
 func binds(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *refusal {
 	switch {
 	case pod.Spec.ServiceAccountName != account.Name:
@@ -111,8 +111,8 @@ func binds(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *refu
 	return nil
 }
 
-// nodeRestriction returns the error of the NodeRestriction admission plugin. Unlike
-// the real one it does not check which node a pod runs on. s.mu is held.
+// nodeRestriction returns the error of the NodeRestriction admission plugin. Unlike the
+// real plugin, it does not check which node a pod runs on. s.mu must be held.
 func (s *Server) nodeRestriction(req Request, tr *authenticationv1.TokenRequest) string {
 	audience := ""
 	if len(tr.Spec.Audiences) > 0 {

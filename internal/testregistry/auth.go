@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Anonymous is the user name in a [Rule] for requests without a login.
+// Anonymous is the user name in a [Rule] for requests without credentials.
 const Anonymous = ""
 
-// AnyUser is the user name in a [Rule] for every user who has logged in.
+// AnyUser is the user name in a [Rule] for every authenticated user.
 const AnyUser = "*"
 
-// Rule lets a user pull or push repositories.
+// Rule allows a user to pull from or push to repositories.
 type Rule struct {
 	User   string // a user name, [AnyUser] or [Anonymous]
-	Prefix string // of the repository, by path elements: "team" covers "team" and "team/app"; "" covers all
+	Prefix string // prefix in path elements: "team" covers "team" and "team/app"; "" covers all
 	Pull   bool
 	Push   bool
 }
@@ -37,8 +37,8 @@ func (r Rule) covers(user, repo string) bool {
 	return r.Prefix == "" || repo == r.Prefix || strings.HasPrefix(repo, r.Prefix+"/")
 }
 
-// allowed reports whether the rules let a user do something. The user has
-// been authenticated, or is [Anonymous].
+// allowed reports whether the rules allow a user to perform an action. The user must be
+// authenticated or [Anonymous].
 func (s *Server) allowed(user, repo, action string) bool {
 	if len(s.opts.Rules) == 0 {
 		return user != Anonymous
@@ -56,8 +56,8 @@ type identity struct {
 	token  token
 }
 
-// identify reads the Authorization header, or the form of a login. Only the token
-// endpoint and the Basic mode accept a password.
+// identify reads the Authorization header, or the form of a token request. Only the
+// token endpoint and Basic mode accept a password.
 func (s *Server) identify(r *http.Request) identity {
 	if r.URL.Path == tokenPath && r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(nil, r.Body, maxTokenBody)
@@ -88,13 +88,13 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id identity) 
 	if s.opts.Auth == None {
 		return true
 	}
-	// Like real registries, reject wrong credentials even if none are needed.
+	// Like real registries, reject invalid credentials even if none are needed.
 	if id.scheme != "" && !id.ok {
 		s.challenge(w, r, "authentication required")
 		return false
 	}
 	repo := repository(r)
-	if repo == "" { // the ping or the catalog: any user may
+	if repo == "" { // the ping or the catalog, which any user may access
 		if !id.ok {
 			s.challenge(w, r, "authentication required")
 		}
@@ -128,7 +128,7 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", why)
 }
 
-// actionOf returns the action that a request needs permission for.
+// actionOf returns the action for which a request needs permission.
 func actionOf(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return actionPull
@@ -136,14 +136,15 @@ func actionOf(r *http.Request) string {
 	return actionPush
 }
 
-// repository returns the repository of a request, or "".
+// repository returns the repository in a request's path, or "".
 func repository(r *http.Request) string {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v2/")
 	if !ok {
 		return ""
 	}
 	for _, sep := range []string{"/manifests/", "/blobs/", "/tags/", "/referrers/"} {
-		// The last one: a repository may have an element of that name.
+		// Use the last one, because a repository may have a path element with that
+		// name.
 		if i := strings.LastIndex(path, sep); i > 0 {
 			return path[:i]
 		}

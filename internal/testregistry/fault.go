@@ -13,16 +13,16 @@ import (
 	"github.com/regcred/regcred/internal/testfault"
 )
 
-// FaultKind is the kind of a [Fault].
+// FaultKind identifies the kind of a [Fault].
 type FaultKind int
 
-// The kinds of faults. The first three replace the response; the others change a
-// successful response (status 200 to a GET).
+// Kinds of faults. The first three replace the response. The others change a successful
+// response (status 200 to a GET).
 const (
 	Unauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
 	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
 	ServerError                      // 500
-	Slow                             // waits Fault.Delay after Fault.Bytes bytes of the body; before the header if 0
+	Slow                             // waits Fault.Delay after Fault.Bytes body bytes; if 0, before the header
 	Cut                              // closes the connection after Fault.Bytes bytes of the body
 	Corrupt                          // changes one byte of the body
 )
@@ -30,7 +30,7 @@ const (
 // Endpoint is a part of the registry's API.
 type Endpoint int
 
-// The endpoints that a [Fault] may be limited to.
+// Endpoints that a [Fault] can be limited to.
 const (
 	Anywhere  Endpoint = iota
 	Ping               // /v2/
@@ -39,25 +39,25 @@ const (
 	Blobs              // /v2/<repository>/blobs/
 )
 
-// Forever as [Fault.Times] means until the fault is removed.
+// Forever is the [Fault.Times] value for a fault that applies until it is removed.
 const Forever = testfault.Forever
 
 // Fault makes matching requests fail.
 type Fault struct {
 	Kind     FaultKind
 	Endpoint Endpoint
-	Path     string // if set, only requests whose path contains this, e.g. a digest
+	Path     string // if set, match only requests whose path contains this, such as a digest
 	After    int    // matching requests that succeed first
-	// at most a minute. A client that goes away ends it.
-	Times int // how many matching requests then fail; 0 means one
+	// At most a minute. The fault ends early if the client disconnects.
+	Times int // number of matching requests that then fail; 0 means one
 
-	Delay      time.Duration // for Slow; at most a minute. A client that goes away ends it.
+	Delay      time.Duration // for Slow; at most a minute, and ends early if the client disconnects
 	RetryAfter time.Duration // for TooManyRequests; rounded up to seconds
 	Bytes      int64         // for Slow and Cut: bytes of the body sent first
 }
 
 // Inject adds a fault. If several faults match a request, only the one added first
-// applies and counts it.
+// applies and counts the request.
 func (s *Server) Inject(f Fault) *testfault.Injected {
 	return s.faults.Inject(f, f.After, f.Times)
 }
@@ -88,7 +88,7 @@ func endpointOf(r *http.Request) Endpoint {
 	return Anywhere
 }
 
-// refuse sends the response if the fault replaces it.
+// refuse sends the fault's response if the fault replaces the response.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	switch f.Kind {
 	case Unauthorized:
@@ -116,9 +116,9 @@ func (f *Fault) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter
 // faultWriter writes a response and applies a fault to its body.
 type faultWriter struct {
 	http.ResponseWriter
-	ctx     context.Context // the request's; ends when the client disconnects or the server closes
+	ctx     context.Context // the request's context; done when the client disconnects or the server closes
 	fault   *Fault
-	began   bool // the header was sent
+	began   bool // the header has been sent
 	good    bool // the status is 200
 	written int64
 	waited  bool

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// maxLog limits the access log; the oldest requests are dropped.
+// maxLog limits the length of the access log. The oldest requests are dropped.
 const maxLog = 10_000
 
-// Request is one entry of the access log. It never holds a password or token.
+// Request is an entry in the access log. It never contains a password or token.
 type Request struct {
 	Time   time.Time // when the response started
 	Method string
 	Path   string // without the query
 	Status int
-	Scheme string // "Basic", "Bearer", "Form" (a login by POST), or "" for an anonymous request
+	Scheme string // "Basic", "Bearer", "Form" (credentials in a POST), or "" if anonymous
 	User   string // as sent, also with a wrong password; for a token, the user it was issued to
 }
 
-// Requests returns the access log, oldest first.
+// Requests returns the access log in chronological order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,5 +72,5 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap lets [http.ResponseController] flush.
+// Unwrap supports [http.ResponseController].
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

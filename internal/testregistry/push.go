@@ -21,21 +21,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Image describes the image that [Server.Push] builds. Equal Images have equal
-// digests. The zero value is two layers of 4 KiB for linux on this machine's
-// architecture.
+// Image describes the image that [Server.Push] builds. Equal Images have equal digests.
+// The zero value has two 4 KiB layers for linux on this machine's architecture.
 type Image struct {
 	Layers    int   // 0 means 2
-	LayerSize int64 // bytes of random content in each; 0 means 4096
+	LayerSize int64 // random bytes per layer; 0 means 4096
 	Seed      int64
 
-	// Platforms, e.g. "linux/amd64", "linux/arm64/v8"; more than one makes an
-	// image index.
+	// Platforms lists the platforms, such as "linux/amd64" or "linux/arm64/v8". More
+	// than one platform makes an image index.
 	Platforms []string
 }
 
 // Push builds an image and returns its digest, "sha256:…". It writes directly to the
-// storage, without login, rules, faults and the access log.
+// storage and bypasses authentication, rules, faults and the access log.
 func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	ref, err := name.NewTag(fmt.Sprintf("%s/%s:%s", s.Addr(), repo, tag))
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	return hash.String(), err
 }
 
-// taggable is the common interface of v1.Image and v1.ImageIndex.
+// taggable is implemented by v1.Image and v1.ImageIndex.
 type taggable interface{ Digest() (v1.Hash, error) }
 
 func (i Image) build() (taggable, error) {
@@ -105,7 +104,7 @@ func (i Image) buildOne(p v1.Platform, source rand.Source) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// storageTransport handles HTTP requests with the storage, without a network.
+// storageTransport passes HTTP requests directly to the storage, without a network.
 type storageTransport struct{ storage http.Handler }
 
 func (t storageTransport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -38,18 +38,18 @@ type Auth int
 
 // The authentication methods.
 const (
-	None   Auth = iota // any client may do everything
+	None   Auth = iota // any client may do anything
 	Basic              // RFC 7617, on every request
 	Bearer             // the token flow of the distribution specification
 )
 
-// Options configure a [Server]. The zero value is an open registry.
+// Options configures a [Server]. The zero value is an open registry.
 type Options struct {
 	Auth  Auth
-	Users map[string]string // password by user name; see [Server.SetUser]
+	Users map[string]string // passwords by user name; see [Server.SetUser]
 
-	// Rules allow users to pull or push repositories. Without rules every user
-	// may pull and push all of them.
+	// Rules allow users to pull from or push to repositories. Without rules, every user
+	// may pull from and push to all repositories.
 	Rules []Rule
 
 	// TokenTTL is the lifetime of Bearer tokens; 0 means 5 minutes.
@@ -58,12 +58,11 @@ type Options struct {
 	// Now is the clock for token expiry; nil means [time.Now].
 	Now func() time.Time
 
-	// RedirectBlobs, if set, is the base URL to which blob downloads are
-	// redirected, like the object stores of many registries. The request's
-	// path is appended.
+	// RedirectBlobs, if set, is the base URL to which blob downloads are redirected, as
+	// many registries redirect to object stores. The request's path is appended.
 	RedirectBlobs string
 
-	// BaseURL is the URL of the token server for clients, without a trailing
+	// BaseURL is the base URL that clients use for the token server, without a trailing
 	// slash; "" means [Server.URL]. Set it if clients use another host name.
 	BaseURL string
 }
@@ -126,38 +125,38 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr returns the registry's host for image references, "127.0.0.1:port".
+// Addr returns the registry's host for use in image references, "127.0.0.1:port".
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
 // URL returns the base URL without a trailing slash.
 func (s *Server) URL() string { return "http://" + s.Addr() }
 
-// Close stops the server, aborts requests in flight and waits for the listener. It
-// may be called twice.
+// Close stops the server, aborts requests in flight and waits for the listener. It may
+// be called more than once.
 func (s *Server) Close() error {
 	err := s.http.Close()
-	s.done() // after the connections, otherwise slow responses would still be sent
+	s.done() // after closing connections; otherwise slow responses would still be sent
 	<-s.served
 	return err
 }
 
-// SetUser adds a user or changes a password. Tokens issued before stay valid, as with
-// real registries.
+// SetUser adds a user or changes a password. Existing tokens stay valid, as with real
+// registries.
 func (s *Server) SetUser(name, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[name] = password
 }
 
-// RemoveUser removes a user. Tokens issued before stay valid.
+// RemoveUser removes a user. Existing tokens stay valid.
 func (s *Server) RemoveUser(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.users, name)
 }
 
-// ServeHTTP handles and records a request. Tests use it to serve the registry under
-// another host name.
+// ServeHTTP handles and records a request. Tests also use it to serve the registry
+// under another host name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := s.identify(r)
 	rec := &recorder{ResponseWriter: w, record: func(status int) { s.record(r, id, status) }}

@@ -14,7 +14,7 @@ import (
 
 const (
 	tokenPath    = "/token"
-	maxTokenBody = 64 << 10 // bytes of a form
+	maxTokenBody = 64 << 10 // size of a form in bytes
 )
 
 // token is the server's record of a Bearer token, which is opaque to clients.
@@ -35,9 +35,9 @@ func (t token) grants(repo, action string) bool {
 	})
 }
 
-// serveToken issues a token: GET with Basic authentication or none, or POST
-// with a form (grant_type=password). Like real token servers it grants the allowed
-// part of the requested scopes, which may be nothing.
+// serveToken issues a token. It accepts GET with or without Basic authentication, and
+// POST with a form (grant_type=password). Like real token servers, it grants only the
+// permitted part of the requested scopes, which may be nothing.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity) {
 	anonymous := r.Method == http.MethodGet && id.scheme == ""
 	if s.opts.Auth != Bearer || !id.ok && !anonymous {
@@ -60,7 +60,8 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity)
 	})
 }
 
-// grant returns which of the scopes ("repository:team/app:pull,push") a user may have.
+// grant returns the part of the scopes ("repository:team/app:pull,push") that a user is
+// permitted.
 func (s *Server) grant(user string, scopes []string) []access {
 	var granted []access
 	for _, scope := range strings.Fields(strings.Join(scopes, " ")) {
@@ -98,7 +99,7 @@ func (s *Server) lookupToken(secret string) (token, bool) {
 	return t, ok && s.opts.Now().Before(t.expires)
 }
 
-// ExpireTokens makes every token issued so far expire now.
+// ExpireTokens expires all tokens issued so far.
 func (s *Server) ExpireTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

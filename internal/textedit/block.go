@@ -16,15 +16,15 @@ type blockList struct {
 	text   []byte
 	indent string // before a dash
 	eol    string
-	keyEnd int   // end of the line with the key
-	dashes []int // offsets of the lines with the dashes
+	keyEnd int   // end of the key's line
+	dashes []int // offsets of the lines that start with a dash
 	end    int   // offset of the text after the list
 }
 
 func (l *blockList) Len() int { return len(l.dashes) }
 
-// Item includes comments after the item that are indented deeper, since they
-// may be lines of a block scalar.
+// Item includes more deeply indented comments after the item, because they may be lines
+// of a block scalar.
 func (l *blockList) Item(i int) Span {
 	at := Span{l.dashes[i], l.contentEnd(i)}
 	for next := nextLine(l.text, at.To); next < l.itemEnd(i); next = nextLine(l.text, next) {
@@ -35,12 +35,13 @@ func (l *blockList) Item(i int) Span {
 	return at
 }
 
-// Cut begins at the end of the line before the item. It leaves empty lines and
-// comments between the item and the next one.
+// Cut starts at the end of the line before the item. It does not include empty lines
+// and comments between the item and the next one.
 func (l *blockList) Cut(i int) Span { return Span{lineEnd(l.text, l.dashes[i]-1), l.contentEnd(i)} }
 
-// Append inserts after the last line of the last item that is neither empty nor
-// a comment; or after those too, since they may be lines of a block scalar.
+// Append inserts after the last line of the last item that is neither empty nor a
+// comment. Its alternative inserts after trailing comments, because they may be lines
+// of a block scalar.
 func (l *blockList) Append(items []NewItem) []Edit {
 	var b strings.Builder
 	for _, item := range items {
@@ -58,8 +59,8 @@ func (l *blockList) Append(items []NewItem) []Edit {
 	return []Edit{Insert(near, b.String()), Insert(far, b.String())}
 }
 
-// contentEnd returns the end of the last line of an item that is neither empty
-// nor a comment.
+// contentEnd returns the end of an item's last line that is neither empty nor a
+// comment.
 func (l *blockList) contentEnd(i int) int {
 	end := lineEnd(l.text, l.dashes[i])
 	for at := l.dashes[i]; at < l.itemEnd(i); at = nextLine(l.text, at) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Diff returns a unified diff between two versions of a file, or "" if they are
-// equal. It has no context lines, since those may contain secrets; patch(1)
-// applies it.
+// Diff returns a unified diff between two versions of a file, or "" if they are equal.
+// It contains no context lines, because they could contain secrets. patch(1) can apply
+// it.
 func Diff(name string, before, after []byte) string {
 	old, new := linesOf(before), linesOf(after)
 	places := placesOf(new)
@@ -24,7 +24,7 @@ func Diff(name string, before, after []byte) string {
 		dels, adds := changed(old[i:], len(new), places, k)
 		if b.Len() == 0 {
 			if strings.ContainsAny(name, " \t") {
-				name += "\t" // or patch reads what follows the blank as a date
+				name += "\t" // otherwise patch parses the text after the space as a date
 			}
 			fmt.Fprintf(&b, "--- %s\n+++ %[1]s\n", name)
 		}
@@ -40,7 +40,7 @@ func Diff(name string, before, after []byte) string {
 	return b.String()
 }
 
-// placesOf returns the numbers of the lines with each text, in ascending order.
+// placesOf returns the line numbers, in ascending order, for each distinct line.
 func placesOf(lines []string) map[string][]int {
 	places := make(map[string][]int, len(lines))
 	for i, line := range lines {
@@ -49,10 +49,9 @@ func placesOf(lines []string) map[string][]int {
 	return places
 }
 
-// changed returns how many old lines are replaced by how many new ones, up to
-// the nearest line that both texts have. The new text has n lines, in places,
-// and continues at line k. A common line further away would draw in all lines
-// before it.
+// changed returns the number of old lines to delete and new lines to add before the
+// nearest common line. The new text has n lines, in places, and continues at line k. A
+// more distant common line would include all lines before it in the change.
 func changed(old []string, n int, places map[string][]int, k int) (dels, adds int) {
 	nearest := len(old) + n - k
 	dels, adds = len(old), n-k
@@ -67,7 +66,7 @@ func changed(old []string, n int, places map[string][]int, k int) (dels, adds in
 	return dels, adds
 }
 
-// hunkRange returns a range of lines for the head of a hunk.
+// hunkRange formats a line range for a hunk header.
 func hunkRange(from, count int) string {
 	if count == 0 {
 		return fmt.Sprintf("%d,0", from) // the line before the range
@@ -75,8 +74,8 @@ func hunkRange(from, count int) string {
 	return fmt.Sprintf("%d,%d", from+1, count)
 }
 
-// linesOf splits a text into lines with their ends. Diffs mark a last line that
-// has no end.
+// linesOf splits a text into lines with their line endings. Diffs mark a last line that
+// has none.
 func linesOf(text []byte) []string {
 	list := strings.SplitAfter(string(text), "\n")
 	switch last := len(list) - 1; {

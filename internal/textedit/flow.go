@@ -11,9 +11,9 @@ import (
 // flowList is a list in brackets: a JSON array, or a YAML flow sequence.
 type flowList struct {
 	text  []byte
-	start int    // after the opening bracket
-	items []Span // without the text between them
-	ends  []int  // after the comma that follows an item, or the end of the item
+	start int    // offset after the opening bracket
+	items []Span // spans of the items, without the text between them
+	ends  []int  // offset after the comma that follows each item, or the end of the item
 }
 
 func (l *flowList) Len() int { return len(l.items) }
@@ -33,13 +33,13 @@ func (l *flowList) Cut(i int) Span {
 	return Span{at.From, l.ends[i]}
 }
 
-// followsComma reports whether there is only a comma and white space between an
-// item and the one before.
+// followsComma reports whether only a comma and white space separate an item from the
+// previous one.
 func (l *flowList) followsComma(i int) bool {
 	return string(bytes.Trim(l.text[l.items[i-1].To:l.items[i].From], space)) == ","
 }
 
-// Append inserts after the last item, or after the bracket.
+// Append inserts after the last item or, in an empty list, after the bracket.
 func (l *flowList) Append(items []NewItem) []Edit {
 	s := l.style()
 	var b strings.Builder
@@ -56,10 +56,10 @@ func (l *flowList) Append(items []NewItem) []Edit {
 	return []Edit{Insert(at, b.String())}
 }
 
-// flowStyle is the white space of a flow list.
+// flowStyle describes the white space in a flow list.
 type flowStyle struct {
-	gap            string // between a comma and the next item
-	prefix, indent string // of a line, and of a level; no indent means one line
+	gap            string // white space between a comma and the next item
+	prefix, indent string // of a line and of a level; an empty indent means one line
 	crlf           bool
 }
 
@@ -128,16 +128,16 @@ func newFlowList(text []byte, bracket int) List {
 	}
 }
 
-// scanner splits a flow collection, in JSON or YAML, into tokens: brackets,
-// commas, quoted scalars, and all other text byte by byte. It does not validate.
+// scanner splits a JSON or YAML flow collection into tokens: brackets, commas, quoted
+// scalars, and all other text byte by byte. It does not validate the text.
 type scanner struct {
 	text  []byte
 	at    int
-	depth int  // number of open brackets; -1 after the list's own bracket
+	depth int  // number of open brackets; -1 after the closing bracket of the list
 	plain bool // in a plain scalar, where quotes have no meaning
 }
 
-// next returns the next token, or an empty span at the end of the text.
+// next returns the next token, or an empty span at the end.
 func (s *scanner) next() Span {
 	s.skip()
 	if s.at >= len(s.text) {
@@ -155,13 +155,13 @@ func (s *scanner) next() Span {
 	case c == ',':
 		s.plain = false
 	case c == ':':
-		// A colon within a plain scalar does not end it; one after a key does.
+		// A colon inside a plain scalar does not end it, but a colon after a key does.
 		s.plain = s.plain && !s.atSeparator()
 	case s.plain:
 	case c == '"' || c == '\'':
 		s.quoted(c)
 	case c == '&' || c == '!':
-		// An anchor or a tag: the value follows.
+		// The value follows after an anchor or tag.
 		for s.at < len(s.text) && !s.atSeparator() {
 			s.at++
 		}
@@ -176,7 +176,7 @@ func (s *scanner) atSeparator() bool {
 	return s.at >= len(s.text) || strings.IndexByte(space+",[]{}", s.text[s.at]) >= 0
 }
 
-// skip skips white space, and comments, which follow white space.
+// skip skips white space and any comments after it.
 func (s *scanner) skip() {
 	for s.at < len(s.text) {
 		switch c := s.text[s.at]; {
@@ -194,8 +194,8 @@ func (s *scanner) skip() {
 	}
 }
 
-// quoted skips the rest of a quoted scalar. A single quote is escaped by
-// doubling it, which reads as two scalars here, with the same effect.
+// quoted skips the rest of a quoted scalar. A doubled single quote, which is an escaped
+// quote, is read as two scalars. The effect is the same.
 func (s *scanner) quoted(quote byte) {
 	for s.at < len(s.text) {
 		c := s.text[s.at]

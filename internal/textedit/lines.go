@@ -21,12 +21,12 @@ type Lines struct {
 	last   position
 }
 
-// position is the last one found on a line. Later columns of the same line are
-// counted from there, since a line may be the whole file.
+// position is the last position found on a line. Later columns of the line are counted
+// from there, because the whole file may be one line.
 type position struct{ line, column, offset int }
 
-// NewLines returns the lines of a text. Only "\n" ends a line, and a byte order
-// mark is not part of the first line.
+// NewLines returns the lines of a text. Only "\n" ends a line. A byte order mark is not
+// part of the first line.
 func NewLines(text []byte) *Lines {
 	l := &Lines{text: text, starts: []int{len(text) - len(bytes.TrimPrefix(text, []byte(bom)))}}
 	for i, c := range text {
@@ -37,8 +37,8 @@ func NewLines(text []byte) *Lines {
 	return l
 }
 
-// Line returns the part of the text that is a line, counted from 1, without its
-// "\n". It returns false if there is no such line.
+// Line returns the span of a line, counted from 1, without its "\n". It returns false
+// if the line does not exist.
 func (l *Lines) Line(number int) (Span, bool) {
 	switch {
 	case number < 1 || number > len(l.starts):
@@ -49,7 +49,7 @@ func (l *Lines) Line(number int) (Span, bool) {
 	return Span{l.starts[number-1], l.starts[number] - 1}, true
 }
 
-// start returns the offset of a line, or -1 if there is no such line.
+// start returns the offset of a line, or -1 if the line does not exist.
 func (l *Lines) start(number int) int {
 	if line, ok := l.Line(number); ok {
 		return line.From
@@ -57,9 +57,9 @@ func (l *Lines) start(number int) int {
 	return -1
 }
 
-// Offset returns the offset of a column, which counts characters from 1 as
-// yaml.Node does, or of the line's end if it is shorter. It returns -1 if there
-// is no such line.
+// Offset returns the offset of a column, or of the line's end if the line is shorter.
+// Columns count characters from 1, as in yaml.Node. Offset returns -1 if the line does
+// not exist.
 func (l *Lines) Offset(line, column int) int {
 	span, ok := l.Line(line)
 	if !ok {
@@ -77,13 +77,13 @@ func (l *Lines) Offset(line, column int) int {
 	return at.offset
 }
 
-// Indentation returns the blanks and tabs at the beginning of a text.
+// Indentation returns the spaces and tabs at the start of a text.
 func Indentation(text []byte) string {
 	return string(text[:len(text)-len(bytes.TrimLeft(text, " \t"))])
 }
 
-// lineEnd returns the offset of the end of the line that contains at, before
-// its "\n" or "\r\n".
+// lineEnd returns the offset of the end of the line that contains at, excluding its
+// "\n" or "\r\n".
 func lineEnd(text []byte, at int) int {
 	i := bytes.IndexByte(text[at:], '\n')
 	if i < 0 {

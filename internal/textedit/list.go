@@ -15,18 +15,19 @@ import (
 type List interface {
 	// Len returns the number of items.
 	Len() int
-	// Item returns the span of an item, with no part of another one.
+	// Item returns the span of an item. It contains no part of another item.
 	Item(i int) Span
-	// Cut returns what to delete to remove an item and no part of another one.
+	// Cut returns the span to delete to remove an item. It contains no part of another
+	// item.
 	Cut(i int) Span
-	// Append returns edits that add items at the end, the best first. Deleting
-	// Cut of each added item restores the text.
+	// Append returns alternative edits that add items at the end, best first. Deleting
+	// the Cut span of each added item restores the text.
 	Append(items []NewItem) []Edit
 }
 
-// NewItem is an item to add, in both ways of writing lists.
+// NewItem is an item to add, in both list formats.
 type NewItem struct {
-	Lines []string // of a block sequence, the first with its dash, without indentation
+	Lines []string // lines for a block sequence, the first with its dash, without indentation
 	Value any      // for [EncodeJSON]
 }
 
@@ -71,8 +72,7 @@ func FindYAML(text, document []byte, field string) List {
 	return nil
 }
 
-// afterProperties returns the offset of a node's value, after its anchor and
-// tag, or -1.
+// afterProperties returns the offset of a node's value after any anchor and tag, or -1.
 func afterProperties(text []byte, at int) int {
 	if at < 0 {
 		return -1

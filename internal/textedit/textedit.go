@@ -23,10 +23,10 @@ import (
 	"strings"
 )
 
-// Span is the part of a text between two offsets.
+// Span is a part of a text, from one offset to another.
 type Span struct{ From, To int }
 
-// Edit replaces a span by a new text. An empty span inserts the text.
+// Edit replaces a span with new text. An empty span inserts the text.
 type Edit struct {
 	Span
 	New string
@@ -35,8 +35,8 @@ type Edit struct {
 // Insert returns the edit that inserts a text at an offset.
 func Insert(at int, text string) Edit { return Edit{Span{at, at}, text} }
 
-// Apply returns text with edits applied. Edits must not overlap; equal ones
-// count once, because YAML aliases lead to the same place.
+// Apply applies edits to text. Edits must not overlap. Identical edits are applied
+// once, because YAML aliases refer to the same place.
 func Apply(text []byte, edits ...Edit) []byte {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.From, b.From) })

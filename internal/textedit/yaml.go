@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseYAML returns the top node of a document, or nil if the document is
-// empty. A panic of the parser becomes an error.
+// ParseYAML returns the top node of a document, or nil if the document is empty. If the
+// parser panics, ParseYAML returns an error.
 func ParseYAML(document []byte) (top *yaml.Node, err error) {
 	defer func() {
 		if recover() != nil {
@@ -24,7 +24,7 @@ func ParseYAML(document []byte) (top *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// Resolve follows an alias.
+// Resolve returns the target of an alias. It returns other nodes unchanged.
 func Resolve(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias

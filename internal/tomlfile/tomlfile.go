@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// MaxSize bounds a file in bytes.
+// MaxSize limits the size of a file in bytes.
 const MaxSize = 1 << 20
 
 // File is a parsed file.
@@ -33,14 +33,14 @@ type File struct {
 	Path string
 	data []byte
 
-	lines  map[string]int // by the keys that lead there
-	tables [][]string     // the headers of tables, in their order
-	arrays map[string]int // how many there are so far of an array of tables
+	lines  map[string]int // line numbers by key path
+	tables [][]string     // keys of table headers, in order
+	arrays map[string]int // number of tables so far, by array of tables
 }
 
-// Error is the reason why a file is not valid TOML, or has a value of the wrong type.
+// Error explains why a file is not valid TOML or why a value has the wrong type.
 type Error struct {
-	Line, Column int // 0 if not known
+	Line, Column int // 0 if unknown
 	What         string
 }
 
@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d %s", e.Line, e.Column, e.What)
 }
 
-// Read reads a file of a node. Invalid TOML is returned with an [*Error].
+// Read reads a file on a node. For invalid TOML, it returns an [*Error].
 func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	data, err := root.ReadFile(ctx, path)
 	switch {
@@ -73,10 +73,10 @@ func ReadOld(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	return Parse(path, cleaned(f.data))
 }
 
-// byteOrderMark is written by some editors.
+// byteOrderMark is added by some editors.
 const byteOrderMark = "\ufeff"
 
-// cleaned replaces invalid characters by spaces, so that positions do not change.
+// cleaned replaces invalid characters with spaces, so that positions do not change.
 func cleaned(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -92,7 +92,8 @@ func cleaned(data []byte) []byte {
 	return data
 }
 
-// Parse parses data. With an [*Error], the File has the content before the error.
+// Parse parses data. If it returns an [*Error], the File contains everything before the
+// error.
 func Parse(path string, data []byte) (*File, error) {
 	f := &File{Path: path, data: data, lines: map[string]int{}, arrays: map[string]int{}}
 	f.index()
@@ -106,7 +107,7 @@ func Parse(path string, data []byte) (*File, error) {
 // Empty reports whether the file has no content.
 func (f *File) Empty() bool { return len(f.data) == 0 }
 
-// Decode decodes the file into v. The error is an [*Error].
+// Decode decodes the file into v. Its errors are of type [*Error].
 func (f *File) Decode(v any) error {
 	if bytes.HasPrefix(f.data, []byte(byteOrderMark)) {
 		return &Error{Line: 1, Column: 1, What: "byte order mark: save the file as UTF-8 without one"}
@@ -172,7 +173,7 @@ func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (k
 	return keys, line
 }
 
-// resolve inserts the index of a table where keys lead into an array of tables.
+// resolve inserts the index of the current table if keys lead into an array of tables.
 func (f *File) resolve(keys []string, array bool) (path []string) {
 	for i, key := range keys {
 		path = append(path, key)
@@ -199,11 +200,11 @@ func (f *File) note(path []string, line int) {
 
 func join(path []string) string { return strings.Join(path, "\x00") }
 
-// Line returns the line of a key, or 0. After the key of an array of tables, the next
-// key is an index.
+// Line returns the line of a key, or 0. The key of an array of tables must be followed
+// by an index.
 func (f *File) Line(keys ...string) int { return f.lines[join(keys)] }
 
-// Near returns the line of a key or, if it is missing, of its table.
+// Near returns the line of a key or, if the key is missing, of its table.
 func (f *File) Near(keys ...string) int {
 	for i := len(keys); i > 0; i-- {
 		if line := f.Line(keys[:i]...); line > 0 {
@@ -216,7 +217,7 @@ func (f *File) Near(keys ...string) int {
 // Tables returns the keys of all table headers, in order.
 func (f *File) Tables() [][]string { return f.tables }
 
-// lineCounter counts lines up to increasing offsets.
+// lineCounter counts lines up to offsets that must be increasing.
 type lineCounter struct {
 	data         []byte
 	offset, line int

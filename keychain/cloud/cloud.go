@@ -39,28 +39,29 @@ import (
 
 // The defaults of [New] for long-running programs.
 const (
-	// DefaultRefreshAhead is the default of [regcred.Options.RefreshAhead]. The
-	// clouds' responses are cached for 30 minutes to 6 hours.
+	// DefaultRefreshAhead is the default for [regcred.Options.RefreshAhead]. Cloud
+	// providers' responses are cached for 30 minutes to 6 hours.
 	DefaultRefreshAhead = 5 * time.Minute
 
-	// DefaultBackoff is the default of [regcred.Options.Backoff]. A controller
-	// that retries does not query a cloud again that has just failed.
+	// DefaultBackoff is the default for [regcred.Options.Backoff]. It keeps a
+	// controller that retries from calling a cloud again immediately after a failure.
 	DefaultBackoff = 30 * time.Second
 )
 
 // Provider is a provider of a keyring.
 type Provider struct {
-	// Name identifies the provider in attempts and events, in the form of a
-	// plugin's file name. It must be unique. "" means the provider's own name,
-	// such as "ecr-credential-provider".
+	// Name identifies the provider in attempts and events, and has the form of a
+	// plugin's file name. It must be unique. "" means the provider's default name, such
+	// as "ecr-credential-provider".
 	Name string
 
-	// MatchImages are patterns of images, in addition to the provider's own: for
-	// example public.ecr.aws for ECR.
+	// MatchImages lists image patterns in addition to the provider's own, such as
+	// public.ecr.aws for ECR.
 	MatchImages []string
 
-	// Provider is the plugin. Those of provider/ecr, provider/gcr and
-	// provider/acr have a name and patterns; others need both fields above.
+	// Provider is the plugin. The plugins in provider/ecr, provider/gcr and
+	// provider/acr have a default name and patterns. For other plugins, set Name and
+	// MatchImages.
 	Provider plugin.Provider
 }
 
@@ -70,13 +71,12 @@ type described interface {
 	MatchImages() []string
 }
 
-// New returns a keyring that calls the providers in this order. It is safe for
-// concurrent use and must be closed. No provider is called before the first
-// lookup.
+// New returns a keyring that calls the providers in the given order. It is safe for
+// concurrent use and must be closed. No provider is called before the first lookup.
 //
-// The options are passed to [regcred.New]; BinDir and InProcess must be empty.
-// RefreshAhead and Backoff default to the constants above, and a negative value
-// disables them. Responses without a cache duration are not cached.
+// The options are passed to [regcred.New]. BinDir and InProcess must be empty.
+// RefreshAhead and Backoff default to the constants above; a negative value disables
+// them. Responses without a cache duration are not cached.
 func New(opts regcred.Options, providers ...Provider) (*regcred.Keyring, error) {
 	k, err := newKeyring(opts, providers)
 	if err != nil {

@@ -34,12 +34,12 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// Client is a [remote.Client] for all repositories and registries. It is safe
-// for concurrent use. It logs in and retries, so oras-go's retry.Client and
+// Client implements [remote.Client] for all repositories and registries. It is safe for
+// concurrent use. It authenticates and retries, so oras-go's retry.Client and
 // auth.Client are not needed.
 //
-// It keeps the credentials of the 1,000 most recently used repositories until
-// the registry rejects them.
+// For the 1,000 most recently used repositories, it keeps using a credential until the
+// registry rejects it.
 type Client struct{ transports transports }
 
 var (
@@ -47,19 +47,19 @@ var (
 	_ http.RoundTripper = (*Client)(nil)
 )
 
-// New returns a Client. The Keychain's Options apply: plain HTTP outside
-// loopback needs [keychain.Options].Insecure, not only Repository.PlainHTTP.
+// New returns a Client. The Keychain's Options apply. In particular, plain HTTP outside
+// loopback needs [keychain.Options].Insecure in addition to Repository.PlainHTTP.
 func New(keys *keychain.Keychain) *Client {
 	return &Client{transports{keys: keys, byTarget: map[target]*entry{}}}
 }
 
 // Do implements [remote.Client]. It follows at most ten redirects and sends no
-// credential to another host. Its errors contain no query parameters of redirect
-// URLs, which may be signatures.
+// credential to another host. Its errors omit the query parameters of redirect URLs,
+// which may be signatures.
 //
 // If no credential was found because a provider failed, the error wraps a
-// [*regcred.LookupError]. If the registry rejected every credential, the
-// response has a message for each, which oras-go returns as an
+// [*regcred.LookupError]. If the registry rejected every credential, the response
+// contains a message for each credential. oras-go returns them as an
 // errcode.ErrorResponse.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := (&http.Client{Transport: c}).Do(req)
@@ -89,8 +89,8 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// original returns the request before any redirects. A redirect target may look
-// like another repository, but must not get its credentials.
+// original returns the request before any redirects. A redirect target may look like a
+// different repository, but must not receive that repository's credentials.
 func original(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request
@@ -98,8 +98,8 @@ func original(req *http.Request) *http.Request {
 	return req
 }
 
-// setRequest sets resp.Request to req, because the request that was sent has the
-// password. For an error it hides the query parameters, which may be a
+// setRequest sets resp.Request to req, because the request that was actually sent
+// contains the password. For an error, it redacts the query parameters, which may be a
 // signature.
 func setRequest(resp *http.Response, req *http.Request) {
 	resp.Request = req
@@ -109,7 +109,7 @@ func setRequest(resp *http.Response, req *http.Request) {
 	}
 }
 
-// redactQuery masks the query parameters of a URL.
+// redactQuery redacts the query parameters of a URL.
 func redactQuery(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.RawQuery == "" {

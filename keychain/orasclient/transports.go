@@ -25,7 +25,7 @@ const (
 	hubName = name.DefaultRegistry
 )
 
-// maxTransports limits the number of transports in the cache.
+// maxTransports limits how many transports are cached.
 const maxTransports = 1000
 
 // transports caches a transport for each repository and registry.
@@ -42,10 +42,10 @@ type target struct{ host, repository string } // repository is "" for a registry
 
 type entry struct {
 	transport *keychain.Transport
-	used      int // value of uses at the last use
+	used      int // value of uses when last used
 }
 
-// forRequest returns the transport for a request before any redirects.
+// forRequest returns the transport for the original request, before any redirects.
 func (ts *transports) forRequest(req *http.Request) (*keychain.Transport, error) {
 	repository, err := repositoryOf(req)
 	if err != nil {
@@ -87,8 +87,8 @@ func (ts *transports) makeRoom() {
 	delete(ts.byTarget, oldest)
 }
 
-// resource does not parse "host/repository", which would make "registry/app" a
-// repository on Docker Hub.
+// resource parses host and repository separately, because parsing "registry/app" would
+// return a repository on Docker Hub.
 func (t target) resource() (authn.Resource, error) {
 	host := t.host
 	if host == hubAPI {
@@ -101,20 +101,19 @@ func (t target) resource() (authn.Resource, error) {
 	return registry.Repo(t.repository), nil
 }
 
-// repositoryPath matches the paths of the distribution specification. The
-// Transport rejects paths that are ambiguous.
+// repositoryPath matches paths in the distribution specification. The Transport rejects
+// ambiguous paths.
 var repositoryPath = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
 
-// repositoryOf returns the repository of a request, or "". The registry chooses
-// the URL of an upload, which may not contain the repository. For uploads it is
-// the repository with push access in the scopes that oras-go adds to the
-// context.
+// repositoryOf returns the repository of a request, or "". The registry chooses the URL
+// of an upload, which may not contain the repository. For uploads, repositoryOf uses
+// the repository with push access in the scopes that oras-go adds to the context.
 func repositoryOf(req *http.Request) (string, error) {
 	if found := repositoryPath.FindStringSubmatch(req.URL.Path); found != nil {
 		return found[1], nil
 	}
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
-		return "", nil // a ping, the catalog
+		return "", nil // a ping or the catalog
 	}
 	var pushed []string
 	for _, scope := range auth.GetScopesForHost(req.Context(), req.URL.Host) {

@@ -24,22 +24,22 @@ type Kind string
 // The formats.
 const (
 	DockerConfig Kind = "docker config.json"
-	Dockercfg    Kind = ".dockercfg" // a map of registries, without auths
+	Dockercfg    Kind = ".dockercfg" // a map of registries without an auths field
 	Manifest     Kind = "Secret manifest"
 )
 
-// Result is the result of a check.
+// Result contains the result of a check.
 type Result struct {
 	Kind        Kind
-	Secrets     int  // Secrets in a manifest
-	Credentials int  // registries for which the kubelet finds a user name
+	Secrets     int  // number of Secrets in a manifest
+	Credentials int  // number of registries for which the kubelet finds a user name
 	Refused     bool // the kubelet rejects the file or one of the Secrets
 	Findings    []finding.Finding
 }
 
-// Check detects the format of a file and checks it. It returns nil for other
-// formats. Findings have name as their File; now decides which
-// passwords have expired.
+// Check detects the format of a file and checks it. It returns nil for unknown formats.
+// The File of the findings is name. now is used to determine which passwords have
+// expired.
 func Check(name string, data []byte, now time.Time) *Result {
 	kind := detect(name, data)
 	if kind == "" {
@@ -52,8 +52,8 @@ func Check(name string, data []byte, now time.Time) *Result {
 	return r
 }
 
-// CheckAs checks a file of a known format. In a manifest, which can be YAML or JSON
-// with several documents, objects other than Secrets are ignored.
+// CheckAs checks a file in a known format. A manifest can be YAML or JSON with several
+// documents; objects other than Secrets are ignored.
 func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 	if kind == Manifest {
 		return checkManifest(name, data, now)
@@ -64,14 +64,14 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 	return &Result{Kind: kind, Credentials: c.credentials(), Refused: len(c.problems) > 0, Findings: found.Sorted()}
 }
 
-// Rules returns the names of all rules, sorted.
+// Rules returns the sorted names of all rules.
 func Rules() []string {
 	names := slices.Concat(rules.Names(configRules()), rules.Names(entryRules()), rules.Names(secretRules()), rules.Names(manifestRules()))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// check applies the rules for a docker config.
+// check runs the rules for a docker config.
 func (c *dockerConfig) check(found *rules.Collector) {
 	c.parse()
 	rules.Apply(found, configRules(), c, nil)
@@ -86,7 +86,7 @@ func (c *dockerConfig) check(found *rules.Collector) {
 	}
 }
 
-// entryRules returns the rules for one entry of a docker config.
+// entryRules returns the rules for an entry of a docker config.
 func entryRules() []rules.Rule[*entry] {
 	const (
 		incomplete = "docker-no-password"
@@ -112,7 +112,7 @@ func entryRules() []rules.Rule[*entry] {
 	}
 }
 
-// These patterns recognize files that do not parse, too.
+// These patterns also recognize files that cannot be parsed.
 var (
 	secretLook = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
@@ -123,12 +123,12 @@ var (
 	authsLook = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
-	authsBegin = sync.OnceValue(func() *regexp.Regexp { // without a bracket before it
+	authsBegin = sync.OnceValue(func() *regexp.Regexp { // without a preceding bracket
 		return regexp.MustCompile(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
 )
 
-// detect returns the format of a file by its name and content, or "".
+// detect returns the format of a file based on its name and contents, or "".
 func detect(name string, data []byte) Kind {
 	if secretLook().Match(withoutNUL(data)) {
 		return Manifest
@@ -146,8 +146,8 @@ func detect(name string, data []byte) Kind {
 	return look
 }
 
-// looksLike returns the docker config format that a text resembles, or "". The text
-// need not be valid JSON.
+// looksLike returns the docker config format that text resembles, or "". The text does
+// not need to be valid JSON.
 func looksLike(data []byte) Kind {
 	if dockerjson.IsBase64JSON(data) {
 		return DockerConfig
@@ -168,14 +168,14 @@ func looksLike(data []byte) Kind {
 	}
 	for _, m := range root.Members {
 		if isEntryMap(m.Value) {
-			return DockerConfig // auths has the wrong name
+			return DockerConfig // auths is misspelled
 		}
 	}
 	return ""
 }
 
-// looksLikeAuths reports whether a text that is not JSON resembles a docker config. In
-// other YAML files, auths can be an inner field.
+// looksLikeAuths reports whether text that is not JSON resembles a docker config. In
+// other YAML files, auths can be a nested field.
 func looksLikeAuths(text []byte) bool {
 	if start := bytes.TrimLeft(text, "\ufeff\xfe\xff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '"' || start[0] == '\'') {
 		return authsLook().Match(text)
@@ -183,5 +183,5 @@ func looksLikeAuths(text []byte) bool {
 	return authsBegin().Match(text)
 }
 
-// withoutNUL removes NULs so that a pattern can match UTF-16.
+// withoutNUL removes NULs so that patterns also match UTF-16.
 func withoutNUL(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }

@@ -33,7 +33,7 @@ func configRules() []rules.Rule[*dockerConfig] {
 	}
 }
 
-// refusal is the effect of a problem.
+// refusal describes the effect of a problem.
 const refusal = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
 func (d *dockerConfig) problemsOf(kind dockerjson.Kind) (rs []rules.Result) {
@@ -119,8 +119,7 @@ func checkLevel(d *dockerConfig) (rs []rules.Result) {
 	return rs
 }
 
-// dockerFields lists the fields of config.json that docker and podman use, except
-// auths.
+// dockerFields lists the config.json fields that docker and podman use, except auths.
 var dockerFields = []string{
 	"credsStore", "credHelpers", "HttpHeaders", "psFormat", "imagesFormat", "networksFormat", "pluginsFormat", "volumesFormat",
 	"statsFormat", "detachKeys", "serviceInspectFormat", "servicesFormat", "tasksFormat", "secretFormat", "configFormat",
@@ -149,7 +148,8 @@ func checkCase(d *dockerConfig) []rules.Result {
 	return nil
 }
 
-// checkHelper reports credentials that only docker finds, because it runs helpers.
+// checkHelper reports credentials that only docker finds, because only docker runs
+// helpers.
 func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	const fix = "configure a credential provider for these registries, or run docker login without credsStore and credHelpers"
 	found := map[string]bool{}
@@ -178,7 +178,7 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	return rs
 }
 
-// missingCredentials lists at most five registries without a credential.
+// missingCredentials lists up to five registries that have no credential.
 func missingCredentials(keys []string) string {
 	const most = 5
 	switch {

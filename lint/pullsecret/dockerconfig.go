@@ -16,38 +16,38 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// dockerConfig is a docker config as written and as the kubelet reads it.
+// dockerConfig is a docker config, both as written and as the kubelet reads it.
 type dockerConfig struct {
 	data   []byte
 	legacy bool // a .dockercfg
 	now    time.Time
-	live   bool // from an API server, where a controller might renew it
+	live   bool // from an API server, where a controller might renew the credentials
 	locate locator
 
 	lines      jsonplace.LineIndex
-	problems   []*dockerjson.Problem // for which the kubelet rejects the file
-	root       *jsonplace.Value      // nil if it is not JSON
+	problems   []*dockerjson.Problem // problems for which the kubelet rejects the file
+	root       *jsonplace.Value      // nil if the file is not JSON
 	entries    []entry               // in file order
-	store      *jsonplace.Member     // credsStore, if not empty
-	emptied    []jsonplace.Member    // auths that are null, which discard the entries before
+	store      *jsonplace.Member     // the credsStore field if it is not empty
+	emptied    []jsonplace.Member    // null auths members, which discard the preceding entries
 	helpers    []jsonplace.Member    // of credHelpers
-	withHelper map[string]bool       // registries in credHelpers, by scope
+	withHelper map[string]bool       // registries in credHelpers, keyed by scope
 }
 
 // entry is a member of auths.
 type entry struct {
 	config *dockerConfig
 	jsonplace.Member
-	fields    map[string]*jsonplace.Value // string fields, by name in lower case
+	fields    map[string]*jsonplace.Value // string fields by lower-case name
 	user      string
 	password  string
-	source    *jsonplace.Value // of user and password: auth if set
+	source    *jsonplace.Value // source of the user name and password: auth if set
 	broken    bool             // makes the whole file invalid
-	replaced  bool             // an entry with the same key follows
+	replaced  bool             // a later entry has the same key
 	discarded bool             // a null auths follows
 	misplaced bool             // reported by a rule for the file
-	key       location.Key     // as the kubelet compares it
-	parses    bool             // otherwise the kubelet ignores the entry
+	key       location.Key     // key as compared by the kubelet
+	parses    bool             // if false, the kubelet ignores the entry
 }
 
 // parse parses the file and finds the position of each entry.
@@ -75,7 +75,7 @@ func (d *dockerConfig) parse() {
 	for _, m := range root.Members {
 		switch {
 		case strings.EqualFold(m.Key, "auths"):
-			// kubelet: merges repeated auths; null discards the entries before it.
+			// kubelet: it merges repeated auths; null discards the preceding entries.
 			if m.Kind == jsonplace.KindNull && len(d.entries) > 0 {
 				d.emptied = append(d.emptied, m)
 				for i := range d.entries {
@@ -136,7 +136,7 @@ func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	return e
 }
 
-// fieldName returns the name of a field in lower case, folded as by encoding/json.
+// fieldName returns a field's name in lower case, folded as in encoding/json.
 func fieldName(key string) string {
 	for _, name := range []string{"auth", "username", "password", "email", "identitytoken", "registrytoken"} {
 		if strings.EqualFold(key, name) {
@@ -146,7 +146,7 @@ func fieldName(key string) string {
 	return strings.ToLower(key)
 }
 
-// text returns the value of a string field, or "".
+// text returns a string field's value, or "".
 func (e *entry) text(field string) string {
 	if v := e.fields[field]; v != nil {
 		return v.Text
@@ -154,7 +154,7 @@ func (e *entry) text(field string) string {
 	return ""
 }
 
-// where returns the position of a field's value, which can be in auth.
+// where returns the position of a field's value, which may be inside auth.
 func (e *entry) where(field string) (offset int, path string) {
 	switch v := e.fields[field]; {
 	case e.source == e.fields["auth"] && e.source != nil && (field == "username" || field == "password"):
@@ -173,7 +173,7 @@ func (e *entry) path() string {
 	return "auths[" + dockerjson.DisplayKey(e.Key) + "]"
 }
 
-// shown returns the key for messages.
+// shown returns the key as shown in messages.
 func (e *entry) shown() string { return dockerjson.DisplayKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but
@@ -182,16 +182,16 @@ func (e *entry) hasToken() bool {
 	return e.text("identitytoken") != "" || e.text("registrytoken") != ""
 }
 
-// usesHelper reports whether docker runs a helper for e's registry.
+// usesHelper reports whether docker runs a credential helper for e's registry.
 func (e *entry) usesHelper() bool {
 	return e.config.store != nil || len(e.config.withHelper) > 0 && e.config.withHelper[dockerconfig.Scope(e.Key)]
 }
 
-// isUsed reports whether no later part of the file overrides e.
+// isUsed reports whether e is not overridden by a later part of the file.
 func (e *entry) isUsed() bool { return !e.replaced && !e.discarded }
 
-// credentials counts the entries for which the kubelet passes a user name to the
-// runtime.
+// credentials returns the number of entries for which the kubelet passes a user name to
+// the runtime.
 func (d *dockerConfig) credentials() int {
 	n := 0
 	for i := range d.entries {
@@ -202,8 +202,8 @@ func (d *dockerConfig) credentials() int {
 	return n
 }
 
-// locator converts a position in a docker config into a position in the file that
-// contains it. If that is not exact, messages end with note.
+// locator converts positions in a docker config to positions in the file that contains
+// it. If they are not exact, messages end with note.
 type locator func(line, column int, path string) (at config.Position, note string)
 
 func inFile(name string) locator {
@@ -212,7 +212,7 @@ func inFile(name string) locator {
 	}
 }
 
-// at returns one result about an offset in the file.
+// at returns one result at an offset in the file.
 func (d *dockerConfig) at(offset int, path, fix, format string, args ...any) []rules.Result {
 	line, column := d.lines.LineColumn(offset)
 	return d.atLine(line, column, path, fix, format, args...)
@@ -239,7 +239,7 @@ func isEntryMap(v *jsonplace.Value) bool {
 	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool { return isEntry(m.Value) })
 }
 
-// member returns a top-level member by its name, ignoring case.
+// member returns the top-level member with the given name, ignoring case.
 func (d *dockerConfig) member(name string) *jsonplace.Member {
 	if d.root == nil {
 		return nil

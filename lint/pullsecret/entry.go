@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// anonymous is the effect of a missing user name (containerd: ParseAuth in
+// anonymous describes the effect of a missing user name (containerd: ParseAuth in
 // internal/cri/server/images; CRI-O: PullImage).
 const anonymous = "the runtime ignores a credential without a user name and pulls anonymously"
 
@@ -33,7 +33,7 @@ func checkEmptyEntry(e *entry) []rules.Result {
 	return e.result("", "set auth, or set username and password", "%s has neither a user name nor a password: %s", e.shown(), anonymous)
 }
 
-// misnamed maps common wrong field names to the right ones.
+// misnamed maps common wrong field names to the correct names.
 var misnamed = map[string]string{
 	"user": "username", "login": "username", "name": "username", "account": "username",
 	"pass": "password", "passwd": "password", "pwd": "password", "secret": "password", "token": "password", "key": "password",
@@ -67,8 +67,8 @@ func checkNoPassword(e *entry) []rules.Result {
 	return e.result("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.shown())
 }
 
-// checkControlCharacter enforces RFC 7617, section 2: user names and passwords contain
-// no control characters.
+// checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not
+// contain control characters.
 func checkControlCharacter(e *entry) []rules.Result {
 	const fix = "encode it with printf %s instead of echo"
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
@@ -113,7 +113,7 @@ func checkOuterSpace(e *entry) []rules.Result {
 	return nil
 }
 
-// variable matches a value that a shell or a CI job would replace.
+// variable matches a placeholder that a shell or CI job would replace.
 var variable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 })
@@ -187,16 +187,16 @@ func isJSONKeyBase64(s string) bool {
 	return err == nil && json.Valid(decoded)
 }
 
-// minLifetime is the remaining lifetime that is not reported.
+// minLifetime is the shortest remaining lifetime that is not reported.
 const minLifetime = 7 * 24 * time.Hour
 
 const renew = "create a new token, or use a credential provider"
 
 // lifetime describes when a password expires.
 type lifetime struct {
-	what string // such as "an Amazon ECR token"
+	what string // kind of password, such as "an Amazon ECR token"
 	ends time.Time
-	span string // usual validity, for tokens without an expiry
+	span string // typical lifetime, for tokens without an expiry
 }
 
 // lifetimeOf recognizes tokens that expire.

@@ -16,7 +16,7 @@ import (
 // hubEntry is the key for Docker Hub that both docker and the kubelet use.
 const hubEntry = "https://index.docker.io/v1/"
 
-// cutScheme splits a key after its scheme.
+// cutScheme splits a key into its scheme and the rest.
 func cutScheme(key string) (rest, scheme string) {
 	scheme, rest, ok := strings.Cut(key, "://")
 	if !ok || strings.ContainsAny(scheme, "/?#@") {
@@ -25,7 +25,8 @@ func cutScheme(key string) (rest, scheme string) {
 	return rest, scheme + "://"
 }
 
-// repairedKey returns a key that images match, or "" if it cannot repair the key.
+// repairedKey returns a corrected key that images match, or "" if the key cannot be
+// corrected.
 func repairedKey(key string) string {
 	rest, _ := cutScheme(strings.TrimSpace(key))
 	at, err := location.Parse(rest)
@@ -58,7 +59,7 @@ func checkUnmatchableKey(e *entry) []rules.Result {
 	return e.config.at(e.Start, e.path(), repairedKey(e.Key), "no image matches %s: %s", e.shown(), unmatchableReason(e.Key, at))
 }
 
-// unmatchableReason returns the reason why no image matches a valid key.
+// unmatchableReason returns why no image matches a valid key.
 func unmatchableReason(key string, at location.Location) string {
 	_, scheme := cutScheme(key)
 	switch {

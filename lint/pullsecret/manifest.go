@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// maxManifest limits the size of a document with expanded aliases, in bytes.
+// maxManifest limits the size in bytes of a document after aliases are expanded.
 const maxManifest = 16 << 20
 
 func checkManifest(name string, data []byte, now time.Time) *Result {
@@ -61,8 +61,8 @@ func documents(data []byte) (list [][]byte) {
 	return append(list, objects(data[start:])...)
 }
 
-// objects splits a stream of JSON objects, as kubectl does. A YAML parser reads only
-// the first.
+// objects splits a stream of JSON objects as kubectl does. A YAML parser would read
+// only the first object.
 func objects(document []byte) (list [][]byte) {
 	for bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) {
 		dec := json.NewDecoder(bytes.NewReader(document))
@@ -87,7 +87,7 @@ type manifest struct {
 	unreadable []rules.Result // documents
 }
 
-// object has the fields that are read from a Kubernetes object.
+// object contains the fields of a Kubernetes object that are used.
 type object struct {
 	Kind       string         `json:"kind"`
 	Type       string         `json:"type"`
@@ -96,7 +96,7 @@ type object struct {
 	Items      []object       `json:"items"`
 }
 
-// read reads the document that follows the given number of lines.
+// read reads a document that starts after the given number of lines.
 func (m *manifest) read(document []byte, before int) {
 	if !secretLook().Match(document) {
 		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) {
@@ -113,7 +113,7 @@ func (m *manifest) read(document []byte, before int) {
 		}
 	}
 	var o object
-	if expanded(top, map[*yaml3.Node]int{}) > maxManifest || yaml.Unmarshal(document, &o) != nil { // the error would quote the document
+	if expanded(top, map[*yaml3.Node]int{}) > maxManifest || yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
 		m.refuse(document, before)
 		return
 	}
@@ -136,7 +136,7 @@ func (m *manifest) addUnreadable(line int, reason string) {
 }
 
 // templateLine returns the line of the first template action, such as Helm's, and the
-// reason to report; line is 0 if the document has no action.
+// reason to report. line is 0 if the document contains no action.
 func templateLine(document []byte) (line int, why string) {
 	before, _, found := bytes.Cut(document, []byte("{{"))
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
@@ -145,13 +145,13 @@ func templateLine(document []byte) (line int, why string) {
 	return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
 }
 
-// expanded returns the size of a document with expanded aliases, or a value above
-// maxManifest if an alias contains itself.
+// expanded returns the size of a document after aliases are expanded. It returns a
+// value above maxManifest if an alias contains itself.
 func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	if size, ok := known[n]; ok {
 		return size
 	}
-	known[n] = 2 * maxManifest // in case an alias contains itself
+	known[n] = 2 * maxManifest // too large if an alias contains itself
 	size := len(n.Value) + 1
 	if n.Kind == yaml3.AliasNode {
 		size += expanded(n.Alias, known)
@@ -163,8 +163,8 @@ func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	return size
 }
 
-// yamlLine returns the line of a YAML syntax error and the reason to report. The
-// parser's line can be one too low.
+// yamlLine returns the line of a YAML syntax error, and the reason to report. The
+// parser's line number can be one too low.
 func yamlLine(document []byte) (line int, why string) {
 	_, err := textedit.ParseYAML(document)
 	if err == nil {
@@ -186,7 +186,7 @@ func yamlLine(document []byte) (line int, why string) {
 func (m *manifest) add(p *yamlDocument, o object, n *yaml3.Node) {
 	for i, item := range o.Items {
 		if o.Kind == "SecretList" {
-			item.Kind = "Secret" // items of a SecretList omit it
+			item.Kind = "Secret" // items of a SecretList omit the kind
 		}
 		m.add(p, item, textedit.Item(textedit.Field(n, "items"), i))
 	}
@@ -213,7 +213,7 @@ func (m *manifest) add(p *yamlDocument, o object, n *yaml3.Node) {
 type yamlDocument struct {
 	name   string
 	lines  [][]byte
-	before int // lines of the file before the document
+	before int // number of lines in the file before the document
 }
 
 func (p *yamlDocument) at(n *yaml3.Node, path string) config.Position {
@@ -223,10 +223,10 @@ func (p *yamlDocument) at(n *yaml3.Node, path string) config.Position {
 	return config.Position{File: p.name, Line: p.before + n.Line, Column: n.Column, Path: path}
 }
 
-// unrendered is the problem of a value that contains a template action.
+// unrendered is the problem reported for a value that contains a template action.
 const unrendered = "this is an unrendered template"
 
-// encoded returns a value of data.
+// encoded parses a value from data.
 func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValue {
 	path := "data[" + excerpt.QuoteSecretKey(key) + "]"
 	v := &secretValue{at: p.at(n, path)}
@@ -250,7 +250,7 @@ func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValu
 	return v
 }
 
-// plain returns a value of stringData.
+// plain parses a value from stringData.
 func (p *yamlDocument) plain(key string, value any, n *yaml3.Node) *secretValue {
 	path := "stringData[" + excerpt.QuoteSecretKey(key) + "]"
 	v := &secretValue{at: p.at(n, path)}
@@ -264,8 +264,8 @@ func (p *yamlDocument) plain(key string, value any, n *yaml3.Node) *secretValue 
 	return v
 }
 
-// insideValue returns a locator for a decoded value. It returns the position of the
-// value, with the position inside as a note.
+// insideValue returns a locator for a decoded value. It returns the value's position
+// and adds the position inside the value as a note.
 func insideValue(at config.Position, path string) locator {
 	return func(line, column int, inner string) (config.Position, string) {
 		where := at
@@ -276,8 +276,8 @@ func insideValue(at config.Position, path string) locator {
 	}
 }
 
-// insideText returns a locator for a value of stringData. Positions in a literal block
-// or in a single line are exact.
+// insideText returns a locator for a stringData value. Positions in a literal block or
+// on a single line are exact.
 func (p *yamlDocument) insideText(at config.Position, path string, data []byte, n *yaml3.Node) locator {
 	lines := bytes.Split(data, []byte("\n"))
 	inexact := insideValue(at, path)

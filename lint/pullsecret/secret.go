@@ -29,8 +29,8 @@ const (
 	keyDockercfg         = ".dockercfg"
 )
 
-// CheckSecret checks a Secret that a pod lists in imagePullSecrets. Lines and columns
-// of findings are positions in the decoded value.
+// CheckSecret checks a Secret that is listed in a pod's imagePullSecrets. Lines and
+// columns of findings refer to the decoded value.
 func CheckSecret(s Secret, now time.Time) *Result {
 	name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 	at := config.Position{File: "Secret " + name}
@@ -41,9 +41,9 @@ func CheckSecret(s Secret, now time.Time) *Result {
 	return checkSecrets([]*secret{w})
 }
 
-// secret is a Secret from a manifest or an API server.
+// secret is a Secret read from a manifest or an API server.
 type secret struct {
-	kind       string // its type; "" is Opaque
+	kind       string // the Secret's type; "" means Opaque
 	now        time.Time
 	live       bool // from an API server
 	referenced bool // a pod uses it as a pull secret
@@ -57,8 +57,8 @@ type secretValue struct {
 	data          []byte // decoded
 	locate        locator
 	at            config.Position
-	problem       string // why it cannot be decoded
-	overridesData bool   // it is in stringData, and data has the same key
+	problem       string // why the value cannot be decoded
+	overridesData bool   // the value is in stringData, and data has the same key
 }
 
 func secretRules() []rules.Rule[*secret] {
@@ -81,7 +81,7 @@ func checkSecrets(list []*secret) *Result {
 				continue
 			}
 			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
-				continue // kubelet: ignores an empty value
+				continue // kubelet: it ignores an empty value
 			}
 			c := &dockerConfig{data: v.data, legacy: key == keyDockercfg, now: s.now, live: s.live, locate: v.locate}
 			c.check(&found)
@@ -100,8 +100,8 @@ func (s *secret) key() string {
 	return map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.kind]
 }
 
-// misplacedKey returns a key with a docker config that the kubelet does not read, or
-// "".
+// misplacedKey returns a key that contains a docker config but is not read by the
+// kubelet, or "".
 func (s *secret) misplacedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		v := s.values[key]

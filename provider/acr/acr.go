@@ -40,8 +40,8 @@ type Provider struct {
 	arc     arcAgent
 }
 
-// New returns a provider. It validates the options; the configuration file is
-// read for each request.
+// New returns a provider. It validates only the options, because the configuration file
+// is read for each request.
 func New(opts Options) (*Provider, error) {
 	if opts.ConfigFile == "" && opts.pod == nil {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
@@ -75,9 +75,9 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: arcOf(runtime.GOOS, opts.Getenv)}, nil
 }
 
-// GetCredentials returns a credential for images of ACR and of the sources of
-// mirrors. The refresh token is valid for the whole registry, and so is the
-// response, unless a mirror covers a part of a host.
+// GetCredentials returns a credential for images in ACR or at the source of a mirror.
+// The refresh token is valid for the whole registry, and so is the response, unless a
+// mirror covers only part of a host.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -129,7 +129,7 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	if who.static != nil {
 		return s.staticResponse(ctx, reg, *who.static)
 	}
-	// The challenge does not need the token, so both are requested at once.
+	// The challenge does not need the token, so request both in parallel.
 	asked := s.startChallenge(ctx, reg)
 	defer asked.end()
 	token, err := who.token(ctx)
@@ -156,8 +156,9 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	}, nil
 }
 
-// staticResponse returns the secret of the configuration under the upstream
-// plugin's keys, and under the image's host if none of them matches it.
+// staticResponse returns the secret from the configuration under the upstream plugin's
+// keys. If none of these keys matches the image's host, it also uses that host as a
+// key.
 func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
 	env, err := s.environment(ctx)
 	if err != nil {
@@ -179,9 +180,9 @@ func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin
 // maxCache limits the cache duration, as in the upstream plugin.
 const maxCache = time.Hour
 
-// cacheFor returns half of the refresh token's remaining lifetime, which is
-// three hours with real registries. The lifetime by the token's own times is a
-// limit too, for nodes whose clock is behind. A token without expiry is not
+// cacheFor returns half of the refresh token's remaining lifetime, which is three hours
+// with real registries. It also respects the lifetime given by the token's own
+// timestamps, in case the node's clock is slow. A token without an expiry is not
 // cached.
 func (s *session) cacheFor(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
@@ -196,8 +197,8 @@ func (s *session) cacheFor(refresh string) time.Duration {
 	return max(min(left/2, maxCache), 0).Truncate(time.Second)
 }
 
-// anonymousKey is in every response of the upstream plugin, without a
-// credential. It allows anonymous pulls if the registry rejects the identity.
+// anonymousKey is a key without a credential in every response of the upstream plugin.
+// It allows anonymous pulls if the registry rejects the identity.
 const anonymousKey = "*.azurecr.*"
 
 // refreshUser is the user name for a refresh token.

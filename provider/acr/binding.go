@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// bound returns the identity that is bound to the service account. The token
-// endpoint knows the tenant.
+// bound returns the identity that is bound to the service account. The token endpoint
+// determines the tenant.
 func (s *session) bound(clientID, tenant string) (identity, error) {
 	if clientID == "" {
 		return identity{}, missingError{s.subject(), clientIDAnnotation}
@@ -42,8 +42,8 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 	}}, nil
 }
 
-// bindingClient returns a client that trusts only the cluster's CA and uses no
-// proxy, which could not resolve the name.
+// bindingClient returns a client that trusts only the cluster's CA. It uses no proxy,
+// because a proxy could not resolve the name.
 func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
 	path := b.CAFile

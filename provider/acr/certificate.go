@@ -47,7 +47,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	return token, nil
 }
 
-// parseCertificate returns the RSA key in PEM data and its certificate.
+// parseCertificate returns the RSA key and its certificate from PEM data.
 func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 	key, err := jwt.ParseKey(data)
 	if err == nil {

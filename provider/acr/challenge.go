@@ -5,13 +5,13 @@ package acr
 
 import "strings"
 
-// challenge is a challenge of WWW-Authenticate (RFC 9110, section 11.6.1).
+// challenge is a challenge in a WWW-Authenticate header (RFC 9110, section 11.6.1).
 type challenge struct {
 	scheme string            // in lower case
-	params map[string]string // names in lower case; the first of duplicates
+	params map[string]string // lower-case names; the first of duplicates is kept
 }
 
-// parseChallenges parses the lines of WWW-Authenticate and skips invalid parts.
+// parseChallenges parses the WWW-Authenticate headers and skips invalid parts.
 func parseChallenges(lines []string) []challenge {
 	var list []challenge
 	for _, line := range lines {
@@ -52,8 +52,8 @@ func parseChallengeLine(line string) []challenge {
 	}
 }
 
-// cutValue cuts a quoted string, or the text up to the next comma or space: an
-// unquoted URL is not a valid token, but is accepted.
+// cutValue cuts off a quoted string, or the text up to the next comma or space. It also
+// accepts an unquoted URL, although that is not a valid token.
 func cutValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexAny(s, " \t,")
@@ -75,7 +75,7 @@ func cutValue(s string) (value, rest string) {
 	return b.String(), "" // unterminated
 }
 
-// isTokenRune reports whether r is a tchar of RFC 9110, section 5.6.2.
+// isTokenRune reports whether r is a tchar (RFC 9110, section 5.6.2).
 func isTokenRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

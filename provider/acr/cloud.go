@@ -17,15 +17,15 @@ import (
 // environment holds the settings that differ between clouds.
 type environment struct {
 	authority string // URL of Microsoft Entra ID, without a trailing slash
-	from      string // the setting with the authority, unless it is built in
-	suffix    string // of registries; "" if it is built in
+	from      string // name of the setting that contains authority; "" if built in
+	suffix    string // domain suffix of registries; "" if built in
 }
 
 // stackCloud is the only cloud whose environment file is read.
 const stackCloud = "AzureStackCloud"
 
-// authorities are the built-in clouds, in lower case. Others use the public
-// cloud's.
+// authorities maps the built-in clouds, in lower case, to their authorities. Other
+// clouds use the public cloud's authority.
 var authorities = map[string]string{
 	"azurechinacloud":        "https://login.chinacloudapi.cn",
 	"azureusgovernment":      "https://login.microsoftonline.us",
@@ -34,8 +34,9 @@ var authorities = map[string]string{
 
 const publicAuthority = "https://login.microsoftonline.com"
 
-// environment returns the settings of the configured cloud: the built-in ones,
-// then the resource manager's, then the environment file's.
+// environment returns the settings of the configured cloud. It starts with the built-in
+// settings, which are overridden by the resource manager's settings and then by the
+// environment file.
 func (s *session) environment(ctx context.Context) (environment, error) {
 	if s.env != nil {
 		return *s.env, nil
@@ -67,9 +68,9 @@ func (s *session) environment(ctx context.Context) (environment, error) {
 	return env, nil
 }
 
-// registry returns the registry of a host. It reads the configuration only for
-// hosts outside the public clouds, and queries the resource manager, without a
-// credential, only in a custom cloud.
+// registry returns the registry for a host. It reads the configuration only for hosts
+// outside the public clouds. Only in a custom cloud, it also queries the resource
+// manager, without a credential.
 func (s *session) registry(ctx context.Context, host string) (acrHost, bool, error) {
 	if reg, ok := s.rules.find(host); ok || host == "" {
 		return reg, ok, nil
@@ -85,7 +86,7 @@ func (s *session) registry(ctx context.Context, host string) (acrHost, bool, err
 
 func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
-// set overrides settings with those that are not empty.
+// set overrides settings with non-empty ones.
 func (e *environment) set(authority, suffix, from string) {
 	if authority != "" {
 		e.authority, e.from = strings.TrimRight(authority, "/"), from
@@ -95,8 +96,8 @@ func (e *environment) set(authority, suffix, from string) {
 	}
 }
 
-// queryResourceManager gets the endpoints of a custom cloud. Secrets are sent
-// to these endpoints, so TLS is required.
+// queryResourceManager gets the endpoints of a custom cloud. Secrets will be sent to
+// these endpoints, so it requires TLS.
 func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *environment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
 		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent", s.opts.ConfigFile)
@@ -116,14 +117,14 @@ func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *en
 	return nil
 }
 
-// isHTTPS reports whether a text is an https URL.
+// isHTTPS reports whether s is an https URL.
 func isHTTPS(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
-// parseMetadata returns the cloud with this name, or the first if the name is
-// empty. An unknown name changes nothing, as in the upstream plugin.
+// parseMetadata returns the cloud with the given name, or the first cloud if the name
+// is empty. An unknown name changes nothing, as in the upstream plugin.
 func parseMetadata(body []byte, cloud string) (environment, error) {
 	var list []struct {
 		Name           string `json:"name"`
@@ -145,9 +146,9 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 	return environment{}, nil
 }
 
-// tokenURL returns the tenant's token endpoint. In the public cloud a region
-// can have its own, as in Microsoft's libraries; the value TryAutoDetect, which
-// needs another request, is ignored.
+// tokenURL returns the tenant's token endpoint. In the public cloud, a region can have
+// its own endpoint, as in Microsoft's libraries. The value TryAutoDetect is ignored,
+// because it needs another request.
 func (e environment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
 		return "", fmt.Errorf("invalid tenant ID %.100q: use letters, digits, \".\" and \"-\"", tenant)

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// config holds the used fields of azure.json. Keys are case-insensitive and
-// others are ignored, because the file is written for the cloud controller.
+// config holds the fields of azure.json that are used. Keys are case-insensitive and
+// unknown keys are ignored, because the file is written for the cloud controller.
 type config struct {
 	Cloud                   string `json:"cloud"`
 	TenantID                string `json:"tenantId"`
@@ -36,7 +36,7 @@ type config struct {
 	DataPlaneIdentity    string `json:"aadMSIDataPlaneIdentityPath"`
 }
 
-// readConfig reads azure.json. Errors contain nothing of the file, which has a
+// readConfig reads azure.json. Errors do not quote the file, because it may contain a
 // secret.
 func readConfig(path string) (*config, error) {
 	files, err := secretfile.Read(path)
@@ -53,8 +53,8 @@ func readConfig(path string) (*config, error) {
 	return cfg, nil
 }
 
-// hasSecret reports whether the file contains a secret. AKS writes "msi" if
-// there is no secret.
+// hasSecret reports whether the file contains a secret. AKS writes "msi" if there is
+// none.
 func (c *config) hasSecret() bool {
 	return c.ClientSecret != "" && c.ClientSecret != "msi" || c.ClientCertPassword != ""
 }
@@ -67,7 +67,7 @@ func parseConfig(data []byte) (*config, error) {
 	return cfg, nil
 }
 
-// environmentFile holds the used fields of an Azure environment file.
+// environmentFile holds the fields of an Azure environment file that are used.
 type environmentFile struct {
 	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
 	RegistrySuffix          string `json:"containerRegistryDNSSuffix"`
@@ -85,9 +85,9 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	return env, nil
 }
 
-// guard rejects a file that other users can write, because it configures where
-// secrets are sent or which CA is trusted. A file with a secret must not be
-// readable either.
+// guard rejects a file that other users can write, because it determines where secrets
+// are sent or which CA is trusted. If the file contains a secret, other users must not
+// be able to read it either.
 func guard(file secretfile.File, secret bool) error {
 	if secret {
 		return file.Private()
@@ -107,10 +107,10 @@ func readFile(path string, secret bool) ([]byte, error) {
 	return files[0].Data, nil
 }
 
-// unmarshal parses YAML, and so JSON, as the upstream plugin does.
+// unmarshal parses YAML, including JSON, as the upstream plugin does.
 func unmarshal(data []byte, into any) error {
 	if json.Unmarshal(data, into) == nil {
-		return nil // JSON, the common case, is much faster
+		return nil // JSON is the common case and much faster to parse
 	}
 	if err := yaml.Unmarshal(bytes.TrimSpace(data), into); err != nil {
 		return withoutText(err.Error())
@@ -118,9 +118,8 @@ func unmarshal(data []byte, into any) error {
 	return nil
 }
 
-// withoutText returns a parser's error with only line and field, because the
-// message may quote the file. The patterns are compiled here because few runs
-// need them.
+// withoutText reduces a parser's error to line and field, because the message may quote
+// the file. The patterns are compiled here because few runs need them.
 func withoutText(said string) error {
 	if m := regexp.MustCompile(`Go struct field [a-zA-Z]+\.([a-zA-Z]+) of type (bool|string)`).FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
@@ -131,14 +130,14 @@ func withoutText(said string) error {
 	return errors.New("not a JSON or YAML object")
 }
 
-// podIdentity is the configuration of a pod, and the authority, which
-// azure.json has only as the cloud's name.
+// podIdentity is the configuration in a pod, and the authority. azure.json identifies
+// the authority only by the cloud's name.
 type podIdentity struct {
 	config    config
 	authority string
 }
 
-// Variables that [InPod] reads.
+// Environment variables read by [InPod].
 const (
 	envClientID  = "AZURE_CLIENT_ID"
 	envTenantID  = "AZURE_TENANT_ID"

@@ -17,8 +17,7 @@ import (
 // resource is the audience of tokens, in every cloud.
 const resource = "https://containerregistry.azure.net"
 
-// assertion returns the parameters of a client assertion (RFC 7523, section
-// 2.2).
+// assertion returns the form parameters for a client assertion (RFC 7523, section 2.2).
 func assertion(token string) url.Values {
 	return url.Values{
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
@@ -26,7 +25,7 @@ func assertion(token string) url.Values {
 	}
 }
 
-// entraToken gets a token from the tenant's token endpoint in one request. The
+// entraToken gets a token from the tenant's token endpoint with a single request. The
 // SDK would discover the endpoint first.
 func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof url.Values) (string, error) {
 	env, err := s.environment(ctx)
@@ -42,8 +41,8 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 	return clientCredentials(ctx, client, "get a token from Microsoft Entra ID", address, clientID, proof)
 }
 
-// clientCredentials gets a token by the client credentials grant (RFC 6749,
-// section 4.4). It adds fields to proof.
+// clientCredentials gets a token with the client credentials grant (RFC 6749, section
+// 4.4). It adds parameters to proof.
 func clientCredentials(ctx context.Context, client remote.Client, step, address, clientID string, proof url.Values) (string, error) {
 	proof.Set("grant_type", "client_credentials")
 	proof.Set("client_id", clientID)
@@ -70,7 +69,7 @@ func parseMembers(body []byte) (members, error) {
 	return m, nil
 }
 
-// token returns a member that is a token, or an error.
+// token returns a member that contains a token, or an error.
 func (m members) token(name string) (string, error) {
 	token, _ := m[name].(string)
 	switch {

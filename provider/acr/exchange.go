@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchange exchanges the access token for a refresh token of the registry.
+// exchange exchanges the access token for the registry's refresh token.
 func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, tenant, token string) (string, error) {
 	address, service, err := s.challenge(ctx, reg, asked)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, ten
 // pending is a challenge request in progress.
 type pending struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when answer or err is set
+	done   chan struct{} // closed when the challenge or err is set
 	answer *remote.Answer
 	err    error
 }
@@ -52,8 +52,8 @@ func (a *pending) end() {
 	<-a.done
 }
 
-// challenge returns the address and the service name for the exchange, from the
-// registry's challenge.
+// challenge returns the URL and service name for the exchange, based on the registry's
+// challenge.
 func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (address, service string, err error) {
 	<-asked.done
 	answer, err := asked.answer, asked.err
@@ -61,7 +61,7 @@ func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (a
 		return "", "", hint(err, "check the registry name, and check that the node can reach the registry")
 	}
 	if reg.suffix == "" {
-		// An allowed host may front a registry in a custom cloud.
+		// An allowed host may be a front end for a registry in a custom cloud.
 		env, err := s.environment(ctx)
 		if err != nil {
 			return "", "", err
@@ -76,7 +76,7 @@ func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (a
 	return address, service, nil
 }
 
-// readChallenge returns the address and the service in the challenge.
+// readChallenge returns the URL and service in the challenge.
 func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service string, err error) {
 	for _, c := range parseChallenges(lines) {
 		if c.scheme != "bearer" {

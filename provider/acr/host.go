@@ -14,13 +14,11 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// suffixes returns the domains of the public clouds, which are known in every
-// cloud.
+// suffixes returns the domains of the public clouds, which are accepted in every cloud.
 func suffixes() []string { return strings.Fields(registry.AzureDomains) }
 
-// registryName parses the part before the suffix: the name of a registry, which
-// may have the hash of a domain name label, and the region of a regional
-// endpoint.
+// registryName parses the part of a host before the suffix: the registry's name, which
+// may include the hash of a domain name label, and the region of a regional endpoint.
 func registryName(s string) (name string, ok bool) {
 	name, regional, isRegional := strings.Cut(s, ".")
 	if isRegional {
@@ -49,13 +47,13 @@ func consistsOf(s, more string) bool {
 
 // acrHost is a host that may receive tokens.
 type acrHost struct {
-	key    string // as in the image
-	server string // host and port, in lower case
-	name   string // without region; "" for an allowed host
+	key    string // as written in the image
+	server string // lower-case host and port
+	name   string // registry name without region; "" for an allowed host
 	suffix string // "" for an allowed host
 }
 
-// hostRules decide which hosts are registries.
+// hostRules determines which hosts are registries.
 type hostRules struct {
 	suffixes []string
 	allowed  []string
@@ -75,8 +73,8 @@ func newHostRules(allowed []string) (hostRules, error) {
 	return rules, nil
 }
 
-// withSuffix adds the suffix of a custom cloud. It ignores a suffix with one
-// label, which would match third-party hosts.
+// withSuffix adds the suffix of a custom cloud. It ignores a suffix that has only one
+// label, because it would match third-party hosts.
 func (r hostRules) withSuffix(suffix string) hostRules {
 	suffix = cleanSuffix(suffix)
 	if !strings.Contains(suffix, ".") || slices.Contains(r.suffixes, suffix) {
@@ -106,9 +104,9 @@ func (r hostRules) find(host string) (acrHost, bool) {
 	return found, hostpattern.MatchAny(r.allowed, found.server)
 }
 
-// exchangeURL returns the address of the exchange. The realm of the registry's
-// challenge must be on the registry itself or on another of its endpoints, as a
-// regional one may name the global one. An allowed host may name any registry.
+// exchangeURL returns the URL for the exchange. The realm in the registry's challenge
+// must be on the registry itself or on another of its endpoints, because a regional
+// endpoint may refer to the global one. An allowed host may refer to any registry.
 func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	u, err := url.Parse(realm)
 	if err != nil || u.Host == "" {

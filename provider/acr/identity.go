@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Annotations of a service account with its identity.
+// Service account annotations that set the identity.
 const (
 	clientIDAnnotation = "kubernetes.azure.com/acr-client-id"
 	tenantIDAnnotation = "kubernetes.azure.com/acr-tenant-id"
 )
 
-// identity is the identity for the registry.
+// identity is the identity used to authenticate to the registry.
 type identity struct {
 	tenant string // for the exchange
 	token  func(context.Context) (string, error)
 	static *plugin.AuthConfig // returned unchanged
 }
 
-// identity selects the identity: the node's for the source of a mirror; else
-// the service account's, if the request has a token; else the node's, unless
-// identity bindings are configured.
+// identity selects the identity. For the source of a mirror, it is the node's.
+// Otherwise it is the service account's, if the request has a token. Otherwise it is
+// the node's, unless identity bindings are configured.
 func (s *session) identity(mirrored bool) (identity, error) {
 	bound, hasToken := s.opts.Binding.SNIName != "", !s.req.ServiceAccountToken.IsZero()
 	switch {
@@ -44,8 +44,8 @@ func (s *session) identity(mirrored bool) (identity, error) {
 	return s.pod(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federated)
 }
 
-// pod returns the identity in the service account's annotations, or the
-// defaults.
+// pod returns the identity from the service account's annotations, or the default
+// identity.
 func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
 	own, hasClient := s.req.ServiceAccountAnnotations[clientIDAnnotation]
 	if hasClient {
@@ -63,7 +63,7 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 	return who, err
 }
 
-// missingError returns the error for a service account without an identity.
+// missingError is returned for a service account without an identity.
 type missingError struct{ subject, annotation string }
 
 func (e missingError) Error() string {
@@ -71,7 +71,7 @@ func (e missingError) Error() string {
 		"add the annotation and list its key in tokenAttributes in the provider's configuration, or set a default value with the plugin's flags", e.subject, e.annotation)
 }
 
-// subject returns the service account of the request.
+// subject returns the request's service account.
 func (s *session) subject() string {
 	claims, err := jwt.Parse(s.req.ServiceAccountToken.Reveal())
 	if err == nil {
@@ -142,8 +142,8 @@ func (s *session) nobody(why string) error {
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
 	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
-	// In a pod, other users may read it: the kubelet gives it the mode 0644
-	// unless the pod has its own user or group.
+	// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
+	// the pod sets a user or group.
 	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
 	if err != nil {
 		return "", fmt.Errorf("%s %w", name, err)

@@ -17,13 +17,13 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Managed identities have an endpoint on the node or its link, without TLS: the
-// metadata server of virtual machines (IMDS), the Azure Arc agent, or
-// IDENTITY_ENDPOINT in the form of App Service.
+// Managed identities have an endpoint on the node or its link, without TLS. It is the
+// metadata server of a virtual machine (IMDS), the Azure Arc agent, or
+// IDENTITY_ENDPOINT as used by App Service.
 
 const managedStep = "get a token for the node's managed identity"
 
-// imds is the scheme and host of a virtual machine's metadata server.
+// imds is the scheme and host of the metadata server of a virtual machine.
 const imds = "http://169.254.169.254"
 
 const identityPath = "/metadata/identity/oauth2/token"
@@ -34,7 +34,7 @@ type source struct {
 	version    string // API version
 	header     string // for authorization
 	value      string // of the header
-	resourceID string // the parameter that names an identity by its resource ID
+	resourceID string // name of the parameter for a resource ID
 	arc        bool   // requires the content of a key file
 }
 
@@ -89,9 +89,9 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	return token, nil
 }
 
-// source selects the endpoint from the environment, in the order of Microsoft's
-// libraries. It rejects the variables of platforms without a kubelet, because
-// ignoring them would use another identity.
+// source selects the endpoint based on the environment, in the same order as
+// Microsoft's libraries. It rejects variables of platforms that have no kubelet,
+// because ignoring them would use a different identity.
 func (s *session) source() (source, error) {
 	env := s.opts.Getenv
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
@@ -118,7 +118,7 @@ func (s *session) source() (source, error) {
 }
 
 // parameter returns the name of the parameter for the identity, or "" for the
-// system-assigned one. It distinguishes client IDs and resource IDs as the
+// system-assigned identity. It distinguishes client IDs and resource IDs as the
 // upstream plugin does.
 func (from source) parameter(id string) string {
 	switch {
@@ -130,8 +130,8 @@ func (from source) parameter(id string) string {
 	return "client_id"
 }
 
-// call requests a token. During an update, a metadata server responds with 404,
-// 410 or 5xx.
+// call requests a token. A metadata server responds with 404, 410 or 5xx during an
+// update.
 func (from source) call(parameter, id string) (remote.Call, error) {
 	u, err := url.Parse(from.address)
 	if err != nil {
@@ -154,8 +154,7 @@ func (from source) call(parameter, id string) (remote.Call, error) {
 	}, nil
 }
 
-// localClient returns a client for endpoints on the node or the link, without a
-// proxy.
+// localClient returns a client without a proxy for endpoints on the node or its link.
 func (s *session) localClient() remote.Client {
 	client := s.client
 	client.UserAgent = s.tokenUserAgent()
@@ -167,14 +166,14 @@ func (s *session) localClient() remote.Client {
 	return client
 }
 
-// arcAgent describes the Azure Arc agent; the zero value means that there
-// cannot be one.
+// arcAgent describes the Azure Arc agent. The zero value means that no agent can be
+// installed.
 type arcAgent struct {
-	program string // exists if the agent is installed
+	program string // file that exists if the agent is installed
 	keys    string // directory of the key files
 }
 
-// arcOf returns the agent of an operating system; Arc supports two.
+// arcOf returns the agent for an operating system. Arc supports two of them.
 func arcOf(goos string, getenv func(string) string) arcAgent {
 	const windows = "AzureConnectedMachineAgent"
 	switch goos {
@@ -191,8 +190,8 @@ func (a arcAgent) installed() bool {
 	return a.program != "" && err == nil
 }
 
-// arcHeader returns the authorization for the Azure Arc agent: the content of
-// the file that its challenge names, which only privileged users can read.
+// arcHeader returns the authorization for the Azure Arc agent: the contents of the file
+// named in the agent's challenge, which only privileged users can read.
 func (s *session) arcHeader(ctx context.Context, client remote.Client, call remote.Call) (http.Header, error) {
 	call.Accept = []int{http.StatusUnauthorized}
 	answer, err := client.Do(ctx, call)
@@ -208,11 +207,11 @@ func (s *session) arcHeader(ctx context.Context, client remote.Client, call remo
 	return header, nil
 }
 
-// maxArcKey bounds a key of the agent in bytes, as in Microsoft's libraries.
+// maxArcKey limits the size of the agent's key in bytes, as in Microsoft's libraries.
 const maxArcKey = 4096
 
-// key reads the file named in a challenge. The process on the agent's port
-// receives its content, so only keys of the agent are allowed.
+// key reads the file named in a challenge. Its contents are sent to the process on the
+// agent's port, so only the agent's key files are allowed.
 func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	path := ""
 	for _, c := range parseChallenges(lines) {
@@ -245,8 +244,8 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 	return key, nil
 }
 
-// confirms reports whether a response of the Azure Arc agent names the
-// requested identity.
+// confirms reports whether a response of the Azure Arc agent is for the requested
+// identity.
 func confirms(m members, parameter, id string) bool {
 	for _, name := range []string{parameter, "mi_res_id"} {
 		if said, _ := m[name].(string); said != "" {

@@ -12,9 +12,9 @@ import (
 
 const owner = "Azure Container Registry"
 
-// parseMirrors parses the values of both flags. A target of --registry-mirror
-// may be in a custom cloud, whose registries are unknown until azure.json is
-// read; each request checks the target again.
+// parseMirrors parses the values of both flags. A target of --registry-mirror may be in
+// a custom cloud, whose registries are unknown until azure.json is read. Therefore each
+// request checks the target again.
 func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
 	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
 	for _, list := range opts.RegistryMirrors {

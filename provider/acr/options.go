@@ -16,55 +16,55 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// Options configure a [Provider]. ConfigFile is required, except for [InPod].
+// Options configures a [Provider]. ConfigFile is required, except for [InPod].
 type Options struct {
-	ConfigFile string // the node's cloud configuration, azure.json: JSON or YAML
+	ConfigFile string // the node's cloud configuration, azure.json, as JSON or YAML
 
-	// Mirrors are images that the runtime pulls from an ACR registry, as
+	// Mirrors lists images that the runtime pulls from an ACR registry, as
 	// SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin states whether the original host of mirrored images may
-	// receive the credential, because containerd falls back to it: "none" if
-	// the runtime never does, "trusted" if the host may. With "", New rejects
-	// mirrors of hosts outside ACR.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive
+	// the credential, because containerd falls back to it: "none" if the runtime never
+	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
+	// hosts outside ACR.
 	MirrorOrigin string
 
-	// RegistryMirrors are mirrors in the syntax of the upstream plugin:
-	// SOURCE:TARGET, separated by commas, or SOURCE=TARGET if a host has a port.
+	// RegistryMirrors lists mirrors in the upstream plugin's syntax: SOURCE:TARGET,
+	// separated by commas, or SOURCE=TARGET if a host has a port.
 	RegistryMirrors []string
 
-	// OtherHosts is the response for hosts that are not served: "fail", which
-	// is the default, or "empty" for a response without credentials.
+	// OtherHosts is the behavior for hosts that are not served: "fail" (default), or
+	// "empty" for a response without credentials.
 	OtherHosts string
 
-	// AllowHosts are additional hosts of ACR registries: host[:port], where *
+	// AllowHosts lists additional hosts of ACR registries as host[:port], where *
 	// matches within one label.
 	AllowHosts []string
 
-	// DefaultClientID and DefaultTenantID are used for service accounts without
-	// the annotation.
+	// DefaultClientID and DefaultTenantID are used for service accounts that lack the
+	// annotations.
 	DefaultClientID string
 	DefaultTenantID string
 
 	// Binding configures AKS identity bindings; the zero value disables them.
 	Binding Binding
 
-	// FallbackToNode uses the node's identity for pods without a service account
-	// or whose service account has no identity.
+	// FallbackToNode uses the node's identity for pods that have no service account or
+	// whose service account has no identity.
 	FallbackToNode bool
 
-	// StaticSecret returns aadClientId and aadClientSecret as the credential, as
-	// the upstream plugin does, instead of a token.
+	// StaticSecret returns aadClientId and aadClientSecret as the credential instead of
+	// a token, as the upstream plugin does.
 	StaticSecret bool
 
-	Transport http.RoundTripper // of all requests; nil means one that uses the proxy of the environment
-	Timeout   time.Duration     // of one request; 0 means 14 s
+	Transport http.RoundTripper // for all requests; nil means a transport with the environment's proxy
+	Timeout   time.Duration     // per request; 0 means 14 s
 	Backoff   time.Duration     // before the second attempt, doubled for the third; 0 means 250 ms
-	Budget    time.Duration     // for one call of GetCredentials; 0 means 45 s
+	Budget    time.Duration     // per call of GetCredentials; 0 means 45 s
 
 	Getenv func(string) string // nil means [os.Getenv]
-	Logger *slog.Logger        // steps (Info) and warnings; nil discards
+	Logger *slog.Logger        // receives progress messages (Info) and warnings; nil discards them
 
 	now func() time.Time // nil means time.Now
 	pod *podIdentity     // set by InPod
@@ -73,8 +73,8 @@ type Options struct {
 // DefaultBindingCA is the CA file of identity bindings on AKS nodes.
 const DefaultBindingCA = "/etc/kubernetes/certs/ca.crt"
 
-// Binding configures AKS identity bindings, whose tokens come from an endpoint
-// behind the API server. The zero value disables them.
+// Binding configures AKS identity bindings, which get tokens from an endpoint behind
+// the API server. The zero value disables them.
 type Binding struct {
 	SNIName   string // the endpoint's TLS server name
 	APIServer string // address or name of the API server, with or without a port

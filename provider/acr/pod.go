@@ -12,14 +12,14 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Name is the name of the plugin, and of the provider in a configuration.
+// Name is the name of the plugin, and of its provider entry in a configuration.
 const Name = "acr-credential-provider"
 
-// InPod returns a provider for a program in a pod. It uses the identity that the
-// Azure Workload Identity webhook configures in the environment. Without one it
-// uses the node's managed identity: AZURE_CLIENT_ID, or the system-assigned one. If
-// the configured identity fails, the request fails; an incomplete configuration is
-// an error here. Options.ConfigFile must be empty.
+// InPod returns a provider for a program in a pod. It uses the identity that the Azure
+// Workload Identity webhook configures in the environment. If there is none, it uses
+// the node's managed identity: AZURE_CLIENT_ID, or the system-assigned identity. If the
+// configured identity fails, the request fails. An incomplete configuration is an error
+// here. Options.ConfigFile must be empty.
 func InPod(opts Options) (*Provider, error) {
 	if opts.ConfigFile != "" {
 		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or call New instead of InPod")
@@ -50,7 +50,8 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 	return pod, nil
 }
 
-// missing returns an error if a variable that the token file needs is not set.
+// missing returns an error if a variable that is required together with the token file
+// is not set.
 func missing(name, value, annotation string) error {
 	if value != "" {
 		return nil

@@ -12,12 +12,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// session handles one request. It reads each file and queries each endpoint
-// once.
+// session handles one request. It reads each file once and queries each endpoint once.
 type session struct {
 	opts       *Options
 	req        *plugin.Request
-	rules      hostRules // including the custom cloud's
+	rules      hostRules // includes the custom cloud's registries
 	arc        arcAgent
 	client     remote.Client
 	transports []*remote.Transport // to be closed
@@ -26,7 +25,7 @@ type session struct {
 	env *environment
 }
 
-// own returns a transport that is closed with the session.
+// own returns a transport that is closed together with the session.
 func (s *session) own(base *http.Transport) *remote.Transport {
 	t := remote.Wrap(base)
 	s.transports = append(s.transports, t)
@@ -39,7 +38,7 @@ func (s *session) close() {
 	}
 }
 
-// userAgent is the upstream plugin's, which registries log.
+// userAgent is the upstream plugin's user agent, which registries log.
 const userAgent = "kubernetes-credentialprovider-acr"
 
 func (s *session) config() (*config, error) {
@@ -56,7 +55,7 @@ func (s *session) config() (*config, error) {
 	return s.cfg, nil
 }
 
-// tokenUserAgent is sent to Microsoft Entra ID and metadata servers.
+// tokenUserAgent is the user agent sent to Microsoft Entra ID and metadata servers.
 func (s *session) tokenUserAgent() string {
 	if s.cfg != nil && s.cfg.UserAgent != "" {
 		return s.cfg.UserAgent
@@ -64,7 +63,7 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// hint adds a fix, unless the error already has one.
+// hint adds a fix to an error unless the error already has one.
 func hint(err error, what string) error {
 	if _, ok := errors.AsType[*remote.AuthorityError](err); ok {
 		return err
@@ -72,10 +71,10 @@ func hint(err error, what string) error {
 	return fmt.Errorf("%w; %s", err, what)
 }
 
-// unreachable is the fix if an endpoint in the cloud sends no response.
+// unreachable is the fix if a cloud endpoint sends no response.
 const unreachable = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 
-// entraHint adds a fix to an error of Microsoft Entra ID. Without a response,
+// entraHint adds a fix to an error from Microsoft Entra ID. If there was no response,
 // the identity is not the cause.
 func entraHint(err error, what string) error {
 	if isSilence(err) {

@@ -29,7 +29,7 @@ type Provider struct {
 	roles   map[string]chain // by account
 }
 
-// New returns a provider. An error names the flag of the invalid option.
+// New returns a provider. Errors include the flag of the invalid option.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
@@ -55,8 +55,8 @@ func New(opts Options) (*Provider, error) {
 	return p, nil
 }
 
-// GetCredentials returns a credential for images of ECR, of Options.AllowHosts,
-// and of the sources of Options.Mirrors. For other images it sends no request.
+// GetCredentials returns a credential for images in ECR, on Options.AllowHosts, or at
+// the sources of Options.Mirrors. It sends no request for other images.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	imageHost := req.Registry()
 	if imageHost == "" {
@@ -96,13 +96,13 @@ func (p *Provider) find(image, imageHost string) (h host, what string, ok bool) 
 	return h, what, ok
 }
 
-// serves reports whether a host can be the target of a mirror.
+// serves reports whether a host can be a mirror's target.
 func (p *Provider) serves(host string) bool {
 	_, ok := find(host, p.allowed)
 	return ok
 }
 
-// authorize gets an identity, and with it the registry's credential.
+// authorize gets an identity and uses it to get the registry's credential.
 func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	s := newSession(p.opts, h)
 	defer s.end()
@@ -130,8 +130,8 @@ func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (
 	return s.authorize(ctx)
 }
 
-// role returns the role to assume for the pod, or "" for the node's identity.
-// An annotation overrides the default even if it is empty.
+// role returns the role to assume for the pod, or "" for the node's identity. An
+// annotation overrides the default even if the annotation is empty.
 func (p *Provider) role(req *plugin.Request) string {
 	if req.ServiceAccountToken.IsZero() {
 		return ""

@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// The API and STS are called at the endpoints that the form of the registry's
-// host implies: FIPS, dual-stack, both or neither. The SDK's configuration and
-// custom endpoints take precedence.
+// The endpoints of the API and STS follow from the form of the registry's host: FIPS,
+// dual-stack, both or neither. The SDK's configuration and custom endpoints take
+// precedence.
 //
-// If a dual-stack endpoint cannot be reached, the IPv4 endpoint is used for the
-// rest of the run; a FIPS endpoint stays FIPS. There is no fallback from an
-// endpoint with a wrong certificate or without TLS.
+// If a dual-stack endpoint is unreachable, the IPv4 endpoint is used for the rest of
+// the run; a FIPS endpoint stays FIPS. There is no fallback if an endpoint has a wrong
+// certificate or no TLS.
 
 func (s *session) ecr() *ecr.Client {
 	return ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
@@ -42,7 +42,7 @@ func (s *session) sts() *sts.Client {
 	})
 }
 
-// follow configures a client for the endpoints of the registry.
+// follow configures a client to use the registry's endpoints.
 func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
 	s.wire.fallback.Store(false)
 	if custom != nil || s.opts.PlainEndpoints {
@@ -57,8 +57,8 @@ func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack 
 	}
 }
 
-// reach calls an endpoint, and again at the fallback endpoint if the first
-// cannot be reached.
+// reach calls an endpoint. If the endpoint is unreachable, reach calls the fallback
+// endpoint.
 func (s *session) reach(ask func() error) error {
 	err := ask()
 	var lost *lostError

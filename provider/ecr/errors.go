@@ -24,17 +24,17 @@ import (
 // step is a step of a request, for error messages.
 type step struct {
 	what   string
-	quotes bool              // the endpoint's messages may be shown
-	files  bool              // missing files can be the cause, which the SDK does not name
-	fixes  map[string]string // by error code; "" is the default
+	quotes bool              // the endpoint's messages may be quoted
+	files  bool              // a missing file may be the cause, but the SDK does not name it
+	fixes  map[string]string // fixes by error code; "" is the default
 }
 
 // trail records the state that error messages describe.
 type trail struct {
 	wire    wire
 	step    step
-	before  string   // the error of the endpoint before the fallback
-	sources []any    // of the SDK's configuration
+	before  string   // error from the endpoint tried before the fallback
+	sources []any    // sources of the SDK's configuration
 	secrets []string // redacted
 }
 
@@ -44,8 +44,8 @@ func (t *trail) begin(step step) {
 	t.wire.last.Store(nil)
 }
 
-// fail returns the error of the current step: the step, the endpoint, the cause
-// and a fix. The error is only text, because the SDK's errors contain whole
+// fail returns an error for the current step that contains the step, the endpoint, the
+// cause and a fix. It does not wrap the SDK's errors, because they contain whole
 // responses.
 func (t *trail) fail(ctx context.Context, err error) error {
 	var b strings.Builder
@@ -68,7 +68,7 @@ func (t *trail) fail(ctx context.Context, err error) error {
 	if cure := t.fix(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
 	}
-	// The SDK's texts about files have several lines.
+	// The SDK's error messages about files have several lines.
 	return errors.New(strings.Join(strings.Fields(t.redact(b.String())), " "))
 }
 
@@ -82,8 +82,8 @@ func (t *trail) redact(text string) string {
 	return text
 }
 
-// cause describes an error. Of a response it contains only the error code and,
-// from STS and ECR, the message.
+// cause describes an error. From a response, it includes only the error code and, for
+// STS and ECR, the message.
 func (t *trail) cause(ctx context.Context, err error) string {
 	var answer responseError
 	var process *processcreds.ProviderError
@@ -104,7 +104,7 @@ func (t *trail) cause(ctx context.Context, err error) string {
 		return t.refusal(api)
 	case last.status >= 300:
 		return fmt.Sprintf("status %d %s", last.status, http.StatusText(last.status))
-	case errors.As(err, &address): // its text contains the path of container credentials
+	case errors.As(err, &address): // its message contains the path of container credentials
 		return "invalid address: " + address.Err.Error()
 	case errors.As(err, &file):
 		return file.Error()
@@ -143,18 +143,18 @@ func (t *trail) missingFiles() (text string) {
 
 // refusal describes an API error.
 func (t *trail) refusal(api smithy.APIError) string {
-	// Redact before cutting: half of a secret would not be recognized.
+	// Redact before truncating, because part of a secret would not be recognized.
 	if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
 		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	}
 	return api.ErrorCode()
 }
 
-// maxMessage bounds an API's message in bytes. Messages of AWS contain
-// identity, action and policy.
+// maxMessage limits an API's message in bytes. AWS messages contain the identity,
+// action and policy.
 const maxMessage = 600
 
-// processCause omits the SDK's text, which contains the output of the process.
+// processCause omits the SDK's message, because it contains the output of the process.
 func processCause(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -13,12 +13,12 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// publicRegion is where ECR Public has its only API.
+// publicRegion is the region of ECR Public's only API.
 const publicRegion = "us-east-1"
 
-// host describes a registry from its host name.
+// host describes a registry based on its host name.
 type host struct {
-	registry  string // from the image, with the port: the key of the response
+	registry  string // from the image, including the port; used as the response's key
 	account   string // "" if unknown
 	region    string // "" if unknown
 	public    bool
@@ -26,8 +26,8 @@ type host struct {
 	dualStack bool
 }
 
-// parseHost parses the name of an ECR registry. It ignores case and the port;
-// ok is false for other hosts.
+// parseHost parses the host name of an ECR registry. It ignores case and the port. ok
+// is false for other hosts.
 func parseHost(name string) (h host, ok bool) {
 	h = host{registry: name}
 	name = hostname(name)
@@ -59,13 +59,13 @@ func parseHost(name string) (h host, ok bool) {
 	return h, true
 }
 
-// isRegion reports whether s, in lower case, has the form of a region name.
+// isRegion reports whether lower-case s has the form of a region name.
 func isRegion(s string) bool {
 	return s != "" && strings.Trim(s[:1], "-_") != "" &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// hostname returns a host without its port, in lower case.
+// hostname returns a host in lower case without its port.
 func hostname(host string) string {
 	name, _, _ := strings.Cut(strings.ToLower(host), ":")
 	return name
@@ -86,7 +86,7 @@ func parseAllowed(s string) (allowed, error) {
 	return allowed{pattern, region}, public.Validate(pattern)
 }
 
-// find returns the registry of a host; ok is false if the host is not served.
+// find returns the registry for a host. ok is false if the host is not served.
 func find(name string, more []allowed) (h host, ok bool) {
 	if h, ok = parseHost(name); ok {
 		return h, true

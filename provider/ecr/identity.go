@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/jwt"
 )
 
-// findIdentity gets the node's credentials, to return a specific error if there
-// are none. The SDK caches them for the next request.
+// findIdentity gets the node's credentials so that it can return a specific error if
+// there are none. The SDK caches them for the next request.
 func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
@@ -43,7 +43,7 @@ func (s *session) findIdentity(ctx context.Context) error {
 	return nil
 }
 
-// Fixes if STS rejects a role for a service account.
+// Fixes for roles that STS rejects for a service account.
 const (
 	trustCure  = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
 	issuerCure = "in the role's account, add the cluster's issuer as an OIDC provider with the audience"
@@ -69,7 +69,7 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 	})
 }
 
-// assume assumes the roles of an account, each with the one before it.
+// assume assumes an account's roles, each using the previous one.
 func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 	for _, role := range c.roles {
 		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, fixes: map[string]string{
@@ -117,14 +117,13 @@ func (s *session) useRole(ctx context.Context, ask func(*sts.Client) (*types.Cre
 	return nil
 }
 
-// defaultSessionName is used for nodes and for tokens that name no service
-// account.
+// defaultSessionName is used for nodes and for tokens that contain no service account.
 const defaultSessionName = "ecr-credential-provider"
 
-// sessionName returns the session name NAMESPACE_NAME of a service account, for
-// CloudTrail and the conditions of trust policies. It is unique: a name that is
-// too long or has other characters than Kubernetes allows is cut and ends in
-// "=" and a hash.
+// sessionName returns the session name NAMESPACE_NAME for a service account, which is
+// used in CloudTrail and in conditions of trust policies. It is unique: a name that is
+// too long, or that has characters that Kubernetes does not allow, is truncated and
+// ends in "=" and a hash.
 func sessionName(token string) string {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -154,8 +153,8 @@ func isSessionName(s string) bool {
 	return len(s) >= 2 && len(s) <= maxSessionName && strings.Trim(s, sessionCharacters) == ""
 }
 
-// isKubernetesName reports whether s is a DNS name, as names of namespaces and
-// service accounts are.
+// isKubernetesName reports whether s is a DNS name, as required for namespaces and
+// service accounts.
 func isKubernetesName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz"+digits+".-") == ""
 }

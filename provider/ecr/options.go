@@ -12,69 +12,69 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// RoleAnnotation is the annotation of a service account with the IAM role that
-// pulls its images. If the annotation is present but empty, the node's identity is
-// used.
+// RoleAnnotation is the service account annotation that sets the IAM role used to pull
+// images. If the annotation is present but empty, the node's identity is used.
 const RoleAnnotation = "eks.amazonaws.com/ecr-role-arn"
 
-// Options configure a [Provider]. The zero value serves only ECR's own hosts.
+// Options configures a [Provider]. The zero value serves only ECR's own hosts.
 type Options struct {
-	// AllowHosts are additional hosts that front ECR, as HOST[=REGION]. HOST is
-	// matched as in matchImages: * matches within one label, and the port must
-	// be the same. Without REGION, the region of the SDK's configuration is
-	// used, or the instance's.
+	// AllowHosts lists additional hosts in front of ECR as HOST[=REGION]. HOST is
+	// matched as in matchImages: * matches within one label, and the port must be
+	// equal. Without REGION, the region is taken from the SDK's configuration or the
+	// instance.
 	AllowHosts []string
 
 	// DefaultRoleARN is the role for service accounts without a
 	// [RoleAnnotation]; "" means the node's identity.
 	DefaultRoleARN string
 
-	// Roles are the roles to assume for the registries of an account, as
-	// ACCOUNT=ARN[,ARN…]. The first is assumed with the node's identity or the
-	// service account's role, and each of the others with the one before it.
+	// Roles lists the roles to assume for an account's registries, as
+	// ACCOUNT=ARN[,ARN…]. The first role is assumed with the node's identity or the
+	// service account's role, and each further role with the previous one.
 	Roles []string
 
-	// ExternalIDs are sent to STS with the roles of an account, as ACCOUNT=ID.
+	// ExternalIDs lists external IDs to send to STS with an account's roles, as
+	// ACCOUNT=ID.
 	ExternalIDs []string
 
-	// SessionName is the name of all STS sessions; "" means NAMESPACE_NAME of
-	// the service account, or "ecr-credential-provider".
+	// SessionName is the name of all STS sessions. "" means NAMESPACE_NAME of the
+	// service account, or "ecr-credential-provider".
 	SessionName string
 
-	// Mirrors are images that the runtime pulls from an ECR registry, as
+	// Mirrors lists images that the runtime pulls from an ECR registry, as
 	// SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin states whether the original host of mirrored images may
-	// receive the credential, because containerd falls back to it: "none" if
-	// the runtime never does, "trusted" if the host may. With "", New rejects
-	// mirrors of hosts outside ECR.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive
+	// the credential, because containerd falls back to it: "none" if the runtime never
+	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
+	// hosts outside ECR.
 	MirrorOrigin string
 
-	// AnyHost serves every host, in the region of the SDK's configuration or
-	// the instance's.
+	// AnyHost serves every host, using the region from the SDK's configuration or the
+	// instance.
 	AnyHost bool
 
-	// OtherHosts is the response for hosts that are not served: "fail", which
-	// is the default, or "empty" for a response without credentials.
+	// OtherHosts is the behavior for hosts that are not served: "fail" (default), or
+	// "empty" for a response without credentials.
 	OtherHosts string
 
-	// PlainEndpoints uses the standard endpoints of the API and STS, even for
-	// FIPS and dual-stack hosts.
+	// PlainEndpoints uses the standard API and STS endpoints, even for FIPS and
+	// dual-stack hosts.
 	PlainEndpoints bool
 
-	Timeout  time.Duration // of one request; 0 means 14 s
-	MaxPause time.Duration // between two attempts of a request; 0 means 5 s
-	Budget   time.Duration // for one call of GetCredentials; 0 means 45 s
+	Timeout  time.Duration // per request; 0 means 14 s
+	MaxPause time.Duration // maximum pause between two attempts of a request; 0 means 5 s
+	Budget   time.Duration // per call of GetCredentials; 0 means 45 s
 
 	Getenv func(string) string // used by [InPod], but not by the AWS SDK; nil means [os.Getenv]
-	Logger *slog.Logger        // steps (Info); nil discards
+	Logger *slog.Logger        // receives progress messages (Info); nil discards them
 
 	base func() *http.Transport // nil means remote.Base
 	pod  bool                   // set by InPod
 }
 
-// withDefaults sets the defaults of fields that are zero.
+// withDefaults replaces zero fields with their defaults.
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -88,8 +88,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// identityHint returns whose identity is used, for errors, and how to configure
-// it.
+// identityHint returns, for errors, which identity is used and how to configure it.
 func (o Options) identityHint() (owner, fix string) {
 	if o.pod {
 		return "pod", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"

@@ -12,17 +12,17 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Name is the name of the plugin, and of the provider in a configuration.
+// Name is the name of the plugin, and of its provider entry in a configuration.
 const Name = "ecr-credential-provider"
 
-// InPod returns a provider for a program in a pod. It uses the identity of the
-// pod's service account (IRSA), of EKS Pod Identity, or of another source that
-// the AWS SDK is configured for, and the node's identity only if there is none. If
-// the configured identity fails, the request fails. An incomplete configuration is
-// an error here, because the SDK would ignore it and use the node's identity.
+// InPod returns a provider for a program in a pod. It uses the identity of the pod's
+// service account (IRSA), of EKS Pod Identity, or of another source configured for the
+// AWS SDK. It uses the node's identity only if there is none of these. If the
+// configured identity fails, the request fails. An incomplete configuration is an error
+// here, because the SDK would ignore it and use the node's identity.
 //
-// The SDK reads the environment of the process for each request; Options.Getenv
-// is used only for this check.
+// The SDK reads the process's environment for each request. Options.Getenv is used only
+// for this check.
 func InPod(opts Options) (*Provider, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
@@ -36,12 +36,12 @@ func InPod(opts Options) (*Provider, error) {
 	return New(opts)
 }
 
-// variablePair is a variable that is set and one that must be set with it.
+// variablePair is a variable that is set and another variable that must be set with it.
 type variablePair struct{ set, missing, fix string }
 
-// incompletePairs returns the variables that must be set together. It stops at
-// the source that the SDK would use: keys before a token file, and that before
-// the container endpoint.
+// incompletePairs returns variables that must be set together but are not. It stops at
+// the source that the SDK would use: keys take precedence over a token file, and a
+// token file over the container endpoint.
 func incompletePairs(getenv func(string) string) []variablePair {
 	set := func(names ...string) string {
 		i := slices.IndexFunc(names, func(name string) bool { return getenv(name) != "" })

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// checkProfile returns an error if the environment names a profile file that
-// cannot be read, or a credentials file without credentials. The SDK treats
-// both as empty and would use the node's identity.
+// checkProfile returns an error if the environment names a profile file that cannot be
+// read, or a credentials file that contains no credentials. The SDK would treat both as
+// empty and use the node's identity.
 func (s *session) checkProfile() error {
 	var environ config.EnvConfig
 	var profile config.SharedConfig
@@ -36,7 +36,7 @@ func (s *session) checkProfile() error {
 		}
 		f, err := os.Open(v.file)
 		if err != nil {
-			return fmt.Errorf("%s: %v", v.name, err) // not wrapped, so that the name of the variable is printed
+			return fmt.Errorf("%s: %v", v.name, err) // not wrapped, so that the variable's name is printed
 		}
 		f.Close()
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// retryer is the SDK's retryer, except for throttling statuses without an error
-// code and for permanent errors.
+// retryer is the SDK's retryer with changes for permanent errors and for throttling
+// statuses that have no error code.
 type retryer struct {
 	aws.RetryerV2
-	attempts *int // set after the SDK has created its first clients; 0 means its default
+	attempts *int // set after the SDK has created its first clients; 0 means the SDK's default
 }
 
 func newRetryer(opts Options, attempts *int) retryer {
@@ -32,7 +32,7 @@ func newRetryer(opts Options, attempts *int) retryer {
 	}), attempts}
 }
 
-// MaxAttempts returns the number of attempts for one endpoint.
+// MaxAttempts returns the maximum number of attempts per endpoint.
 func (r retryer) MaxAttempts() int {
 	if *r.attempts > 0 {
 		return *r.attempts
@@ -40,8 +40,8 @@ func (r retryer) MaxAttempts() int {
 	return r.RetryerV2.MaxAttempts()
 }
 
-// maxAttempts returns AWS_MAX_ATTEMPTS or the profile's max_attempts, which the
-// SDK ignores if a retryer is set, or 0.
+// maxAttempts returns AWS_MAX_ATTEMPTS or the profile's max_attempts, or 0 if neither
+// is set. The SDK ignores these settings if a retryer is set.
 func maxAttempts(ctx context.Context, sources []any) int {
 	for _, source := range sources {
 		if s, ok := source.(interface {
@@ -55,7 +55,7 @@ func maxAttempts(ctx context.Context, sources []any) int {
 	return 0
 }
 
-// neverRetried rejects errors that the SDK would retry without effect.
+// neverRetried returns false for errors that the SDK would retry without effect.
 func neverRetried(err error) aws.Ternary {
 	var answer responseError
 	var lost *lostError
@@ -65,7 +65,7 @@ func neverRetried(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// sdkLogger forwards what the SDK would print to standard error.
+// sdkLogger receives messages that the SDK would otherwise print to standard error.
 func sdkLogger(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(class logging.Classification, format string, v ...any) {
 		log.Debug("AWS SDK", "level", string(class), "text", fmt.Sprintf(format, v...))

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// chain lists the roles to assume for the registries of one account.
+// chain lists the roles to assume for one account's registries.
 type chain struct {
-	roles      []string // ARNs, the first one first
-	externalID string   // "" is not sent
+	roles      []string // ARNs in the order they are assumed
+	externalID string   // "" means none is sent
 }
 
 // after returns the roles that remain to be assumed once role is held.
@@ -24,7 +24,7 @@ func (c chain) after(role string) chain {
 	return c
 }
 
-// parseRoles parses entries of the forms ACCOUNT=ARN[,ARN…] and ACCOUNT=ID.
+// parseRoles parses entries of the form ACCOUNT=ARN[,ARN…] or ACCOUNT=ID.
 func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	chains := map[string]chain{}
 	for _, entry := range roles {
@@ -32,7 +32,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		if _, twice := chains[account]; err == nil && twice {
 			err = errors.New("a --role flag is already set for this account; list all of its roles, in order, in one --role flag")
 		}
-		// A role name can contain a comma, but no colon.
+		// A role name can contain commas but no colons.
 		c := chain{roles: strings.Split(list, ",arn:")}
 		for i := range c.roles[1:] {
 			c.roles[i+1] = "arn:" + c.roles[i+1]
@@ -88,7 +88,7 @@ func (c chain) check() error {
 
 func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, digits) == "" }
 
-// isRoleARN reports whether s is the ARN of a role.
+// isRoleARN reports whether s is a role's ARN.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 func isRoleARN(s string) bool {
 	part := strings.SplitN(s, ":", 6)
@@ -102,6 +102,6 @@ func isRoleARN(s string) bool {
 
 const (
 	digits = "0123456789"
-	// sessionCharacters are [\w+=,.@-], the characters of IAM and STS names.
+	// sessionCharacters are the characters allowed in IAM and STS names, [\w+=,.@-].
 	sessionCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "_+=,.@-"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// session is one request: the SDK's configuration for one host.
+// session handles one request. It holds the SDK's configuration for one host.
 type session struct {
 	opts     Options
 	host     host
@@ -28,7 +28,7 @@ type session struct {
 	trail
 }
 
-// newSession returns a session, which must be closed with end.
+// newSession returns a session. The caller must call end.
 func newSession(opts Options, h host) *session {
 	s := &session{opts: opts, host: h, log: opts.Logger}
 	s.wire.transport = remote.Wrap(opts.base())
@@ -38,9 +38,9 @@ func newSession(opts Options, h host) *session {
 // end closes the session's connections.
 func (s *session) end() { s.wire.transport.CloseIdleConnections() }
 
-// load reads the SDK's configuration for the host. Without asNode, it
-// configures no credentials. If neither the host nor the configuration has a
-// region, it queries the instance metadata service.
+// load reads the SDK's configuration for the host. If asNode is false, it configures no
+// credentials. If neither the host nor the configuration has a region, it queries the
+// instance metadata service.
 func (s *session) load(ctx context.Context, asNode bool) error {
 	if err := s.read(ctx, asNode); err != nil || s.cfg.Region != "" {
 		return err
@@ -53,25 +53,26 @@ func (s *session) load(ctx context.Context, asNode bool) error {
 		return s.fail(ctx, err)
 	}
 	s.host.region = region
-	return s.read(ctx, asNode) // again, since STS may be one of the node's sources
+	return s.read(ctx, asNode) // read again, because STS may be one of the node's sources
 }
 
-// read reads the environment and the configuration files. It sends no request.
+// read reads the environment and the configuration files. It does not send any
+// requests.
 func (s *session) read(ctx context.Context, asNode bool) error {
 	options := []func(*config.LoadOptions) error{
 		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.within(s.opts.Timeout)}),
 		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
 		config.WithLogger(sdkLogger(s.log)),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
-		// The SDK gives a credential process a minute, regardless of ctx: the
-		// process would outlive this one and keep standard error open.
+		// The SDK gives a credential process one minute, regardless of ctx. The process
+		// would outlive this one and keep standard error open.
 		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = s.opts.Budget * 8 / 9 }),
 	}
 	switch {
 	case s.host.region != "":
 		options = append(options, config.WithRegion(s.host.region))
 	case s.host.public:
-		// For a role. ECR Public is in one region.
+		// This is for a role. ECR Public is in one region.
 		options = append(options, config.WithDefaultRegion(publicRegion))
 	}
 	if !asNode {
@@ -93,8 +94,8 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 	return nil
 }
 
-// readConfig loads the configuration. It returns when ctx is canceled, even if
-// the SDK is still blocked on a file.
+// readConfig loads the configuration. It returns when ctx is canceled, even if the SDK
+// is still blocked reading a file.
 func readConfig(ctx context.Context, options []func(*config.LoadOptions) error) (aws.Config, error) {
 	type result struct {
 		cfg aws.Config

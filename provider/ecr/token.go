@@ -15,11 +15,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxLife is the lifetime of ECR credentials. It limits the cache duration if
-// an endpoint or a clock is wrong.
+// maxLife is the lifetime of ECR credentials. It limits the cache duration in case an
+// endpoint or clock is wrong.
 const maxLife = 12 * time.Hour
 
-// authorize gets the registry's credential and its expiry, or nil if ECR
+// authorize gets the registry's credential and its expiry. The credential is nil if ECR
 // returns none.
 func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time, error) {
 	get, what, actions := s.private, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
@@ -72,7 +72,7 @@ func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
 	return out.AuthorizationData.AuthorizationToken, out.AuthorizationData.ExpiresAt, nil
 }
 
-// decodeToken decodes an authorization token: base64 of USER:PASSWORD.
+// decodeToken decodes an authorization token, which is USER:PASSWORD in base64.
 func decodeToken(token *string) (plugin.AuthConfig, error) {
 	if token == nil {
 		return plugin.AuthConfig{}, responseError("no authorization token")
@@ -88,8 +88,8 @@ func decodeToken(token *string) (plugin.AuthConfig, error) {
 	return plugin.AuthConfig{Username: user, Password: plugin.NewSecret(password)}, nil
 }
 
-// cacheDuration returns half of the remaining lifetime in whole seconds, or 0
-// if it is unknown or over.
+// cacheDuration returns half of the remaining lifetime in whole seconds. It returns 0
+// if the expiry is unknown or has passed.
 func cacheDuration(expires *time.Time, now time.Time) time.Duration {
 	if expires == nil {
 		return 0

@@ -30,8 +30,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// wire replaces the SDK's HTTP client, which follows redirects to other hosts
-// and reads responses of any length. It records the last exchange for errors.
+// wire replaces the SDK's HTTP client, which would follow redirects to other hosts and
+// read responses of any length. It records the last exchange for errors.
 type wire struct {
 	transport *remote.Transport
 	last      atomic.Pointer[exchange]
@@ -45,7 +45,7 @@ type exchange struct {
 	status   int
 }
 
-// lostError is the error of a request without a response.
+// lostError is returned for a request without a response.
 type lostError struct {
 	cause     error
 	again     bool // a retry may succeed
@@ -54,17 +54,17 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.cause.Error() }
 
-// errNoURL rejects addresses from the configuration, which the SDK does not
+// errNoURL is returned for invalid URLs in the configuration, which the SDK does not
 // validate.
 var errNoURL = &lostError{cause: errors.New("the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url")}
 
-// responseError is the error of an invalid response with a successful status.
+// responseError is returned for an invalid response with a successful status.
 type responseError string
 
 func (e responseError) Error() string { return "invalid response: " + string(e) }
 
-// trust uses only the CAs of AWS_CA_BUNDLE, if it is set. The SDK adds them to
-// the client that wire replaces.
+// trust trusts only the CAs in AWS_CA_BUNDLE if the variable is set. The SDK would add
+// them to the client that wire replaces.
 func (w *wire) trust(client aws.HTTPClient, base *http.Transport) {
 	if c, ok := client.(*awshttp.BuildableClient); ok && c.GetTransport().TLSClientConfig.RootCAs != nil {
 		base.TLSClientConfig = &tls.Config{RootCAs: c.GetTransport().TLSClientConfig.RootCAs}
@@ -73,8 +73,8 @@ func (w *wire) trust(client aws.HTTPClient, base *http.Transport) {
 	}
 }
 
-// within returns a function that adds w to an SDK operation, with a timeout for
-// one attempt.
+// within returns a function that adds w to an SDK operation, with a timeout per
+// attempt.
 func (w *wire) within(timeout time.Duration) func(*middleware.Stack) error {
 	exchange := func(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (out middleware.DeserializeOutput, _ middleware.Metadata, err error) {
 		out.RawResponse, err = w.exchange(ctx, in.Request.(*smithyhttp.Request), timeout)
@@ -97,7 +97,7 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no response in time"))
 	defer cancel()
 	if req.Body != nil {
-		defer req.Body.Close() // net/http may still read it when the next attempt does
+		defer req.Body.Close() // net/http may still be reading the body when the next attempt starts
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host == "" {
 		x.lost = errNoURL
@@ -119,13 +119,13 @@ func (w *wire) exchange(ctx context.Context, in *smithyhttp.Request, timeout tim
 	return noResponse(), &smithyhttp.RequestSendError{Err: x.lost}
 }
 
-// noResponse returns an empty response, because the SDK inspects it even after
-// an error.
+// noResponse returns an empty response, because the SDK inspects the response even
+// after an error.
 func noResponse() *smithyhttp.Response {
 	return &smithyhttp.Response{Response: &http.Response{Header: http.Header{}, Body: http.NoBody}}
 }
 
-// send follows redirects that keep the method; the transport rejects other
+// send follows redirects that keep the method. The transport rejects redirects to other
 // hosts.
 func (w *wire) send(req *http.Request) (*http.Response, error) {
 	client := http.Client{Transport: w.transport, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
@@ -159,13 +159,13 @@ func (w *wire) lost(ctx context.Context, err error, connected bool) error {
 	cause := remote.Cause(ctx, err)
 	var dns *net.DNSError
 	hopeless := remote.IsPermanent(cause) || errors.As(err, &dns) && dns.IsNotFound ||
-		!connected && w.fallback.Load() // the fallback endpoint is tried
+		!connected && w.fallback.Load() // the fallback endpoint is tried next
 	return &lostError{cause, !hopeless, connected}
 }
 
-// shown returns an address for errors. It omits the path of container
-// credentials, which is a secret, and the role in metadata paths, which is text
-// from the service.
+// shown returns a URL for errors. It omits the path of container credentials, because
+// the path is a secret. It also omits the role in metadata paths, because the service
+// chooses that text.
 func shown(u *url.URL) string {
 	if u.Host == "" {
 		return "(not a URL)"
@@ -182,9 +182,9 @@ func shown(u *url.URL) string {
 
 const rolesPath = "/iam/security-credentials/"
 
-// checkResult rejects responses on which the SDK panics: it reads credentials
-// in its own goroutine, where a panic ends the process. Container credentials
-// of JSON null are an example, as a result and as an error.
+// checkResult rejects responses that make the SDK panic. The SDK reads credentials in
+// its own goroutine, where a panic would end the process. One example is JSON null as
+// container credentials, either as a result or as an error.
 func checkResult(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
 	defer func() {
 		if recover() != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// dockercfg returns the docker config in the instance's metadata. Its keys are
-// used unchanged.
+// dockercfg returns the docker config from the instance metadata. Its keys are not
+// changed.
 func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig, error) {
 	step, suffix := stepDockercfg, "instance/attributes/google-dockercfg"
 	if p.opts.Flow == FlowDockercfgURL {
@@ -44,9 +44,9 @@ func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig,
 	return auth, nil
 }
 
-// fetch gets the document at a URL from the instance's metadata. Anyone who can
-// set the metadata chooses the URL: so it must not be a metadata server, no
-// headers are sent, and errors contain nothing of the response.
+// fetch gets the document at a URL from the instance metadata. Anyone who can set the
+// metadata controls the URL. Therefore the URL must not point to a metadata server, no
+// headers are sent, and errors contain no part of the response.
 func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -70,8 +70,8 @@ func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	return string(answer.Body), nil
 }
 
-// refuseMetadata rejects connections to a metadata server by another name. It
-// checks the resolved address.
+// refuseMetadata rejects connections that reach a metadata server through another name.
+// It checks the resolved address.
 func refuseMetadata(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || remote.IsMetadata(host) {

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The variables that [Options.ReadEnviron] reads.
+// Variables read by [Options.ReadEnviron].
 const (
 	EnvCacheDuration = "KUBE_SIDECAR_CACHE_DURATION"
 	EnvCacheType     = "KUBE_SIDECAR_CACHE_TYPE"
@@ -31,8 +31,8 @@ func (o *Options) getenv(name string) string {
 	return o.Getenv(name)
 }
 
-// ReadEnviron sets CacheDuration, CacheKeyType and MetadataHost from the
-// environment. Empty variables change nothing.
+// ReadEnviron sets CacheDuration, CacheKeyType and MetadataHost from the environment.
+// It ignores empty variables.
 func (o *Options) ReadEnviron() error {
 	if text := o.getenv(EnvCacheDuration); text != "" {
 		d, err := time.ParseDuration(text)
@@ -59,7 +59,7 @@ func (o *Options) ReadEnviron() error {
 	return nil
 }
 
-// brackets returns an address as it is in a URL.
+// brackets returns an address in URL form, with brackets if necessary.
 func brackets(ip string) string {
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
 		return "[" + ip + "]"

@@ -94,13 +94,13 @@ func metadataHint(e *remote.Error) string {
 	return ""
 }
 
-// badResponse is the error of an invalid response with a successful status.
+// badResponse returns the error for an invalid response with a successful status.
 func badResponse(step, method, address string, err error) error {
 	return &remote.Error{Step: step, Method: method, Endpoint: remote.Endpoint(address), Status: http.StatusOK, Err: err}
 }
 
-// withClaims adds the token's issuer and audience to an error of STS, because
-// the pool often does not accept one of them. They are not secret.
+// withClaims adds the token's issuer and audience to an STS error, because the pool
+// often does not accept one of them. Neither is secret.
 func withClaims(err error, token plugin.Secret) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) || !isRefusal(failed.Status) {

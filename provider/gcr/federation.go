@@ -17,9 +17,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// federation is a workload identity federation configuration, as "gcloud iam
-// workload-identity-pools create-cred-config" writes it
-// (google.aip.dev/auth/4117).
+// federation is a workload identity federation configuration as written by "gcloud iam
+// workload-identity-pools create-cred-config" (google.aip.dev/auth/4117).
 type federation struct {
 	Type             string `json:"type"`
 	Audience         string `json:"audience"`
@@ -59,8 +58,8 @@ func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
 	return p.impersonate(ctx, token, f.AccountURL)
 }
 
-// readFederation reads the file, which other users must not be able to write,
-// because it configures where a token is sent. Errors contain only names and
+// readFederation reads the configuration file. Other users must not be able to write
+// the file, because it determines where a token is sent. Errors contain only names and
 // hosts.
 func (p *Provider) readFederation() (federation, error) {
 	data, err := readFile(p.opts.CredentialsFile)
@@ -105,9 +104,9 @@ func (f *federation) check(universe string) error {
 	return checkService("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
 }
 
-// checkService rejects addresses outside the service. Other Google services
-// would store the token for another user, such as the owner of a bucket.
-// Regional, private and mTLS hosts contain the service's name.
+// checkService rejects URLs outside the service. Other Google services would store the
+// token where another user, such as the owner of a bucket, could read it. Regional,
+// private and mTLS hosts contain the service's name.
 func checkService(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -146,9 +145,9 @@ func (f *federation) subject() (plugin.Secret, error) {
 	return plugin.NewSecret(text), nil
 }
 
-// readFile reads a file that other users cannot write. They may read it: the
-// kubelet gives a token the mode 0644 unless the pod has its own user or group.
-// Errors begin with the name.
+// readFile reads a file that other users cannot write. They may read it, because the
+// kubelet gives a token mode 0644 unless the pod sets a user or group. Errors start
+// with the file name.
 func readFile(path string) ([]byte, error) {
 	files, err := secretfile.Read(path)
 	if err == nil {

@@ -26,98 +26,97 @@ const (
 	FlowDockercfgURL = "dockercfg-url" // the docker config at the URL in google-dockercfg-url
 )
 
-// The annotations of a service account that a [Provider] uses.
+// Service account annotations that a [Provider] uses.
 const (
-	// AnnotationEnable makes a pod pull as its service account if the value is
-	// "true".
+	// AnnotationEnable, if its value is "true", makes a pod pull as its service
+	// account.
 	AnnotationEnable = "iam.gke.io/enable-wi-image-pull"
 	// AnnotationAccount is the e-mail address of the Google service account to
 	// impersonate; see [Options.Impersonate].
 	AnnotationAccount = "iam.gke.io/gcp-service-account"
 )
 
-// Options configure a [Provider]. The zero value uses the node's identity and
-// serves only Google's registries.
+// Options configures a [Provider]. The zero value uses the node's identity and serves
+// only Google's registries.
 type Options struct {
 	Flow string // "" means [FlowRegistry]
 
-	// IdentityProvider is the issuer of the cluster's tokens, as configured in
-	// the workload identity pool. Pods with [AnnotationEnable] then pull as
-	// their service account. ProjectID, the pool's project, is required with it.
+	// IdentityProvider is the issuer of the cluster's tokens as configured in the
+	// workload identity pool. If set, pods with [AnnotationEnable] pull as their
+	// service account. It requires ProjectID, the pool's project.
 	IdentityProvider string
 	ProjectID        string
 
-	// STSAudience is the audience of a workload identity provider. If set, all
-	// pods pull as their service account, without an annotation.
+	// STSAudience is the audience of a workload identity provider. If set, all pods
+	// pull as their service account, even without an annotation.
 	STSAudience string
 
 	// RequireWorkloadIdentity rejects requests that would use the node's identity.
 	RequireWorkloadIdentity bool
 
-	// Impersonate makes a pod that pulls as its service account impersonate the
-	// Google service account in [AnnotationAccount], if it is set.
+	// Impersonate makes a pod that pulls as its service account impersonate the Google
+	// service account in [AnnotationAccount], if the annotation is set.
 	Impersonate bool
 
-	// CredentialsFile is a workload identity federation configuration in JSON,
-	// which replaces the node's identity. Other types of credentials are
-	// rejected.
+	// CredentialsFile is the path of a workload identity federation configuration in
+	// JSON. It replaces the node's identity. Other types of credentials are rejected.
 	CredentialsFile string
 
 	// UniverseDomain is the domain of Google's services; "" means googleapis.com.
 	UniverseDomain string
 
-	// AllowHosts are additional hosts that receive the access token:
-	// host[:port], where * matches within one label.
+	// AllowHosts lists additional hosts that receive the access token as host[:port],
+	// where * matches within one label.
 	AllowHosts []string
 
 	// AnyHost sends the access token to every requested host, as the upstream
 	// plugin does.
 	AnyHost bool
 
-	// OtherHosts is the response for hosts that are not served: "fail", which
-	// is the default, or "empty" for a response without credentials.
+	// OtherHosts is the behavior for hosts that are not served: "fail" (default), or
+	// "empty" for a response without credentials.
 	OtherHosts string
 
-	// Mirrors are images that the runtime pulls from a registry that receives
-	// the access token, as SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
+	// Mirrors lists images that the runtime pulls from a registry that receives the
+	// access token, as SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin states whether the original host of mirrored images may
-	// receive the credential, because containerd falls back to it: "none" if
-	// the runtime never does, "trusted" if the host may. With "", New rejects
-	// mirrors of hosts that are not Google's.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive
+	// the credential, because containerd falls back to it: "none" if the runtime never
+	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
+	// hosts that are not Google's.
 	MirrorOrigin string
 
-	// CacheKeyType and CacheDuration override the values of responses with
-	// credentials; "" and nil keep them. A type that is wider than the response
-	// is valid for is narrowed.
+	// CacheKeyType and CacheDuration override the values in responses with credentials;
+	// "" and nil keep them. If the type is wider than the scope in which the response
+	// is valid, it is narrowed.
 	CacheKeyType  plugin.CacheKeyType
 	CacheDuration *time.Duration
 
-	// MetadataHost is host[:port] of the metadata server; "" means
-	// 169.254.169.254, or [fd20:ce::254] or metadata.google.internal if that
-	// cannot be reached. [Options.ReadEnviron] reads GCE_METADATA_HOST.
+	// MetadataHost is host[:port] of the metadata server. "" means 169.254.169.254, or
+	// [fd20:ce::254] or metadata.google.internal if that is unreachable.
+	// [Options.ReadEnviron] sets it from GCE_METADATA_HOST.
 	MetadataHost string
 
-	// Transport sends all requests except those to the metadata server; nil
-	// means one that uses the proxy of the environment.
+	// Transport sends all requests except requests to the metadata server; nil means a
+	// transport with the environment's proxy.
 	Transport http.RoundTripper
 
-	Timeout time.Duration // of one request; 0 means 14 s
+	Timeout time.Duration // per request; 0 means 14 s
 	Backoff time.Duration // before the second attempt, doubled for the third; 0 means 250 ms
-	Budget  time.Duration // for one call of GetCredentials; 0 means 45 s
+	Budget  time.Duration // per call of GetCredentials; 0 means 45 s
 
 	Getenv func(string) string // used by [InPod] and [Options.ReadEnviron]; nil means [os.Getenv]
-	Logger *slog.Logger        // steps (Info) and warnings; nil discards
+	Logger *slog.Logger        // receives progress messages (Info) and warnings; nil discards them
 }
 
-// Provider is a [plugin.Provider] for Google's registries. It is safe for
-// concurrent use and does not cache.
+// Provider is a [plugin.Provider] for Google's registries. It is safe for concurrent
+// use and does not cache responses.
 type Provider struct {
 	opts    Options
 	mirrors registry.Mirrors
 	local   *remote.Transport // to the metadata server
-	server  http.RoundTripper // local, which tries all addresses of the server
+	server  http.RoundTripper // wraps local and tries all addresses of the metadata server
 	outside *remote.Transport // to other hosts, unless Options.Transport is set
 	pod     bool              // set by InPod
 }
@@ -156,8 +155,8 @@ func New(opts Options) (*Provider, error) {
 	return p, nil
 }
 
-// metadataHosts returns the addresses of the metadata server. IPv6-only nodes
-// cannot reach the first. The trailing dot keeps search domains out.
+// metadataHosts returns the addresses of the metadata server. IPv6-only nodes cannot
+// reach the first one. The trailing dot prevents the use of search domains.
 func metadataHosts() []string {
 	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }

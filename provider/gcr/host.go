@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Name is the name of the plugin, and of the provider in a configuration.
+// Name is the name of the plugin, and of its provider entry in a configuration.
 const Name = "auth-provider-gcp"
 
 // fixedKeys returns the keys in every response of the upstream plugin.
@@ -32,8 +32,8 @@ func (o Options) serves(host string) bool {
 		o.AnyHost && host != ""
 }
 
-// keysFor returns the keys of the access token for an image, and the scope of
-// the response. Registries that must not receive the token have no keys.
+// keysFor returns the access token's keys for an image, and the scope of the response.
+// It returns no keys for a registry that must not receive the token.
 func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
 	host := req.Registry()
 	scope := p.mirrors.Scope(host)
@@ -50,7 +50,7 @@ func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) 
 	return keys, scope
 }
 
-// checkPatterns rejects patterns that match no host or third-party hosts.
+// checkPatterns rejects patterns that match no host or match third-party hosts.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
 		if err := public.Validate(pattern); err != nil {
@@ -60,7 +60,7 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// isAddress reports whether s is host[:port] as in a URL.
+// isAddress reports whether s is host[:port] in URL form.
 func isAddress(s string) bool {
 	u, err := url.Parse("http://" + s)
 	if err != nil || u.Host != s || u.Hostname() == "" {

@@ -24,16 +24,17 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	return token, nil
 }
 
-// metadata gets a value of the metadata server. If no address is configured,
-// the response must have Google's header, because another server may use a
-// link-local address or be returned by a resolver.
+// metadata gets a value from the metadata server. If no address is configured, the
+// response must have Google's header, because another server may use the link-local
+// address, or a resolver may return the address of another server.
 func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
 	client.Transport = p.server
 	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
-		// While a node boots, the server does not know the service account yet.
+		// While a node boots, the metadata server does not know the service account
+		// yet.
 		Retry: []int{http.StatusNotFound},
 	}
 	answer, err := client.Do(ctx, call)

@@ -6,9 +6,9 @@ package gcr
 import "github.com/regcred/regcred/internal/registry"
 
 // InPod returns a provider for a program in a pod. It uses the workload identity
-// federation that GOOGLE_APPLICATION_CREDENTIALS configures. Without this variable
-// it queries the metadata server, which has the pod's identity on GKE with workload
-// identity, and the node's elsewhere. It also calls [Options.ReadEnviron].
+// federation configured by GOOGLE_APPLICATION_CREDENTIALS. Without this variable it
+// queries the metadata server, which returns the pod's identity on GKE with workload
+// identity and the node's identity elsewhere. It also calls [Options.ReadEnviron].
 func InPod(opts Options) (*Provider, error) {
 	if file := opts.getenv(EnvCredentials); file != "" {
 		opts.CredentialsFile = file

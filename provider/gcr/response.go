@@ -13,12 +13,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Username is the user name of an access token.
+// Username is the user name to use with an access token.
 const Username = "_token"
 
-// GetCredentials returns an access token for Google's registries,
-// Options.AllowHosts, and the sources of Options.Mirrors, or the docker config
-// in the other flows. Errors contain the registry, the endpoint and a fix.
+// GetCredentials returns an access token for Google's registries, Options.AllowHosts
+// and the sources of Options.Mirrors. In the other flows it returns the docker config.
+// Errors contain the registry, the endpoint and a fix.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -28,7 +28,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	keys, scope := p.keysFor(req)
 	switch {
 	case keys != nil || p.opts.Flow != FlowRegistry:
-	case p.mirrors.Divides(host): // the part of the host that no mirror serves
+	case p.mirrors.Divides(host): // the part of the host that no mirror covers
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
 	default:
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not a Google registry", "add it with --allow-host or --mirror")
@@ -60,17 +60,17 @@ func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.Cache
 	for _, key := range keys {
 		auth[key] = plugin.AuthConfig{Username: Username, Password: token.value}
 	}
-	// One token is valid for every image of a registry, unless a mirror covers
-	// a part of it. It is valid for other registries too, but the response may
-	// lack their keys.
+	// One token is valid for every image in a registry, unless a mirror covers only
+	// part of it. It is also valid for other registries, but the response may lack
+	// their keys.
 	resp := p.respond(scope, token.cacheable(), auth)
 	resp.CacheKeyType = p.narrowed(resp.CacheKeyType, scope)
 	return resp, nil
 }
 
-// narrowed limits a configured cache key type to the scope of the response.
-// Otherwise a key for a mirrored path would be used for the whole host, and
-// other registries would get a response without their keys.
+// narrowed limits a configured cache key type to the scope of the response. A wider
+// type would have two effects: a key for a mirrored path would be used for the whole
+// host, and other registries would get a response without their keys.
 func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
 	own := p.opts.AnyHost || len(p.opts.AllowHosts) > 0 || len(p.opts.Mirrors) > 0
 	switch {

@@ -43,7 +43,7 @@ func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessTok
 	return p.impersonate(ctx, token, p.accounts()+url.PathEscape(account)+":generateAccessToken")
 }
 
-// jwtType is the type of service-account tokens.
+// jwtType is the token type of service-account tokens.
 const jwtType = "urn:ietf:params:oauth:token-type:jwt"
 
 // exchange calls the Security Token Service (RFC 8693).
@@ -96,13 +96,12 @@ func (p *Provider) impersonate(ctx context.Context, as accessToken, address stri
 	return token, nil
 }
 
-// accounts returns the address of service accounts in the IAM credentials
-// service.
+// accounts returns the base URL of service accounts in the IAM credentials service.
 func (p *Provider) accounts() string {
 	return "https://iamcredentials." + p.opts.UniverseDomain + "/v1/projects/-/serviceAccounts/"
 }
 
-// accountOf returns the account in the address of an action.
+// accountOf returns the service account in the URL of an action.
 func accountOf(address string) string {
 	name := strings.TrimSuffix(address[strings.LastIndexByte(address, '/')+1:], ":generateAccessToken")
 	if account, err := url.PathUnescape(name); err == nil {
@@ -111,7 +110,7 @@ func accountOf(address string) string {
 	return name
 }
 
-// post returns a call with a JSON body.
+// post returns a call that sends a JSON body.
 func post(step, address string, body any) (remote.Call, error) {
 	data, err := json.Marshal(body)
 	return remote.Call{

@@ -15,13 +15,13 @@ import (
 // accessToken is an OAuth access token.
 type accessToken struct {
 	value plugin.Secret
-	life  time.Duration // remaining; 0 is unknown
+	life  time.Duration // remaining lifetime; 0 means unknown
 }
 
 // margin is subtracted from a token's lifetime, because the pull takes time.
 const margin = 5 * time.Minute
 
-// cacheable returns the cache duration of a response with the token.
+// cacheable returns how long a response with the token may be cached.
 func (t accessToken) cacheable() time.Duration {
 	return max(min(t.life/2, t.life-margin), 0).Truncate(time.Second)
 }
@@ -32,12 +32,12 @@ var (
 	errExpired = errors.New("the access token in the response has already expired")
 )
 
-// maxLife limits the lifetime. Google's tokens live for an hour, at most
-// twelve.
+// maxLife limits the lifetime. Google's tokens are usually valid for one hour, and for
+// twelve hours at most.
 const maxLife = 12 * time.Hour
 
-// parseOAuth parses a response of the metadata server or STS (RFC 6749, section
-// 5.1). Errors contain nothing of it.
+// parseOAuth parses a response from the metadata server or STS (RFC 6749, section 5.1).
+// Errors contain no part of the response.
 func parseOAuth(body []byte) (accessToken, error) {
 	var answer struct {
 		AccessToken string      `json:"access_token"`
@@ -59,8 +59,8 @@ func parseOAuth(body []byte) (accessToken, error) {
 	return newToken(answer.AccessToken, life)
 }
 
-// parseImpersonated parses a generateAccessToken response, whose expiry is a
-// time of the endpoint's clock.
+// parseImpersonated parses a generateAccessToken response. Its expiry is a time on the
+// endpoint's clock.
 func parseImpersonated(body []byte, now time.Time) (accessToken, error) {
 	var answer struct {
 		AccessToken string `json:"accessToken"`

@@ -22,15 +22,16 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// Collector collects counts. It may be used by several at once if Counts may.
+// Collector implements prometheus.Collector. It is safe for concurrent use if Counts
+// is.
 type Collector struct {
-	Counts func() *tally.Counts // what is not changed any more; nil if there is nothing yet
+	Counts func() *tally.Counts // the result must not change afterwards; nil means no counts yet
 }
 
-// Describe says nothing: which metrics there are depends on what was counted.
+// Describe sends no descriptors, because the set of metrics depends on the counts.
 func (Collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect makes metrics of what has been counted by now.
+// Collect sends the current counts as metrics.
 func (c Collector) Collect(to chan<- prometheus.Metric) {
 	counts := c.Counts()
 	if counts == nil || counts.Since.IsZero() {
@@ -55,7 +56,7 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "Time when counting started.", counts.Since)
 }
 
-// Write writes counts in the text format of Prometheus.
+// Write writes the counts in the Prometheus text format.
 func Write(w io.Writer, c *tally.Counts) error {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(Collector{func() *tally.Counts { return c }}); err != nil {
@@ -73,7 +74,7 @@ func Write(w io.Writer, c *tally.Counts) error {
 	return nil
 }
 
-// sink takes metrics, each with its labels and their values in turn.
+// sink sends metrics to a channel. Labels are passed as alternating names and values.
 type sink struct{ to chan<- prometheus.Metric }
 
 func (s sink) count(name, help string, n uint64, labels ...string) {
@@ -91,7 +92,8 @@ func (s sink) summary(name, help string, n uint64, sum float64, labels ...string
 	s.send(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
 }
 
-// send sends a metric, or that there is none, as for a label that is no UTF-8.
+// send sends a metric, or an invalid metric if it cannot be created, for example
+// because a label is not valid UTF-8.
 func (s sink) send(desc *prometheus.Desc) func(prometheus.Metric, error) {
 	return func(m prometheus.Metric, err error) {
 		if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package imagename decides whether any image can match a parsed pattern or auth
-// key, and repairs common mistakes in it. The grammar of image names is the one
-// of distribution/reference.
+// Package imagename determines whether any image can match a parsed pattern or auth
+// key, and fixes common mistakes in them. The grammar of image names is from
+// distribution/reference.
 package imagename
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Matchable reports whether some image matches l.
+// Matchable reports whether any image can match l.
 func Matchable(l location.Location) bool {
 	_, bad := BadLabel(l)
 	return !bad && IsDomain(l) && ValidPort(l.Port) && ValidPath(l.Path)
 }
 
-// BadLabel returns the first label of l's host that no image's host can have.
+// BadLabel returns the first label of l's host that no image host can have.
 func BadLabel(l location.Location) (label string, bad bool) {
 	if strings.ContainsAny(l.Host, ":[") {
 		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
@@ -34,17 +34,17 @@ func BadLabel(l location.Location) (label string, bad bool) {
 	return "", false
 }
 
-// ValidLabel reports whether the glob matches a label that hosts can have.
+// ValidLabel reports whether the glob matches any label that a host can have.
 func ValidLabel(glob string) bool {
 	_, err := match.Registry(strings.ReplaceAll(glob, "*", "a"))
 	return err == nil
 }
 
-// IsDomain reports whether l's host can be the registry in an image reference:
-// it has a dot, a port or capitals, or is localhost.
+// IsDomain reports whether l's host can be the registry in an image reference: it
+// contains a dot, a port or capital letters, or is localhost.
 func IsDomain(l location.Location) bool {
 	if l.Host == "index.docker.io" && l.Port == "" {
-		return false // becomes docker.io before it is compared
+		return false // the host becomes docker.io before the comparison
 	}
 	if !Dotless(l) || location.MatchLabel(l.Host, "localhost") {
 		return true
@@ -52,8 +52,8 @@ func IsDomain(l location.Location) bool {
 	return strings.Contains(l.Host, "*") || HasCapital(l.Host)
 }
 
-// Dotless reports whether l's host has one label and no port. Image references
-// treat such a host as part of a Docker Hub name; see [IsDomain].
+// Dotless reports whether l's host has one label and no port. In an image reference,
+// such a host is part of a Docker Hub name; see [IsDomain].
 func Dotless(l location.Location) bool {
 	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
@@ -61,13 +61,13 @@ func Dotless(l location.Location) bool {
 // HasCapital reports whether s contains an upper-case letter.
 func HasCapital(s string) bool { return strings.ContainsFunc(s, unicode.IsUpper) }
 
-// ValidPort reports whether port is empty or a TCP port.
+// ValidPort reports whether port is empty or a valid TCP port.
 func ValidPort(port string) bool {
 	n, err := strconv.Atoi(port)
 	return port == "" || err == nil && 0 < n && n < 1<<16
 }
 
-// ValidPath reports whether path is a prefix of the path of some repository.
+// ValidPath reports whether path is a prefix of any valid repository path.
 func ValidPath(path string) bool {
 	return path == "" || path[0] == '/' && (ValidRepository(path[1:]) || ValidRepository(path[1:]+"a"))
 }
@@ -79,7 +79,7 @@ func ValidRepository(s string) bool {
 	return err == nil && repository == name // otherwise s has a tag or a digest
 }
 
-// Repair returns l without parts that prevent matches, such as a tag.
+// Repair returns l without parts that prevent a match, such as a tag.
 func Repair(l location.Location) location.Location {
 	if !strings.Contains(l.Host, ":") {
 		l.Host = repairHost(l.Host, l.Port)
@@ -112,15 +112,15 @@ func repairHost(host, port string) string {
 	return host
 }
 
-// IsAPIPath reports whether path is the root of the registry API. Keys of docker
-// configs can have such a path, but image names do not.
+// IsAPIPath reports whether path is the root of the registry API. Keys in docker
+// configs can have such a path, but image names cannot.
 func IsAPIPath(path string) bool {
 	path = strings.TrimSuffix(path, "/")
 	return path == "/v1" || path == "/v2"
 }
 
-// IsHubAlias reports whether host belongs to Docker Hub but is not docker.io, the
-// host in image names.
+// IsHubAlias reports whether host is a Docker Hub host other than docker.io, which is
+// the host in image names.
 func IsHubAlias(host string) bool {
 	switch host {
 	case "index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "*.docker.io",

@@ -14,31 +14,32 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// Rule checks a T for one kind of mistake. A table may have several rules of the
-// same name, one for each case. Names are stable; docs/lint/README.md has a
-// section for each.
+// Rule checks a T for one kind of mistake. A table may contain several rules with the
+// same name, one per case. Names are stable; docs/lint/README.md has a section for
+// each.
 type Rule[T any] struct {
 	Name     string
 	Severity finding.Severity
 	Check    func(T) []Result
 }
 
-// Error returns a rule for mistakes that cannot work.
+// Error returns a rule for settings that cannot work.
 func Error[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityError, check}
 }
 
-// Warning returns a rule for mistakes that work, but dangerously or not as written.
+// Warning returns a rule for settings that work, but are dangerous or do not do what
+// they seem to.
 func Warning[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityWarning, check}
 }
 
-// Info returns a rule for settings that need no change.
+// Info returns a rule for settings that do not need to be changed.
 func Info[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityInfo, check}
 }
 
-// Names returns the rules' names.
+// Names returns the names of the rules.
 func Names[T any](list []Rule[T]) (names []string) {
 	for _, r := range list {
 		names = append(names, r.Name)
@@ -53,9 +54,9 @@ const MaxResults = 100
 // Result is a mistake that a rule found.
 type Result struct {
 	Message, Fix string
-	Field        string          // in the subject of the rule
-	Place        config.Position // in a file, for rules whose subject has no place
-	more         int             // further results that were left out
+	Field        string          // field of the rule's subject
+	Place        config.Position // position in a file, for rules whose subject has none
+	more         int             // number of omitted results
 }
 
 // New returns one result about the subject as a whole.
@@ -78,14 +79,14 @@ func InField(field string, fix, format string, args ...any) []Result {
 	return list
 }
 
-// At returns one result about a place in a file.
+// At returns one result about a position in a file.
 func At(place config.Position, fix, format string, args ...any) []Result {
 	list := New(fix, format, args...)
 	list[0].Place = place
 	return list
 }
 
-// Append appends results to list. It only counts those above the limit.
+// Append appends results to list. Results above the limit are only counted.
 func Append(list []Result, more ...Result) []Result {
 	for _, r := range more {
 		if len(list) == MaxResults {
@@ -103,7 +104,7 @@ type Collector struct {
 	counts   map[string]*count // by rule
 }
 
-// count counts the findings of a rule: those listed and those left out.
+// count holds the numbers of listed and omitted findings of a rule.
 type count struct{ listed, more int }
 
 func (c *Collector) count(rule string) *count {
@@ -116,8 +117,8 @@ func (c *Collector) count(rule string) *count {
 	return c.counts[rule]
 }
 
-// Apply runs the rules on a subject. It calls locate, if not nil, for the place
-// of a result's field; otherwise the results have places.
+// Apply runs the rules on a subject. It calls locate, if not nil, to find the position
+// of a result's field. Otherwise the results contain positions.
 func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) finding.Finding) {
 	for _, r := range list {
 		for _, result := range r.Check(subject) {
@@ -139,13 +140,13 @@ func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) f
 	}
 }
 
-// Located returns a finding that has only a place.
+// Located returns a finding that has only a position.
 func Located(at config.Position) finding.Finding {
 	return finding.Finding{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path}
 }
 
-// Sorted returns the findings by line, in the order of the files. For each rule
-// that was found too often, it adds the number of findings left out.
+// Sorted returns the findings in order of files and lines. For each rule with too many
+// findings, it adds the number of omitted findings.
 func (c *Collector) Sorted(files ...string) []finding.Finding {
 	order := map[string]int{}
 	for i, name := range files {
