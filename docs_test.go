@@ -129,7 +129,7 @@ func TestDocsNewestKubelet(t *testing.T) {
 		"config/config.go":       `rejects what kubelet (1\.\d+)`,
 		"config/kind.go":         `Kubelet (1\.\d+) reads all`,
 		"config/schema.go":       `plugin \((1\.\d+)\)`,
-		"match/match.go":         `fails exactly where kubelet (1\.\d+)`,
+		"match/match.go":         `if and only if kubelet (1\.\d+)`,
 		"plugin/codec.go":        `rejects what kubelet (1\.\d+)`,
 		"plugin/types.go":        `kubelet (1\.\d+) still`,
 		"docs/library.md":        `kubelet (1\.\d+)`,

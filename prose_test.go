@@ -22,7 +22,7 @@ import (
 var proseLimit = map[string]float64{
 	"strings":  8,
 	"docs":     8,
-	"comments": 28,
+	"comments": 8,
 }
 
 // proseMarkers are phrases that idiomatic technical English does not use, each

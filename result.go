@@ -15,7 +15,7 @@ import (
 type Result struct {
 	// Credentials lists the credentials in the order in which the kubelet would try
 	// them. The kubelet tries each once, until the registry accepts one. If all are
-	// rejected, the pull fails. If there are none, the pull is anonymous.
+	// rejected, the pull fails. If none exist, the pull is anonymous.
 	Credentials []Credential `json:"credentials"`
 
 	// Attempts contains the outcome of each pull secret, source and matching provider,

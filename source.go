@@ -96,7 +96,7 @@ type NodePaths struct {
 }
 
 // NodeDockerConfig returns a source that reads a node's docker config files: the first
-// valid config.json or, if there is none, the first valid .dockercfg
+// valid config.json or, if none exists, the first valid .dockercfg
 // (pkg/credentialprovider/config.go). It uses only auths and does not call helpers. An
 // unusable file is skipped, as in the kubelet, and reported as an error. Files are read
 // again after five minutes.

@@ -57,7 +57,7 @@ func isWithin(path, other string) bool {
 }
 
 // decodableParts returns the parts of a value that have the required type, or nil if
-// there are none. It corrects the names of misspelled fields.
+// none exist. It corrects the names of misspelled fields.
 func decodableParts(v any, want *shape) any {
 	switch v := v.(type) {
 	case map[string]any:

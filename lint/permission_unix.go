@@ -31,7 +31,7 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 func lacksExecBit(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 == 0 }
 
 // changeableByOthers describes which users other than root and the owner can change a
-// file, its symlink target or a parent directory. It returns "" if there are none.
+// file, its symlink target or a parent directory. It returns "" if none exist.
 func changeableByOthers(path string, owner ownership) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func changeableByOthers(path string, owner ownership) string {
 }
 
 // writableByOthers describes which users other than root and the owner can write to a
-// file or directory. It returns "" if there are none. In a sticky directory, users can
+// file or directory. It returns "" if none exist. In a sticky directory, users can
 // add files but cannot replace other users' files.
 func writableByOthers(path string, stickyIsSafe bool) string {
 	info, err := os.Stat(path)

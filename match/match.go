@@ -52,6 +52,6 @@ func (p Pattern) String() string { return p.compiled.String() }
 // Select returns the auth keys whose credentials the kubelet uses for the result of
 // [Repository] or [Registry]. Keys are returned unchanged, in the order in which the
 // kubelet tries them. For a Docker Hub image that no key matches, it returns the keys
-// that refer to index.docker.io. The result is nil if there are none or if the
+// that refer to index.docker.io. The result is nil if none exist or if the
 // repository cannot be parsed.
 func Select(keys []string, repository string) []string { return location.Select(keys, repository) }

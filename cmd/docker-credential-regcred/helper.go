@@ -26,7 +26,7 @@ type helper struct {
 	timeout time.Duration // timeout of one plugin run
 }
 
-// Get returns the credential that a kubelet would try first. If there is none, it
+// Get returns the credential that a kubelet would try first. If none exists, it
 // returns the protocol's "not found" error or, if a provider failed, a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)

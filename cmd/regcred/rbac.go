@@ -91,7 +91,7 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	return a.writeManifests(manifestComment(who, cfg), objects)
 }
 
-// policyRules returns the rules that who needs. If there are none, it prints the
+// policyRules returns the rules that who needs. If none exist, it prints the
 // reason.
 func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
 	rules := lookupRules(f.pullSecrets, len(audiences) > 0)

@@ -51,7 +51,7 @@ type Status struct {
 
 	Kind       string   `json:"kind,omitempty"`       // kind of node, as in "regcred status"
 	Kubelet    string   `json:"kubelet,omitempty"`    // its version
-	Generation int      `json:"generation,omitempty"` // current generation; 0 if there is none
+	Generation int      `json:"generation,omitempty"` // current generation; 0 if none exists
 	KubeletHas int      `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
 	Drift      []string `json:"drift,omitempty"`      // differences that have not been repaired
 

@@ -174,7 +174,7 @@ func (r *Runtime) keyLocation(keys ...string) (file string, line int) {
 type Version struct{ Major, Minor, Patch int }
 
 // ParseVersion finds a version in containerd's output, such as "v2.1.4", "1.6.20~ds1"
-// or "v1.7.23-k3s2". It returns the zero Version if there is none.
+// or "v1.7.23-k3s2". It returns the zero Version if none exists.
 func ParseVersion(text string) (v Version) {
 	number := regexp.MustCompile(`(?:^|[^.\d])(\d{1,2})\.(\d{1,3})\.(\d{1,3})(?:[^.\d]|$)`)
 	if m := number.FindStringSubmatch(text); m != nil {

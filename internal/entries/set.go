@@ -57,7 +57,7 @@ func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool
 	return sameProviders(have, toProviders(ours)), nil
 }
 
-// newFile returns a file with only regcred's entries, or nil if there are none.
+// newFile returns a file with only regcred's entries, or nil if none exist.
 func newFile(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {
 		return nil, nil

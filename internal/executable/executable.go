@@ -43,7 +43,7 @@ type Info struct {
 
 	// Interpreter is a script's interpreter as Linux reads it: the first word after #!,
 	// including a carriage return. For an ELF file it is the dynamic loader, or "" if
-	// there is none.
+	// none exists.
 	Interpreter string
 
 	Line string // scripts only: what follows #! on the first line

@@ -169,7 +169,7 @@ func ConfigFilePath(name string) string { return path.Join(configDir, name) }
 func ExecutablePath(name string) string { return path.Join(binDir, name) }
 
 // NextNumber returns the number of the next generation after previous, which may have
-// been removed. A previous of 0 means that there is none.
+// been removed. A previous of 0 means that none exists.
 func (s Store) NextNumber(previous int) (number int, err error) {
 	numbers, err := s.ListNumbers()
 	if len(numbers) > 0 {

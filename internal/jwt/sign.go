@@ -77,7 +77,7 @@ func ParseKey(data []byte) (*Key, error) {
 	return newKey(key)
 }
 
-// findKeyBlock returns the first PEM block with a private key. If there is none, it
+// findKeyBlock returns the first PEM block with a private key. If none exists, it
 // returns the first block, or nil.
 func findKeyBlock(data []byte) (first *pem.Block) {
 	for {

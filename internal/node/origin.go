@@ -43,7 +43,7 @@ type Origin struct {
 
 	NoProviders *NoProviders // describes a node without a configuration; nil if there is a configuration
 
-	Kubelet int    // process ID of the running kubelet whose environment is used; 0 if there is none
+	Kubelet int    // process ID of the running kubelet whose environment is used; 0 if none exists
 	Unit    string // service whose environment is used because no kubelet is running
 	Environ []string
 	Dir     string

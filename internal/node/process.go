@@ -108,7 +108,7 @@ func (r *fileReader) describeProcess(p *process) *RunningProcess {
 }
 
 // kubeletPIDs returns the kubelets of root or this user that run on this node; here is
-// then true. If there are none, it returns kubelets in containers, such as kind nodes.
+// then true. If none exist, it returns kubelets in containers, such as kind nodes.
 func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	var contained []int
 	err = n.findProcess(func(p *process) bool {

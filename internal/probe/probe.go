@@ -163,7 +163,7 @@ func firstSetVariable(environ []string, names ...string) (name, value string) {
 }
 
 // proxyForURL returns the proxy for a URL and the variable that sets it, or nil if
-// there is none. Like Go, it ignores invalid addresses.
+// none exists. Like Go, it ignores invalid addresses.
 func proxyForURL(environ []string, u *url.URL) (proxy *url.URL, variable string) {
 	variable, value := firstSetVariable(environ, proxyVariableNames(u.Scheme)...)
 	_, no := firstSetVariable(environ, "NO_PROXY", "no_proxy")

@@ -187,7 +187,7 @@ func networkCause(err error) error {
 	return errors.New("the response is not valid HTTP")
 }
 
-// statusText returns the status text, or the number if there is none.
+// statusText returns the status text, or the number if none exists.
 func statusText(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text

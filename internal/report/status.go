@@ -12,7 +12,7 @@ import (
 // Status is the result of "regcred status -o json".
 type Status struct {
 	Node        Node          `json:"node"`
-	Current     int           `json:"current"`         // current generation; 0 if there is none
+	Current     int           `json:"current"`         // current generation; 0 if none exists
 	Owner       string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" for a person
 	Generations []Generation  `json:"generations"`
 	KubeletHas  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded

@@ -65,7 +65,7 @@ func LineStarts(text []byte) []int {
 
 // Document returns the part of a configuration file that the kubelet decodes, as UTF-8:
 // the first YAML document, or the whole JSON file. next is the line of the marker of the
-// next document, which is ignored; 0 if there is none.
+// next document, which is ignored; 0 if none exists.
 func Document(file []byte) (text []byte, next int) {
 	if IsJSON(file) {
 		return file, 0

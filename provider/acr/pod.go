@@ -16,7 +16,7 @@ import (
 const Name = "acr-credential-provider"
 
 // InPod returns a provider for a program in a pod. It uses the identity that the Azure
-// Workload Identity webhook configures in the environment. If there is none, it uses
+// Workload Identity webhook configures in the environment. If none exists, it uses
 // the node's managed identity: AZURE_CLIENT_ID, or the system-assigned identity. If the
 // configured identity fails, the request fails. An incomplete configuration is an error
 // here. Options.ConfigFile must be empty.

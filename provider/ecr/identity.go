@@ -18,7 +18,7 @@ import (
 )
 
 // findIdentity gets the node's credentials so that it can return a specific error if
-// there are none. The SDK caches them for the next request.
+// none exist. The SDK caches them for the next request.
 func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}

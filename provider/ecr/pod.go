@@ -17,7 +17,7 @@ const Name = "ecr-credential-provider"
 
 // InPod returns a provider for a program in a pod. It uses the identity of the pod's
 // service account (IRSA), of EKS Pod Identity, or of another source configured for the
-// AWS SDK. It uses the node's identity only if there is none of these. If the
+// AWS SDK. It uses the node's identity only if none exists of these. If the
 // configured identity fails, the request fails. An incomplete configuration is an error
 // here, because the SDK would ignore it and use the node's identity.
 //

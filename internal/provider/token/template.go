@@ -248,7 +248,7 @@ func readSecretFile(name string) (string, error) {
 	return secret, nil
 }
 
-// inputToken is the token to return or exchange. text is "" if there is none.
+// inputToken is the token to return or exchange. text is "" if none exists.
 type inputToken struct {
 	text   string
 	path   string // file that the token was read from; "" if it came from the request
