@@ -340,6 +340,10 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 			defer close(stopped)
 			for ctx.Err() == nil {
 				_ = h.machine.Command(ctx, "systemctl", "daemon-reexec").Run()
+				select { // systemd has to respond in between, also on a busy machine
+				case <-time.After(200 * time.Millisecond):
+				case <-ctx.Done():
+				}
 			}
 		}()
 		for i := range 2 {
