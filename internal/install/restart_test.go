@@ -175,7 +175,7 @@ func TestProbe(t *testing.T) {
 // TestProbeHangs: a test pull has as long as a kubelet has to become healthy.
 func TestProbeHangs(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a")
-	c.Criteria.Within = 300 * time.Millisecond
+	c.Criteria.Within = 50 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
 		t.Errorf("got %v", err)
