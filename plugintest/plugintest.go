@@ -29,7 +29,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/plugin"
 )
@@ -103,60 +102,4 @@ func report(t reporter, findings []Finding) {
 			t.Skip(f.Message)
 		}
 	}
-}
-
-// DefaultImage is the image to request if Options contains none.
-const DefaultImage = "registry.example/team/app"
-
-// DefaultConcurrency is the number of plugins that the check "concurrent" runs in
-// parallel.
-const DefaultConcurrency = 20
-
-// Options configures the checks. The zero value is for a plugin that has credentials
-// for every image.
-type Options struct {
-	// Images lists images that the plugin has credentials for, with host and without
-	// tag or digest: "registry.example/team/app". The first one is requested; the
-	// default is [DefaultImage]. To check cacheKeyType, add an image in the same
-	// registry and an image in another registry.
-	Images []string
-
-	// ServiceAccount is set for a plugin that uses tokenAttributes. Each v1 request
-	// then contains its token. If it is nil, only the service-account checks send a
-	// token, which is generated.
-	ServiceAccount *ServiceAccount
-
-	// Concurrency is the number of plugins to run in parallel. Zero means
-	// [DefaultConcurrency]; the maximum is 1,000.
-	Concurrency int
-
-	// Only lists the IDs of the checks to run; empty means all. Unknown IDs are
-	// ignored.
-	Only []string
-
-	// Progress, if not nil, is called before each check with the number of finished
-	// checks and the total. Calls are not concurrent.
-	Progress func(done, total int, id string)
-}
-
-// ServiceAccount is the identity in the requests to a plugin in service-account mode
-// (KEP-4412).
-type ServiceAccount struct {
-	// Token is a token for the audience that the plugin expects. If it is empty, a
-	// token is generated. No service accepts a generated token.
-	Token plugin.Secret
-
-	// Audience is the audience of a generated token; empty means "conformance.example".
-	Audience string
-
-	// Annotations are the service account's annotations that tokenAttributes selects.
-	Annotations map[string]string
-
-	// CacheType is the cacheType in tokenAttributes. If it is empty, a response that
-	// needs one of the two types causes only a warning.
-	CacheType config.TokenCacheType
-
-	// Required means that the plugin needs a token (requireServiceAccount). Without a
-	// token, it must fail or return no credentials.
-	Required bool
 }

@@ -321,19 +321,6 @@ func accessText(a kube.Access) string {
 	return fmt.Sprintf("%s of %s/%s", what, a.Namespace, a.Name)
 }
 
-// ClockSkew compares an API server's clock with this machine's.
-type ClockSkew struct {
-	Now      func() time.Time
-	skew     time.Duration // how far the server's clock is ahead
-	measured bool
-}
-
-// WrapTransport returns a transport that reads the server's time from the first
-// response. The transport is safe for concurrent use.
-func (s *ClockSkew) WrapTransport(next http.RoundTripper) http.RoundTripper {
-	return &clockTransport{next: next, clock: s}
-}
-
 type clockTransport struct {
 	next  http.RoundTripper
 	clock *ClockSkew
@@ -347,12 +334,4 @@ func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.first.Do(func() { t.clock.measure(sent, resp.Header.Get("Date")) })
 	}
 	return resp, err
-}
-
-// measure takes the middle of the exchange as the time at which the response was sent.
-func (s *ClockSkew) measure(sent time.Time, answered string) {
-	date, err := http.ParseTime(answered)
-	if s.measured = err == nil; s.measured {
-		s.skew = date.Sub(sent.Add(s.Now().Sub(sent) / 2))
-	}
 }

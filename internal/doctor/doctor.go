@@ -9,61 +9,11 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/probe"
-	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/internal/terminal"
 )
-
-// Finding is one result of a check.
-type Finding struct {
-	Check string // name of the check, or of a step of the check "image"
-	finding.Finding
-	Log     []string          // lines of the kubelet's log that show the cause
-	Without *node.NoProviders // set by the check "config" if the node has no configuration
-}
-
-// jsonFinding holds the fields of a Finding in JSON.
-type jsonFinding struct {
-	Check    string            `json:"check"`
-	Rule     string            `json:"rule,omitempty"`
-	Severity finding.Severity  `json:"severity"`
-	Host     string            `json:"host,omitempty"`
-	File     string            `json:"file,omitempty"`
-	Line     int               `json:"line,omitempty"`
-	Column   int               `json:"column,omitempty"`
-	Path     string            `json:"path,omitempty"`
-	Message  string            `json:"message"`
-	Fix      string            `json:"fix,omitempty"`
-	Log      []string          `json:"log,omitempty"`
-	Without  *node.NoProviders `json:"without,omitempty"`
-}
-
-// MarshalJSON returns an object with the field check. It renames a finding's suggestion
-// to fix.
-func (f Finding) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonFinding{f.Check, f.Rule, f.Severity, f.Host, f.File, f.Line, f.Column, f.Path, f.Message, f.Fix, f.Log, f.Without})
-}
-
-// UnmarshalJSON decodes the output of MarshalJSON.
-func (f *Finding) UnmarshalJSON(data []byte) error {
-	var j jsonFinding
-	if err := json.Unmarshal(data, &j); err != nil {
-		return err
-	}
-	*f = Finding{j.Check, finding.Finding{
-		Rule: j.Rule, Severity: j.Severity, Host: j.Host, File: j.File, Line: j.Line, Column: j.Column, Path: j.Path, Message: j.Message, Fix: j.Fix,
-	}, j.Log, j.Without}
-	return nil
-}
 
 // Report is the result of [Run].
 type Report struct {
@@ -80,64 +30,6 @@ func (r *Report) Count() map[finding.Severity]int {
 		counts[f.Severity]++
 	}
 	return counts
-}
-
-// ImageResult is the result of the check "image".
-type ImageResult struct {
-	Reference   string              `json:"reference"` // includes host and tag
-	Credentials []report.Credential `json:"credentials"`
-	Route       *route.Route        `json:"route,omitempty"`
-	Hosts       []*probe.Result     `json:"hosts"`                // hosts that were contacted, in order
-	Pulls       bool                `json:"pulls"`                // whether a pull would succeed
-	From        string              `json:"from,omitempty"`       // host that the pull would use
-	Credential  *report.Credential  `json:"credential,omitempty"` // credential that From accepted; nil if anonymous
-}
-
-// checkResults collects the findings of one check.
-type checkResults struct {
-	check           string
-	list            []Finding
-	earlierFindings []Finding     // findings of earlier checks
-	rules           report.Filter // selects lint findings
-	suppressed      int           // number of lint findings that comments suppress
-}
-
-func (r *checkResults) add(severity finding.Severity, fix, format string, args ...any) {
-	r.addFinding(finding.Finding{Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-func (r *checkResults) addFinding(f finding.Finding) {
-	r.list = append(r.list, Finding{Check: r.check, Finding: f})
-}
-
-// filterFindings returns the lint findings that the rules select and cfg's comments do not
-// suppress.
-func (r *checkResults) filterFindings(cfg *config.Config, list []finding.Finding) []finding.Finding {
-	kept, suppressed := r.rules.Apply(list, report.TextOf(cfg))
-	r.suppressed += suppressed
-	return kept
-}
-
-// addStep adds a finding of a step of the check.
-func (r *checkResults) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
-	r.add(severity, fix, format, args...)
-	r.list[len(r.list)-1].Check = step
-}
-
-// addErrors adds an error for each of the joined errors, with the position of a
-// [config.FieldError]. An empty fix is replaced by the hint of a [node.HintError].
-func (r *checkResults) addErrors(err error, fix string) {
-	if e, ok := errors.AsType[*node.HintError](err); ok && fix == "" {
-		fix = e.Hint
-	}
-	for _, e := range terminal.Flatten(err) {
-		f := finding.Finding{Severity: finding.SeverityError, Message: e.Error(), Fix: fix}
-		if at, ok := e.(*config.FieldError); ok {
-			text := config.FieldError{Msg: at.Msg, Value: at.Value}
-			f.File, f.Line, f.Column, f.Path, f.Message = at.File, at.Line, at.Column, at.Path, text.Error()
-		}
-		r.addFinding(f)
-	}
 }
 
 // checkSpec is a row of the table of checks.

@@ -53,15 +53,6 @@ func (p configPaths) isSame(o configPaths) bool {
 	return isSamePath(p.config, o.config) && isSamePath(p.binDir, o.binDir)
 }
 
-func isSamePath(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
-}
-
 // pathsFromFlags returns the paths in a kubelet's flags, as seen from this machine.
 func (k *Kubelet) pathsFromFlags(f node.RunningFlags) (p configPaths) {
 	if f.Config != "" {
@@ -306,7 +297,7 @@ func (k *Kubelet) versionErrors() error {
 }
 
 // validateForTarget returns the errors with which a kubelet rejects a configuration file. It loads
-// the file again, because [node.Reading.ValidateConfig] may have changed the loaded configuration.
+// the file again, because [node.Reader.ValidateConfig] may have changed the loaded configuration.
 func validateForTarget(t config.Target, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {

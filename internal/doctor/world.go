@@ -6,6 +6,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -158,4 +159,13 @@ func Audiences(cfg *config.Config) []string {
 		}
 	}
 	return list
+}
+
+func isSamePath(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
 }

@@ -262,9 +262,6 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 	return true
 }
 
-// checkRegistryLogFix is the fix for a registry that responds incorrectly.
-const checkRegistryLogFix = "check the registry's log: it accepts connections but does not respond correctly"
-
 // isManifest reports whether a body looks like a manifest: JSON with a schema version.
 func isManifest(body []byte) bool {
 	var doc struct {

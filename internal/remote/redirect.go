@@ -66,3 +66,9 @@ func (g guard) CloseIdleConnections() {
 		c.CloseIdleConnections()
 	}
 }
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}

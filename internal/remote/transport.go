@@ -296,9 +296,3 @@ func (h *held) release() {
 		h.ReadCloser.Close()
 	}
 }
-
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		req.Body.Close()
-	}
-}

@@ -17,10 +17,7 @@ package service
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -60,26 +57,6 @@ const (
 	logWithin     = 10 * time.Second
 )
 
-// Detect returns this machine's service manager. It returns an [*Error] if there is
-// none.
-func Detect() (Manager, error) { return detect("/") }
-
-func detect(root string) (Manager, error) {
-	if isDir(filepath.Join(root, "run/systemd/system")) { // sd_booted(3)
-		return Systemd{}, nil
-	}
-	if isDir(filepath.Join(root, "run/openrc")) {
-		return OpenRC{}, nil
-	}
-	return nil, &Error{errors.New("no supported service manager: neither systemd nor OpenRC is running"),
-		"restart the kubelet by hand; in a container, mount the host's /run/systemd (or /run/openrc)"}
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 // Reload reloads all unit files. It returns an error if this unit is unusable
 // afterwards.
 func (s Service) Reload(ctx context.Context) error {
@@ -112,31 +89,3 @@ func (s Service) State(ctx context.Context) (state State, err error) {
 }
 
 func (s Service) poll() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }
-
-// within calls f with a timeout and adds the attempted operation to its error.
-func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no response within "+limit.String()))
-	defer cancel()
-	if err := f(ctx); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
-}
-
-// Error is a failure with a hint for fixing it.
-type Error struct {
-	Err  error
-	Hint string // how to fix the failure
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the underlying error.
-func (e *Error) Unwrap() error { return e.Err }
-
-// timeout is a [context.DeadlineExceeded] error with a custom message.
-type timeout string
-
-func (t timeout) Error() string { return string(t) }
-
-func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }
