@@ -49,7 +49,7 @@ func TestSubtractJitter(t *testing.T) {
 	}
 }
 
-// TestBackoffDoubles: up to the option, and starts again after a success.
+// TestBackoffDoubles verifies that the backoff doubles up to the option's limit and starts again after a success.
 func TestBackoffDoubles(t *testing.T) {
 	for _, tt := range []struct {
 		most time.Duration
@@ -89,7 +89,7 @@ func TestBackoffIsJittered(t *testing.T) {
 	})
 }
 
-// TestBackoffThatIsOff: nothing is stored.
+// TestBackoffThatIsOff verifies that nothing is stored if the backoff is disabled.
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
 		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
@@ -99,8 +99,8 @@ func TestBackoffThatIsOff(t *testing.T) {
 	}
 }
 
-// TestBackoffWithoutIdentity: a failure without a service account does not delay
-// lookups with one, and the backoff ends on time.
+// TestBackoffWithoutIdentity verifies that a failure without a service account does not delay lookups with one, and the
+// backoff ends on time.
 func TestBackoffWithoutIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
@@ -126,9 +126,8 @@ func TestBackoffWithoutIdentity(t *testing.T) {
 	})
 }
 
-// TestBackoffsAreBounded: failures for ever more images do not fill the memory.
-// If there is no room, expired entries are removed and others stay; the new
-// image then has no backoff.
+// TestBackoffsAreBounded verifies that failures for many images use bounded memory. Without room, only expired entries
+// are evicted, and the new image gets no backoff.
 func TestBackoffsAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		live, over int

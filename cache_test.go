@@ -56,8 +56,8 @@ func TestEvictionRemovesFirstToExpire(t *testing.T) {
 	}
 }
 
-// TestEvictionLooksAtFew: the cost does not grow with the cache, and an entry
-// that eviction has looked at must be used again to be kept.
+// TestEvictionLooksAtFew verifies that the cost does not grow with the cache, and an entry that eviction has looked at
+// must be used again to be kept.
 func TestEvictionLooksAtFew(t *testing.T) {
 	c := fill(20, time.Now())
 	c.put(entry("new", time.Now(), time.Minute, false))
@@ -89,7 +89,7 @@ func TestUseKeepsAnEntry(t *testing.T) {
 	}
 }
 
-// TestInvalidateOnceAMinute: per key, and only for the given generation.
+// TestInvalidateOnceAMinute verifies the limit per key, and that only the given generation is invalidated.
 func TestInvalidateOnceAMinute(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	put := func(image string, generation uint64) {
@@ -122,8 +122,8 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreForgotten: times of invalidations are removed when they have no
-// effect any more, so that they do not fill the memory.
+// TestRefusalsAreForgotten verifies that times of invalidations are removed when they have no effect any more, so that
+// they do not fill the memory.
 func TestRefusalsAreForgotten(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {

@@ -67,9 +67,8 @@ func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyrin
 	return k
 }
 
-// TestMisbehavingCode: a lookup ends with its context, Close returns, and the
-// process survives, even if code passed to the keyring hangs, panics or exits
-// its goroutine.
+// TestMisbehavingCode verifies that a lookup ends with its context, Close returns, and the process survives, even if
+// code passed to the keyring hangs, panics or exits its goroutine.
 func TestMisbehavingCode(t *testing.T) {
 	for name, misbehaves := range map[string]func(forever chan struct{}) func(){
 		"hangs":               func(forever chan struct{}) func() { return func() { <-forever } },
@@ -124,7 +123,7 @@ func lookUpAndClose(t *testing.T, k *Keyring, at string, hangs bool) {
 	wg.Wait()
 }
 
-// TestNilSource: New rejects it, otherwise only the first lookup would fail.
+// TestNilSource verifies that New rejects a nil source, with which the first lookup would fail.
 func TestNilSource(t *testing.T) {
 	_, err := New(&config.Config{}, Options{Sources: []Source{NodeDockerConfig(NodePaths{}), nil}})
 	if want := "keyring: Options.Sources[1] is nil"; fmt.Sprint(err) != want {
@@ -132,8 +131,8 @@ func TestNilSource(t *testing.T) {
 	}
 }
 
-// TestErrorThatPanics: the Error method of a source's error is third-party code
-// too.
+// TestErrorThatPanics verifies that a panic in the Error method of a source's error, which is third-party code, is
+// handled.
 func TestErrorThatPanics(t *testing.T) {
 	k, err := New(&config.Config{}, Options{Sources: []Source{testSource{"typed nil", func(context.Context) ([]AuthSet, error) {
 		return nil, (*plugin.ExecError)(nil)
@@ -149,8 +148,8 @@ func TestErrorThatPanics(t *testing.T) {
 	}
 }
 
-// TestNodeDockerConfigOnADiskThatHangs: one goroutine waits for the disk, and
-// each lookup only until its context ends.
+// TestNodeDockerConfigOnADiskThatHangs verifies that one goroutine waits for the disk, and each lookup only until its
+// context ends.
 func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodeConfig{}

@@ -26,8 +26,7 @@ func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 
 var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
 
-// TestClockAndSweep: only expired entries are removed, even if the clock was
-// changed.
+// TestClockAndSweep verifies that only expired entries are removed, even if the clock was changed.
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +54,7 @@ func TestClockAndSweep(t *testing.T) {
 	}
 }
 
-// TestClockAndExpiry: changing the clock does not change an entry's lifetime.
+// TestClockAndExpiry verifies that changing the clock does not change an entry's lifetime.
 func TestClockAndExpiry(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
@@ -66,8 +65,7 @@ func TestClockAndExpiry(t *testing.T) {
 	}
 }
 
-// TestClockAndRefresh: changing the clock does not change the interval between
-// refreshes.
+// TestClockAndRefresh verifies that changing the clock does not change the interval between refreshes.
 func TestClockAndRefresh(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()

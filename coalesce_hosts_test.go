@@ -99,9 +99,8 @@ func atOnce(k *Keyring, images ...string) []timed {
 	return all
 }
 
-// TestAnotherHostIsWaitedForBriefly: an exec that hangs for one host does not
-// block other hosts, if the scope is unknown and if the last response was
-// Global. An exec that started long ago is not waited for.
+// TestAnotherHostIsWaitedForBriefly verifies that an exec that hangs for one host does not block other hosts, if the
+// scope is unknown and if the last response was Global. An exec that started long ago is not waited for.
 func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	for _, tt := range []struct {
 		last  plugin.CacheKeyType
@@ -151,8 +150,7 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}
 }
 
-// TestLeaderOfAnotherHostLeaves: a lookup that stopped waiting does not keep an
-// exec alive.
+// TestLeaderOfAnotherHostLeaves verifies that a lookup that stopped waiting does not keep an exec alive.
 func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -182,8 +180,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	})
 }
 
-// TestBurstOverManyHosts: a burst causes one exec per host, even with a slow
-// plugin.
+// TestBurstOverManyHosts verifies that a burst causes one exec per host, even with a slow plugin.
 func TestBurstOverManyHosts(t *testing.T) {
 	var all []string
 	for i := range 200 {
@@ -196,7 +193,7 @@ func TestBurstOverManyHosts(t *testing.T) {
 		for i, got := range atOnce(k, all...) {
 			want := 30*time.Second + maxWaitUnknownScope
 			if i%20 == 0 {
-				want = 30 * time.Second // the first, and those of its host
+				want = 30 * time.Second // the first image, and the images on the same host
 			}
 			if got.err != nil || len(got.res.Credentials) != 1 || got.took != want {
 				t.Errorf("%s: %v after %v, want a credential after %v", all[i], got.err, got.took, want)
@@ -213,8 +210,8 @@ func TestBurstOverManyHosts(t *testing.T) {
 	})
 }
 
-// TestGlobalResponseComesLate: a Global response also serves the lookups that
-// stopped waiting for it, and their own execs are cancelled.
+// TestGlobalResponseComesLate verifies that a Global response also serves the lookups that stopped waiting for it, and
+// their own execs are cancelled.
 func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
@@ -250,7 +247,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 	})
 }
 
-// TestFailureOfAnotherHost: lookups of this host still share an exec.
+// TestFailureOfAnotherHost verifies that lookups of this host still share an exec after another host's failure.
 func TestFailureOfAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
@@ -277,8 +274,8 @@ func TestFailureOfAnotherHost(t *testing.T) {
 	})
 }
 
-// TestWaitsForAtMostTwo: in the worst case a lookup waits briefly for another
-// host, then for a failing exec of its own host, and then starts its own.
+// TestWaitsForAtMostTwo verifies that in the worst case a lookup waits briefly for another host, then for a failing exec
+// of its own host, and then starts its own.
 func TestWaitsForAtMostTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
@@ -302,9 +299,8 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 	})
 }
 
-// TestWaitsForAtMostTwoPods: the same for pods that share a service account, if
-// the second exec's response is for one image only. The scheduler decides which
-// lookup leads, so there are many.
+// TestWaitsForAtMostTwoPods verifies the same for pods that share a service account, if the second exec's response is
+// for one image only. The scheduler decides which lookup leads, so there are many.
 func TestWaitsForAtMostTwoPods(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {

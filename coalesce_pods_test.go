@@ -34,9 +34,8 @@ func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *p
 	}
 }
 
-// TestUncachedResponseIsForOnePod: a response that must not be cached serves
-// only the pod whose token was used, for every scope and cacheType. A cacheable
-// one serves the service account.
+// TestUncachedResponseIsForOnePod verifies that a response that must not be cached serves only the pod whose token was
+// used, for every scope and cacheType. A cacheable one serves the service account.
 func TestUncachedResponseIsForOnePod(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
 		for _, d := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -76,8 +75,7 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 	}
 }
 
-// TestPodsDoNotWaitForOthers: after a response for one pod, no lookup waits for
-// another pod's exec.
+// TestPodsDoNotWaitForOthers verifies that after a response for one pod, no lookup waits for another pod's exec.
 func TestPodsDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: forPod(plugin.CacheRegistry, 0)}
@@ -98,8 +96,8 @@ func TestPodsDoNotWaitForOthers(t *testing.T) {
 	})
 }
 
-// TestFailureIsForOnePod: a registry may accept one pod's token and reject
-// another's.
+// TestFailureIsForOnePod verifies that one pod's failure is not shared, because a registry may accept one pod's token
+// and reject another's.
 func TestFailureIsForOnePod(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }
 
-// root is what the root package may link.
+// root lists the packages that the root package may import.
 var root = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
@@ -56,7 +56,7 @@ var root = []string{
 	"golang.org/x/sync",
 }
 
-// adapter is what the adapter for go-containerregistry may link.
+// adapter lists the packages that the go-containerregistry adapter may import.
 var adapter = append([]string{
 	"github.com/google/go-containerregistry",
 	"github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/opencontainers/go-digest",
@@ -81,8 +81,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestCloudsApart: a program with keychain/cloud links only the clouds that it
-// uses, and keychain/cloud itself links none.
+// TestCloudsApart verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
+// itself links none.
 func TestCloudsApart(t *testing.T) {
 	clouds := map[string][]string{
 		"ecr": {module + "/provider/ecr", "github.com/aws"},
@@ -117,8 +117,8 @@ var kubernetes = map[string][]string{
 	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
 }
 
-// TestKubernetes: only upstream/, a separate module, imports k8s.io/kubernetes,
-// and only the listed packages import client libraries.
+// TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes, and only the listed
+// packages import client libraries.
 func TestKubernetes(t *testing.T) {
 	imports := list(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
 	used := map[string]bool{}
@@ -145,8 +145,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreExplained: docs/project/dependencies.md has one row for
-// each direct dependency in go.mod, and no others.
+// TestDependenciesAreExplained verifies that docs/project/dependencies.md has one row for each direct dependency in
+// go.mod, and no others.
 func TestDependenciesAreExplained(t *testing.T) {
 	doc, err := os.ReadFile("docs/project/dependencies.md")
 	if err != nil {

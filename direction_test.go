@@ -35,8 +35,8 @@ func rank(layers [][]string, pkg string) int {
 	return -1
 }
 
-// TestOneDirection: packages import only packages in the layers above them, on
-// every system. Tests may import others.
+// TestOneDirection verifies that packages import only packages in the layers above them, on every system. Tests may
+// import others.
 func TestOneDirection(t *testing.T) {
 	layers, imports := packageLayers(t), 0
 	for _, goos := range []string{"linux", "windows"} {

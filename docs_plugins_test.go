@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// TestDocsSampleConfigurations: a kubelet accepts every configuration in the
-// documents about plugins, and lint reports no errors or warnings.
+// TestDocsSampleConfigurations verifies that a kubelet accepts every configuration in the documents about plugins, and
+// lint reports no errors or warnings.
 func TestDocsSampleConfigurations(t *testing.T) {
 	block := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$")
 	names, err := filepath.Glob("docs/plugins/*.md")

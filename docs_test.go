@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// TestDocsQuoteExamples: Go code in README.md, docs/library.md and the package
-// comments is copied from examples, which are compiled and run.
+// TestDocsQuoteExamples verifies that Go code in README.md, docs/library.md and the package comments is copied from
+// examples, which are compiled and run.
 func TestDocsQuoteExamples(t *testing.T) {
 	var examples strings.Builder
 	for _, name := range []string{"example_test.go", "kubelet_example_test.go", "keychain/example_test.go", "keychain/orasclient/example_test.go"} {
@@ -55,8 +55,8 @@ func indent(code string) string {
 // maxDocsWords limits the length of all documents, in words as wc -w counts them.
 const maxDocsWords = 70_000
 
-// TestDocsLinks: every relative link has an existing file, and every fragment a
-// heading. The documents stay within maxDocsWords.
+// TestDocsLinks verifies that every relative link has an existing file, and every fragment a heading. The documents stay
+// within maxDocsWords.
 func TestDocsLinks(t *testing.T) {
 	var names []string
 	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
@@ -120,8 +120,7 @@ func readLines(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check it out with CRLF
 }
 
-// TestDocsNewestKubelet: documents and doc comments name the newest kubelet that
-// package config supports.
+// TestDocsNewestKubelet verifies that documents and doc comments name the newest kubelet that package config supports.
 func TestDocsNewestKubelet(t *testing.T) {
 	for file, claim := range map[string]string{
 		"README.md":              `behaves like kubelet (1\.\d+)`,

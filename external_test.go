@@ -151,7 +151,7 @@ func settingProgram(public []*types.Package) (source string, fields int) {
 		for _, o := range exported(pkg) {
 			s, ok := o.Type().Underlying().(*types.Struct)
 			if _, isType := o.(*types.TypeName); !ok || !isType {
-				continue // generic types would need arguments; there are none
+				continue // generic types would need type arguments; the package has no generic types
 			}
 			fmt.Fprintf(body, "\nfunc _() {\n\tvar x %s\n", types.TypeString(o.Type(), qualify))
 			for f := range s.Fields() {

@@ -53,8 +53,8 @@ func (p *podNames) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 	return p.accounts.RequestToken(ctx, req)
 }
 
-// TestPodIsCopied: the caller may change its Pod after Lookup returns, while a
-// token is still requested for it. The race detector checks this too.
+// TestPodIsCopied verifies that the caller may change its Pod after Lookup returns, while a token is still requested for
+// it. The race detector checks this too.
 func TestPodIsCopied(t *testing.T) {
 	api := &podNames{got: map[string]int{}}
 	s := plugin.ProviderFunc(respond(plugin.CacheImage, 0, ""))
@@ -79,7 +79,7 @@ func TestPodIsCopied(t *testing.T) {
 	}
 }
 
-// traceKey is that of a context's value, as of a trace.
+// traceKey is the key of a context value such as a trace.
 type traceKey struct{}
 
 // traced records the traces that third-party code sees.
@@ -112,8 +112,8 @@ func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plu
 	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
-// TestValuesOfTheContext: context values reach all code that works for a lookup,
-// even after its caller has left, but the caller's deadline does not.
+// TestValuesOfTheContext verifies that context values reach all code that works for a lookup, even after its caller has
+// left, but the caller's deadline does not.
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &traced{saw: map[string]string{}}
@@ -139,8 +139,8 @@ func TestValuesOfTheContext(t *testing.T) {
 	})
 }
 
-// TestCachedResponse: a lookup without an identity finds its response without
-// fetch, and one in service-account mode does not.
+// TestCachedResponse verifies that a lookup without an identity finds its response without fetch, and one in
+// service-account mode does not.
 func TestCachedResponse(t *testing.T) {
 	for _, tt := range []struct {
 		ahead  time.Duration
@@ -166,8 +166,8 @@ func (l looked) Err() error {
 	return l.Context.Err()
 }
 
-// TestResponseBetweenCacheAndFlight: a response that is stored after the first
-// look at the cache is a hit, even if it is empty.
+// TestResponseBetweenCacheAndFlight verifies that a response that is stored after the first look at the cache is a hit,
+// even if it is empty.
 func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	s := &script{}
 	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
@@ -178,8 +178,8 @@ func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	}
 }
 
-// TestResponseWhileWaiting: a response that is stored while the lookup waits for
-// a flight that does not serve it is used.
+// TestResponseWhileWaiting verifies that a response that is stored while the lookup waits for a flight that does not
+// serve it is used.
 func TestResponseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -201,8 +201,8 @@ func TestResponseWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestExclusiveFlightIsFoundByItsImage: an exec for one image serves later
-// lookups of that image when responses turn out to be for one image each.
+// TestExclusiveFlightIsFoundByItsImage verifies that an exec for one image serves later lookups of that image when
+// responses turn out to be for one image each.
 func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
@@ -255,9 +255,8 @@ func (h *hooked) AfterFunc(f func()) func() bool {
 	}
 }
 
-// TestFlightsLeaveNothingBehind: no goroutine (otherwise the bubble does not
-// end), no AfterFunc on the keyring's context, and no context that is not
-// cancelled.
+// TestFlightsLeaveNothingBehind verifies that no goroutine remains (otherwise the bubble does not end), no AfterFunc on
+// the keyring's context, and no context that is not cancelled.
 func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000
@@ -287,7 +286,7 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// TestNoFlightAfterClose: a lookup in progress starts no exec after Close.
+// TestNoFlightAfterClose verifies that a lookup in progress starts no exec after Close.
 func TestNoFlightAfterClose(t *testing.T) {
 	s := &script{}
 	r := runnerWith(t, s, Options{}, nil)

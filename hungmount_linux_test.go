@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHungMount: if the executables' file system hangs, the attempt fails, and
-// New returns.
+// TestHungMount verifies that if the executables' file system hangs, the attempt fails, and New returns.
 func TestHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return

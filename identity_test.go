@@ -96,8 +96,7 @@ func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Se
 	return h.accounts.RequestToken(ctx, req)
 }
 
-// TestServiceAccountsHang: a lookup without a deadline ends even if the API
-// server does not respond.
+// TestServiceAccountsHang verifies that a lookup without a deadline ends even if the API server does not respond.
 func TestServiceAccountsHang(t *testing.T) {
 	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
@@ -124,7 +123,7 @@ func TestServiceAccountsHang(t *testing.T) {
 	}
 }
 
-// TestTokenRequestInFull: the UIDs distinguish objects that were created again.
+// TestTokenRequestInFull verifies the UIDs in a token request, which distinguish recreated objects.
 func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
 	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
@@ -146,7 +145,7 @@ func heldToken(of string, claims string) plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret + of)
 }
 
-// TestHeldTokenForAnotherAudience: the provider does not get the token.
+// TestHeldTokenForAnotherAudience verifies that a provider does not get a token for another audience.
 func TestHeldTokenForAnotherAudience(t *testing.T) {
 	const refused = `provider "p": the request's token %s; the provider's serviceAccountTokenAudience is "registry": use a token for that audience`
 	for name, tt := range map[string]struct {

@@ -677,8 +677,8 @@ func cachedLookup(t testing.TB, opts Options) func() {
 	return lookUp
 }
 
-// TestNodeDockerConfigPlaces: without a home, its files are read from the
-// working directory, as in a kubelet. Relative directories are below it.
+// TestNodeDockerConfigPlaces verifies that the files are read from the working directory if there is no home, as in a
+// kubelet. Relative directories are below it.
 func TestNodeDockerConfigPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -705,8 +705,8 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 	}
 }
 
-// TestEvictionKeepsUsedEntries: of two entries the one that was used since the
-// last eviction stays, although it expires first.
+// TestEvictionKeepsUsedEntries verifies that of two entries the one that was used since the last eviction stays,
+// although it expires first.
 func TestEvictionKeepsUsedEntries(t *testing.T) {
 	now := time.Now()
 	entry := func(host string, ends time.Duration) (lookupKey, *response) {

@@ -59,7 +59,7 @@ func (k podKeyring) Lookup(image string) (found []TrackedAuthConfig, ok bool) {
 	return found, len(found) > 0
 }
 
-// A Keyring behind the kubelet's DockerKeyring interface.
+// This example puts a Keyring behind the kubelet's DockerKeyring interface.
 func ExampleKeyring_kubelet() {
 	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
 	defer keyring.Close()

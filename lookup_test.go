@@ -187,8 +187,8 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 	})
 }
 
-// TestAttemptKeys: an attempt lists each auth key of the response, whether or
-// not it matches, in lookup order.
+// TestAttemptKeys verifies that an attempt lists each auth key of the response, whether or not it matches, in lookup
+// order.
 func TestAttemptKeys(t *testing.T) {
 	answer := static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
 	k := keyringOf(t, Options{}, answer)

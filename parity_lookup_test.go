@@ -312,8 +312,7 @@ func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secr
 	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
-// TestParityCache replays series of lookups: when the plugin runs, and what
-// is found.
+// TestParityCache replays series of lookups and compares when the plugin runs and which credentials are found.
 func TestParityCache(t *testing.T) {
 	type vector struct {
 		Default, Scope string

@@ -20,9 +20,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// These tests replay testdata/parity/skew.json: what other releases of the
-// kubelet say about the cases of the other files, as far as it is something
-// else. upstream/skew has recorded it.
+// These tests replay testdata/parity/skew.json, which lists where other releases of the kubelet differ in the cases of
+// the other files. upstream/skew recorded it.
 
 const tokenGate = "KubeletServiceAccountTokenForCredentialProviders"
 
@@ -105,8 +104,7 @@ func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	return t
 }
 
-// TestParitySkewConfig: ValidateFor rejects a configuration for a kubelet
-// exactly if that kubelet does.
+// TestParitySkewConfig verifies that ValidateFor rejects a configuration for a kubelet exactly if that kubelet does.
 func TestParitySkewConfig(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("some file names and links cannot be made on Windows")
@@ -160,8 +158,8 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch: location.IsValidBefore136, which ValidateFor uses, accepts
-// exactly the patterns that older kubelets parse.
+// TestParitySkewMatch verifies that location.IsValidBefore136, which ValidateFor uses, accepts exactly the patterns that
+// older kubelets parse.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
 		Pattern text
@@ -216,8 +214,7 @@ func section(t *testing.T) string {
 	return text
 }
 
-// TestParitySkewTables: the figures and feature gates in docs/project/parity.md
-// equal the recorded ones.
+// TestParitySkewTables verifies that the figures and feature gates in docs/project/parity.md equal the recorded ones.
 func TestParitySkewTables(t *testing.T) {
 	f, text := skew(t), section(t)
 	row := func(cells ...string) {
@@ -280,8 +277,8 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// TestParitySkewListed: the table of docs/project/parity.md has each recorded
-// difference with its kubelets, and no others.
+// TestParitySkewListed verifies that the table of docs/project/parity.md has each recorded difference with its kubelets,
+// and no others.
 func TestParitySkewListed(t *testing.T) {
 	rows := map[string]string{} // the last minor release
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
@@ -328,8 +325,7 @@ func TestParitySkewListed(t *testing.T) {
 // rejects it too.
 func hidden(id, minor string) bool { return minor == "1.33" && id == "token-gate" }
 
-// TestParityGates compares the kubelets' feature gates with those of
-// ValidateFor.
+// TestParityGates compares the kubelets' feature gates with the gates of ValidateFor.
 func TestParityGates(t *testing.T) {
 	plain, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
 	if err != nil {

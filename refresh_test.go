@@ -18,8 +18,8 @@ func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *id
 	return a.refreshed.Load() != before
 }
 
-// TestMomentOfARefresh: in the last part of a response's lifetime, less up to a
-// tenth. Not if the option is off, and not for an identity.
+// TestMomentOfARefresh verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
+// not if the option is off, and not for an identity.
 func TestMomentOfARefresh(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
@@ -47,7 +47,7 @@ func TestMomentOfARefresh(t *testing.T) {
 	}
 }
 
-// TestRefreshIsJittered: by up to a tenth.
+// TestRefreshIsJittered verifies a jitter of up to a tenth.
 func TestRefreshIsJittered(t *testing.T) {
 	r := runnerWith(t, &script{}, Options{RefreshAhead: 90}, nil)
 	r.retired = true // no exec starts
@@ -64,8 +64,7 @@ func TestRefreshIsJittered(t *testing.T) {
 	}
 }
 
-// TestNextRefresh: after a failed refresh, the next one starts a tenth of the
-// time and a second later.
+// TestNextRefresh verifies that after a failed refresh, the next one starts a tenth of the time and a second later.
 func TestNextRefresh(t *testing.T) {
 	r, a := runnerWith(t, &script{}, Options{RefreshAhead: 10 * time.Minute}, nil), entry("x", time.Now(), time.Hour, true)
 	r.retired = true // no exec starts
@@ -80,8 +79,7 @@ func TestNextRefresh(t *testing.T) {
 	}
 }
 
-// TestOneRefreshAtATime: no refresh starts while one is in flight, or after the
-// provider was removed.
+// TestOneRefreshAtATime verifies that no refresh starts while one is in flight, or after the provider was removed.
 func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -110,8 +108,8 @@ func TestOneRefreshAtATime(t *testing.T) {
 	})
 }
 
-// TestRemovedProviderServesItsLookups: a lookup that waits for a refresh gets
-// its response, even if Reload has removed the provider.
+// TestRemovedProviderServesItsLookups verifies that a lookup that waits for a refresh gets its response, even if Reload
+// has removed the provider.
 func TestRemovedProviderServesItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}

@@ -499,7 +499,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestCommandOptions: the options for executables reach the command.
+// TestCommandOptions verifies that the options for executables reach the command.
 func TestCommandOptions(t *testing.T) {
 	work := t.TempDir()
 	k, err := New(two(), Options{BinDir: testBinDir(t, "a", "b"),
@@ -565,8 +565,7 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	}
 }
 
-// TestReloadMovesMasks: the mask of an argument has its current line, although
-// the provider is kept.
+// TestReloadMovesMasks verifies that the mask of an argument has its current line, although the provider is kept.
 func TestReloadMovesMasks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	load := func(before string) *config.Config {

@@ -290,9 +290,8 @@ func footprintNow() footprint {
 	return f
 }
 
-// TestSoak: after many lookups with plugins that fail, hang, fork and write
-// garbage, with reloads and cancellations, the process uses the same resources
-// as after the first tenth, and after Close the same as before.
+// TestSoak runs many lookups with plugins that fail, hang, fork and write garbage, with reloads and cancellations. The
+// process must use the same resources as after the first tenth, and after Close the same as before.
 func TestSoak(t *testing.T) {
 	if *soakFor <= 0 {
 		t.Skip("only with -args -soak=10m")

@@ -172,8 +172,8 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	k.Close()
 }
 
-// TestCoalesceFlightThatWasLeft: a lookup does not join an exec that is being
-// cancelled, and the end of that exec does not remove its successor.
+// TestCoalesceFlightThatWasLeft verifies that a lookup does not join an exec that is being cancelled, and the end of
+// that exec does not remove its successor.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}

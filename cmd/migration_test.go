@@ -160,7 +160,7 @@ func TestMigrationConfigurations(t *testing.T) {
 			}
 		}
 		for _, p := range cfg.Providers {
-			if documents[p.Name] == "" {
+			if pluginPages[p.Name] == "" {
 				t.Errorf("provider %q is none of ours", p.Name)
 			}
 			seen[p.Name] = true

@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// documents maps each plugin to its page.
-var documents = map[string]string{
+// pluginPages maps each plugin to its page.
+var pluginPages = map[string]string{
 	"ecr-credential-provider":          "ecr.md",
 	"auth-provider-gcp":                "gcr.md",
 	"acr-credential-provider":          "acr.md",
@@ -76,7 +76,7 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(entries), len(documents)+len(others); got != want {
+	if got, want := len(entries), len(pluginPages)+len(others); got != want {
 		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, others)
 	}
 	helper := program(dir, "docker-credential-regcred")
@@ -88,7 +88,7 @@ func TestPrograms(t *testing.T) {
 	if info, err := os.Stat(helper); err != nil || info.Size() > 8e6 {
 		t.Errorf("%s has more than 8 MB, or none: %v", helper, err)
 	}
-	for name, document := range documents {
+	for name, document := range pluginPages {
 		t.Run(name, func(t *testing.T) {
 			path := program(dir, name)
 			if got, want := output(t, path, "--version"), name+" v9.8.7\n"; got != want {

@@ -21,17 +21,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// nobody is an address without a listener.
-const nobody = "127.0.0.1:1"
+// closedAddr is an address without a listener.
+const closedAddr = "127.0.0.1:1"
 
-// lonely returns the environment of a node without reachable servers. metadata is the
+// offlineEnviron returns the environment of a node without reachable servers. metadata is the
 // address of all metadata servers.
-func lonely(home, metadata string) []string {
+func offlineEnviron(home, metadata string) []string {
 	return []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "SystemRoot=" + os.Getenv("SystemRoot"),
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://" + metadata, "GCE_METADATA_HOST=" + metadata,
 		"AZURE_POD_IDENTITY_AUTHORITY_HOST=http://" + metadata,
-		"HTTP_PROXY=http://" + nobody, "HTTPS_PROXY=http://" + nobody, "NO_PROXY=",
+		"HTTP_PROXY=http://" + closedAddr, "HTTPS_PROXY=http://" + closedAddr, "NO_PROXY=",
 	}
 }
 
@@ -75,8 +75,8 @@ func TestProtocol(t *testing.T) {
 // error and an empty standard output, and before it calls a server.
 func testBadRequests(t *testing.T, bin string) {
 	programs := invocations(t)
-	if len(programs) != len(documents) {
-		t.Fatalf("%d programs, want %d", len(programs), len(documents))
+	if len(programs) != len(pluginPages) {
+		t.Fatalf("%d programs, want %d", len(programs), len(pluginPages))
 	}
 	request := func(version, kind, rest string) string {
 		return `{"apiVersion":"` + version + `","kind":"` + kind + `"` + rest + `}`
@@ -101,7 +101,7 @@ func testBadRequests(t *testing.T, bin string) {
 		for called, how := range programs {
 			t.Run(called+" "+name, func(t *testing.T) {
 				cmd := exec.Command(program(bin, called), how.args...)
-				cmd.Env = lonely(t.TempDir(), nobody)
+				cmd.Env = offlineEnviron(t.TempDir(), closedAddr)
 				checkFails(t, cmd, stdin)
 			})
 		}
@@ -117,7 +117,7 @@ func testNobodyThere(t *testing.T, bin string) {
 		}
 		t.Run(called, func(t *testing.T) {
 			cmd := exec.Command(program(bin, called), how.args...)
-			cmd.Env = lonely(t.TempDir(), nobody)
+			cmd.Env = offlineEnviron(t.TempDir(), closedAddr)
 			stderr := checkFails(t, cmd, `{"apiVersion":"`+plugin.V1+`","kind":"`+protocol.KindRequest+`","image":"`+how.image+`"}`)
 			if strings.Count(stderr, "connection refused") != 1 || strings.Contains(stderr, "Usage") {
 				t.Errorf("got %q", stderr)
@@ -146,7 +146,7 @@ func testTerminated(t *testing.T, bin string) {
 			defer server.Close()
 			defer server.CloseClientConnections()
 			cmd := exec.Command(program(bin, called), how.args...)
-			cmd.Env = lonely(t.TempDir(), server.Listener.Addr().String())
+			cmd.Env = offlineEnviron(t.TempDir(), server.Listener.Addr().String())
 			cmd.Stdin = strings.NewReader(`{"apiVersion":"` + plugin.V1 + `","kind":"` + protocol.KindRequest + `","image":"` + how.image + `"}`)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -38,8 +38,8 @@ func configSeeds(t testing.TB) []string {
 	return append(seeds, testJSON, strings.Replace(testJSON, `"name"`, `"env":[{"name":"A","value":"`+canary.EnvSecret+`"}],"name"`, 1))
 }
 
-// Load must not panic or hang, whatever is in a file; what it accepts can be
-// validated and located; and no error holds a value of env or args.
+// FuzzLoad verifies that Load never panics or hangs, that every accepted file can be validated and located, and that no
+// error contains a value of env or args.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range configSeeds(f) {
 		f.Add([]byte(seed))
@@ -74,8 +74,8 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 	}
 }
 
-// checkErrors fails for errors that show secrets. A value that is shown is
-// that of another field: the fuzzer may well copy a secret there.
+// checkErrors fails if an error contains a secret. The value may also occur in another field, since the fuzzer may copy
+// a secret there.
 func checkErrors(t *testing.T, err error) {
 	for _, e := range flatten(err) {
 		fe, ok := e.(*FieldError)

@@ -54,8 +54,8 @@ func toUTF16(s string, low, high int) string {
 	return string(out)
 }
 
-// TestAliasesOfUnusualDocuments: what expands to little is accepted, and what
-// expands to much is refused before it is expanded.
+// TestAliasesOfUnusualDocuments verifies that aliases with a small expansion are accepted, and that others are rejected
+// before they are expanded.
 func TestAliasesOfUnusualDocuments(t *testing.T) {
 	doc := func(long, count int) string {
 		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
@@ -78,8 +78,8 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 	}
 }
 
-// TestPositionsOfUnusualDocuments: line and column are those that an editor
-// shows, which takes U+2028 for a line end too.
+// TestPositionsOfUnusualDocuments verifies that line and column are those an editor shows, which treats U+2028 as a line
+// end too.
 func TestPositionsOfUnusualDocuments(t *testing.T) {
 	before := map[string]int{"a directive": 2, "a directive, and a broken one": 3, "comments": 3}
 	for name, write := range unusual() {
@@ -91,8 +91,8 @@ func TestPositionsOfUnusualDocuments(t *testing.T) {
 	}
 }
 
-// TestGarbageWithoutMark: a value of less indentation ends the document, and
-// what the kubelet does not read may hide from us what its aliases expand to.
+// TestGarbageWithoutMark verifies that a less indented value ends the document. Text that the kubelet does not read may
+// hide the expansion of its aliases from the check.
 func TestGarbageWithoutMark(t *testing.T) {
 	indented := func(s string) string {
 		return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n}%\n"
@@ -120,7 +120,7 @@ func TestGarbageWithoutMark(t *testing.T) {
 	}
 }
 
-// TestDeepAliases: what is nested more deeply than JSON may be is not overlooked.
+// TestDeepAliases verifies that nesting deeper than JSON allows is detected.
 func TestDeepAliases(t *testing.T) {
 	n := maxExpansionDepth + 5
 	text := "a: &a " + strings.Repeat("x", 1<<16) + "\nb:\n" + strings.Repeat("- ", n/2) + strings.Repeat("[", n/2+10) + strings.Repeat("*a, ", 300) + strings.Repeat("]", n/2+10) + "\n"

@@ -87,7 +87,7 @@ func ExampleParseDir() {
 	// providers.d/20-more.json:1:103: providers[0].name: duplicate provider name (also at providers.d/10-ecr.json:1:103); names must be unique across all files: "ecr"
 }
 
-// What the newest kubelet takes, an older one may not.
+// An older kubelet may reject what the newest one accepts.
 func ExampleConfig_ValidateFor() {
 	c, err := config.Load("testdata/example.yaml")
 	if err != nil {

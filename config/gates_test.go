@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// stated is what a kubelet has of a feature gate.
+// stated is a kubelet's setting of a feature gate.
 type stated struct {
 	Name, Stage           string
 	Default, Locked, Gone bool

@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestConfigIsOpaque: no value of args and env is found in a configuration, in
-// whatever it is held, by verbs, encoders, loggers, nor by what looks behind
-// pointers and into unexported fields, as spew does.
+// TestConfigIsOpaque verifies that no verb, encoder or logger, and no package that reads unexported fields, such as
+// spew, finds a value of args and env in a configuration, whatever it is wrapped in.
 func TestConfigIsOpaque(t *testing.T) {
 	for _, text := range []string{
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
@@ -50,7 +49,7 @@ func TestConfigIsOpaque(t *testing.T) {
 	}
 }
 
-// look writes every text that stands in a value.
+// look writes every string that v contains.
 func look(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.String:

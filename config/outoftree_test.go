@@ -438,7 +438,7 @@ func TestOutOfTreeByHand(t *testing.T) {
 	}
 }
 
-// A kubelet refuses the predecessor's version in a file of its own.
+// A kubelet rejects the out-of-tree proposal's version in its own configuration file.
 func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
 	c, err := Load(path)

@@ -216,8 +216,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	}
 }
 
-// The accepted and rejected names are those of IsQualifiedName in
-// k8s.io/apimachinery/pkg/util/validation.
+// The names are taken from the tests of IsQualifiedName in k8s.io/apimachinery/pkg/util/validation.
 func TestQualifiedName(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	dotted := strings.Repeat("a.", 126) + "a" // 253 bytes

@@ -10,8 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestErrorsHideUserInfo: a URL with a password, in each field whose value an
-// error shows.
+// TestErrorsHideUserInfo verifies that a password in a URL is hidden for each field whose value an error shows.
 func TestErrorsHideUserInfo(t *testing.T) {
 	const url = "https://user:" + canary.PasswordSecret + "@registry.example"
 	for _, field := range []string{

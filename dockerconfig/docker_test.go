@@ -18,9 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAgainstDocker compares lookups with those of docker's own loader, as
-// go-containerregistry calls it. An image that is a host alone is looked up as
-// a registry; else go-containerregistry also asks helpers for the repository.
+// TestAgainstDocker compares lookups with docker's own loader, called as go-containerregistry calls it. An image without
+// a repository is looked up as a registry; otherwise go-containerregistry also queries helpers for the repository.
 func TestAgainstDocker(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, entry := range append(environ, "PATH="+dir) {
@@ -62,7 +61,7 @@ func TestAgainstDocker(t *testing.T) {
 	}
 }
 
-// lookup asks the helper, or else takes the most specific entry.
+// lookup returns the helper's credential, or the most specific entry.
 func lookup(t *testing.T, dir string, environ []string, data, image string) Auth {
 	t.Helper()
 	file, err := ParseFile([]byte(data))

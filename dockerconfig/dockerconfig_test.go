@@ -75,7 +75,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestManyEntries: a few megabytes are hundreds in memory.
+// TestManyEntries verifies the limit on entries: a few megabytes of them would need hundreds of megabytes of memory.
 func TestManyEntries(t *testing.T) {
 	for name, parse := range map[string]func([]byte) error{
 		"Parse":       func(b []byte) error { _, err := Parse(b, ConfigJSON); return err },

@@ -66,7 +66,7 @@ var roles = map[string]func(server string) int{
 		}
 	},
 	"hanging": func(string) int { hold(); return 0 },
-	"forking": func(server string) int { // leaves a child behind that holds stdout
+	"forking": func(server string) int { // leaves a child process that keeps stdout open
 		startHolder()
 		return say(server, "u", canary.PasswordSecret)
 	},
@@ -172,7 +172,7 @@ func TestHelperGet(t *testing.T) {
 	}
 }
 
-// TestHelperDeadline: it holds although a child keeps standard output open.
+// TestHelperDeadline verifies that the deadline holds although a child process keeps standard output open.
 func TestHelperDeadline(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, name := range []string{"hanging", "forking-hanging"} {
@@ -189,8 +189,8 @@ func TestHelperDeadline(t *testing.T) {
 	}
 }
 
-// TestHelperSearch: PATH is that of the helper's environment, and its relative
-// directories are not searched.
+// TestHelperSearch verifies that helpers are searched in PATH of the helper's environment, except in its relative
+// directories.
 func TestHelperSearch(t *testing.T) {
 	dir, environ := helpers(t)
 	t.Chdir(filepath.Dir(dir))
@@ -230,8 +230,8 @@ func TestHelperSearch(t *testing.T) {
 	}
 }
 
-// TestHelperAsksItself: a helper that runs plugins is not asked by them, which
-// is said here, since nothing of what a helper writes is passed on.
+// TestHelperAsksItself verifies that plugins do not call the helper that runs them. The test checks this here because a
+// helper's output is not passed on.
 func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
 	environ = append(environ, dockerjson.CallerEnvName+"=docker-credential-good")
@@ -272,7 +272,8 @@ func FuzzDecodeResponse(f *testing.F) {
 	})
 }
 
-// TestHelperErrorHidesUser: docker takes any text for the key of a helper.
+// TestHelperErrorHidesUser verifies that the error does not contain the user, because docker accepts any text as the key
+// of a helper.
 func TestHelperErrorHidesUser(t *testing.T) {
 	_, err := Helper{Name: "none-such", Dir: t.TempDir()}.Get(t.Context(), "https://user:"+canary.PasswordSecret+"@registry.example")
 	if err == nil || !strings.Contains(err.Error(), `"https://…@registry.example"`) {

@@ -69,7 +69,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzProblems: the walk finds something if and only if the decoder refuses.
+// FuzzProblems verifies that the walk reports a problem if and only if the decoder rejects the file.
 func FuzzProblems(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,

@@ -108,8 +108,8 @@ func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
 	return resp.StatusCode
 }
 
-// TestOpenPing: a registry that sends no challenge at /v2/ but requires tokens
-// for its repositories. Container runtimes pull from it.
+// TestOpenPing verifies pulls from a registry that sends no challenge at /v2/ but requires tokens for its repositories.
+// Container runtimes pull from it.
 func TestOpenPing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		users int
@@ -136,8 +136,7 @@ func TestOpenPing(t *testing.T) {
 	}
 }
 
-// TestOutOfOrderPing: a Transport whose first request failed during maintenance
-// works later.
+// TestOutOfOrderPing verifies that a Transport whose first request failed during maintenance works later.
 func TestOutOfOrderPing(t *testing.T) {
 	var once sync.Once
 	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
@@ -170,8 +169,8 @@ func TestOutOfOrderPing(t *testing.T) {
 	}
 }
 
-// TestTwoChallenges: if Basic comes first a password is sent, and a wrong one
-// only once, although the registry also issues tokens.
+// TestTwoChallenges verifies that a password is sent if Basic comes first, and a wrong one only once, although the
+// registry also issues tokens.
 func TestTwoChallenges(t *testing.T) {
 	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
 		refuse(w, `Basic realm="x"`, s.bearer())
@@ -189,7 +188,7 @@ func TestTwoChallenges(t *testing.T) {
 	}
 }
 
-// TestOwnRequest: a response's Request is the caller's request.
+// TestOwnRequest verifies that a response's Request is the caller's request.
 func TestOwnRequest(t *testing.T) {
 	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestOwnRequest(t *testing.T) {
 	}
 }
 
-// TestOpaque: a URL with an opaque part, whose path differs from the request's.
+// TestOpaque verifies a URL with an opaque part, whose path differs from the request's.
 func TestOpaque(t *testing.T) {
 	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
 	tr := s.transport(t, 1)

@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestClosedUnderUse: connections and the Keyring are closed during 100 pulls.
-// Each pull ends with a result or an error.
+// TestClosedUnderUse closes connections and the Keyring during 100 pulls, and verifies that each pull ends with a result
+// or an error.
 func TestClosedUnderUse(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestClosedUnderUse(t *testing.T) {
 	}
 }
 
-// TestLeaderCancelled: a cancelled request does not fail the requests that wait
-// for it, at the ping, at the token or at the first response.
+// TestLeaderCancelled verifies that a cancelled request does not fail the requests that wait for it, at the ping, at the
+// token or at the first response.
 func TestLeaderCancelled(t *testing.T) {
 	for _, at := range []string{"/v2/", "/token", "/manifests/"} {
 		t.Run(at, func(t *testing.T) {
@@ -119,8 +119,7 @@ func TestLeaderCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedCall: one caller runs and the others get its error, unless its
-// context ended.
+// TestSharedCall verifies that one caller runs the function and that the others get its error, unless its context ended.
 func TestSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f sharedCall
@@ -156,8 +155,7 @@ func TestSharedCall(t *testing.T) {
 	})
 }
 
-// TestNeverAnswers: 20 requests to a server that does not respond take as long
-// as one.
+// TestNeverAnswers verifies that 20 requests to a server that does not respond take as long as one.
 func TestNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
@@ -191,7 +189,7 @@ func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, context.Cause(req.Context())
 }
 
-// TestSlowLookup: concurrent requests wait only once for a lookup that hangs.
+// TestSlowLookup verifies that concurrent requests wait only once for a lookup that hangs.
 func TestSlowLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.Parse("test.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: slow\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [registry.example]\n"))
@@ -226,8 +224,7 @@ func TestSlowLookup(t *testing.T) {
 	})
 }
 
-// TestBodyBreaksOff: the reader of a truncated body gets the error; an earlier
-// failure is retried.
+// TestBodyBreaksOff verifies that the reader of a truncated body gets the error; an earlier failure is retried.
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
@@ -250,8 +247,8 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-// TestEndsForAll: the password changes during 30 concurrent requests. One looks
-// up again, and none fails.
+// TestEndsForAll changes the password during 30 concurrent requests, and verifies that one of them looks up again and
+// none fails.
 func TestEndsForAll(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestThousandResolves: concurrent Resolve calls without a cache run the
-// provider once.
+// TestThousandResolves verifies that concurrent Resolve calls without a cache run the provider once.
 func TestThousandResolves(t *testing.T) {
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
@@ -62,7 +61,7 @@ func warm(tb testing.TB) (*Keychain, name.Repository) {
 	return keys, repo
 }
 
-// TestResolveAllocates: with a cached response.
+// TestResolveAllocates limits the allocations of Resolve with a cached response.
 func TestResolveAllocates(t *testing.T) {
 	keys, repo := warm(t)
 	n := testing.AllocsPerRun(1000, func() {
@@ -98,8 +97,7 @@ func BenchmarkResolveParallel(b *testing.B) {
 	})
 }
 
-// TestTransportNil: nil means the default transport; another one gets all
-// requests.
+// TestTransportNil verifies that nil selects the default transport, and that another one gets all requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -120,7 +118,7 @@ func TestTransportNil(t *testing.T) {
 	}
 }
 
-// TestNothingFor: a lookup without a credential, and an invalid resource.
+// TestNothingFor verifies a lookup without a credential, and an invalid resource.
 func TestNothingFor(t *testing.T) {
 	keys := New(bare(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {

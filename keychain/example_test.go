@@ -108,7 +108,7 @@ func ExampleOptions_pod() {
 	}
 	secrets, err := client.PullSecrets(ctx, pod.Namespace, pod.PullSecrets)
 	if err != nil {
-		log.Println(err) // a kubelet goes on with those that it can read
+		log.Println(err) // a kubelet continues with the secrets that it can read
 	}
 	keys := keychain.New(keyring, keychain.Options{For: regcred.Request{Pod: &pod.Pod, PullSecrets: secrets}})
 	for _, image := range pod.Images {

@@ -40,8 +40,7 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// TestStatus: the response when two credentials fail, and the requests for which
-// the second is not tried.
+// TestStatus verifies the response when two credentials fail, and the requests for which the second is not tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
 		other, good int // status for each user; 0: the image
@@ -105,8 +104,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestHead: the response to a rejected HEAD also has a message for each
-// credential.
+// TestHead verifies that the response to a rejected HEAD also has a message for each credential.
 func TestHead(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
@@ -125,8 +123,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestQuota: after a 429 the next credential is tried at once; the last one is
-// retried after Retry-After.
+// TestQuota verifies that the next credential is tried at once after a 429, and that the last one is retried after
+// Retry-After.
 func TestQuota(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 429}))
 	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -162,7 +160,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestNoRetriesOnTop: go-containerregistry adds no retries.
+// TestNoRetriesOnTop verifies that go-containerregistry adds no retries.
 func TestNoRetriesOnTop(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/manifests/") {
@@ -179,8 +177,8 @@ func TestNoRetriesOnTop(t *testing.T) {
 	}
 }
 
-// TestCredentialWithoutUser: it is not sent, and the response is that to the
-// other credentials.
+// TestCredentialWithoutUser verifies that a credential without a user name is not sent, and that the response is the one
+// to the other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
@@ -206,8 +204,7 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 }
 
-// TestOddUsers: names that need quotes in JSON, in headers and in errors; an
-// empty password.
+// TestOddUsers verifies names that need quotes in JSON, in headers and in errors, and an empty password.
 func TestOddUsers(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
@@ -228,7 +225,7 @@ func TestOddUsers(t *testing.T) {
 	}
 }
 
-// TestEcho: a registry that returns every value that it receives.
+// TestEcho verifies that no secret is shown for a registry that returns every value that it receives.
 func TestEcho(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {

@@ -79,7 +79,7 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// FuzzRequest: the lookup is for the resource's registry.
+// FuzzRequest verifies that the lookup is for the resource's registry.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"registry.example/team/app", "registry.example"}, {"index.docker.io/library/x", "index.docker.io"}, {"registry/app", "registry"},
@@ -112,8 +112,7 @@ func dialer(to string, rt *http.Transport) *http.Transport {
 	return rt
 }
 
-// TestTLS: a registry with a private CA over HTTP/2, with upper-case names, with
-// and without the port.
+// TestTLS verifies a registry with a private CA over HTTP/2, with upper-case names, with and without the port.
 func TestTLS(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
@@ -140,8 +139,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestPortOfRequests: the request may have port 443 and the name not, and vice
-// versa. The credential is sent in both cases.
+// TestPortOfRequests verifies that the credential is sent if the request has port 443 and the name has no port, and vice
+// versa.
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
 		for scheme, auth := range schemes {
@@ -157,7 +156,7 @@ func TestPortOfRequests(t *testing.T) {
 	}
 }
 
-// TestHub: all names of Docker Hub, with one transport.
+// TestHub verifies all names of Docker Hub with one transport.
 func TestHub(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
@@ -183,7 +182,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// TestIPv6: a registry with an IPv6 address as its name.
+// TestIPv6 verifies a registry with an IPv6 address as its name.
 func TestIPv6(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -204,7 +203,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestInsecure: plain HTTP to a registry outside loopback needs permission.
+// TestInsecure verifies that plain HTTP to a registry outside loopback needs permission.
 func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
@@ -221,7 +220,7 @@ func TestInsecure(t *testing.T) {
 	}
 }
 
-// TestCatalog: a transport for a registry can list its catalog.
+// TestCatalog verifies that a transport for a registry can list its catalog.
 func TestCatalog(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context().Registry)
@@ -231,8 +230,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestAuthenticator: an Authenticator looks up again when its credential
-// expires, and returns an anonymous one if there is no credential any more.
+// TestAuthenticator verifies that an Authenticator looks up again when its credential expires, and returns an anonymous
+// one if there is no credential any more.
 func TestAuthenticator(t *testing.T) {
 	u := &users{}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})

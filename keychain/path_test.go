@@ -74,8 +74,8 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
-// TestPathsAtRegistry: tags and repositories with the names of endpoints, and
-// paths that belong to another repository once they are resolved.
+// TestPathsAtRegistry verifies tags and repositories with the names of endpoints, and paths that belong to another
+// repository once they are resolved.
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
@@ -99,8 +99,8 @@ func TestPathsAtRegistry(t *testing.T) {
 	}
 }
 
-// FuzzPath: an accepted path belongs to the repository or to none, for servers
-// that decode escapes, resolve dots, or do both in any order.
+// FuzzPath verifies that an accepted path belongs to the repository or to none, for servers that decode escapes, resolve
+// dots, or do both in any order.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{
 		"/v2/team/app/manifests/v1", "/v2/team/app/../db/manifests/x", "/v2/team%2Fapp/manifests/x", "//v2/db/blobs/uploads/",

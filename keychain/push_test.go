@@ -30,8 +30,8 @@ var pushRights = []testregistry.Rule{
 	{User: "good", Prefix: "team", Pull: true, Push: true},
 }
 
-// TestPush: the third credential may push. What the second may pull is pulled
-// with it.
+// TestPush verifies that the third credential is used for the push, and that the second one, which can pull, is used for
+// the pull.
 func TestPush(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -57,8 +57,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPullerStays: the credential accepted for pushing does not replace the one
-// for pulling.
+// TestPullerStays verifies that the credential accepted for pushing does not replace the one for pulling.
 func TestPullerStays(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
@@ -77,8 +76,8 @@ func TestPullerStays(t *testing.T) {
 	}
 }
 
-// TestPushStream: a layer that can be read only once, to a Bearer registry whose
-// tokens expire between the requests of the upload.
+// TestPushStream pushes a layer that can be read only once to a Bearer registry whose tokens expire between the requests
+// of the upload.
 func TestPushStream(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -108,7 +107,7 @@ type counted struct {
 
 func (c *counted) Close() error { c.closed.Add(1); return nil }
 
-// TestUploadBodies: a body is sent completely or not at all, and always closed.
+// TestUploadBodies verifies that a body is sent completely or not at all, and always closed.
 func TestUploadBodies(t *testing.T) {
 	const text = "what is uploaded"
 	for _, tt := range []struct {
@@ -178,8 +177,7 @@ func TestUploadBodies(t *testing.T) {
 	}
 }
 
-// TestPushRefused: a write with every credential rejected, and one whose body
-// cannot be sent again.
+// TestPushRefused verifies a write with every credential rejected, and one whose body cannot be sent again.
 func TestPushRefused(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
 	u := &users{}
@@ -193,7 +191,7 @@ func TestPushRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "may not") {
 		t.Errorf("got %v", err)
 	}
-	// A refusal to push is none to pull.
+	// A rejected push does not reject the credential for pulls.
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -206,7 +204,7 @@ func TestPushRefused(t *testing.T) {
 	}
 }
 
-// TestParallelPush: 30 layers concurrently.
+// TestParallelPush pushes 30 layers concurrently.
 func TestParallelPush(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())

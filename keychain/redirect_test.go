@@ -17,8 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRedirects: content comes from the redirect target, which gets no
-// credential. A redirect back to the registry does.
+// TestRedirects verifies that a redirect target gets no credential, and that a redirect back to the registry does.
 func TestRedirects(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, kind := range []string{"blobs", "manifests"} {
@@ -49,8 +48,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestHostHeader: a credential is sent only if both the URL's host and the Host
-// header are the registry's.
+// TestHostHeader verifies that a credential is sent only if both the URL's host and the Host header are the registry's.
 func TestHostHeader(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -88,8 +86,7 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestElsewhereFirst: a request to another host neither needs nor causes a
-// login.
+// TestElsewhereFirst verifies that a request to another host neither needs nor causes a login.
 func TestElsewhereFirst(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, nil)
@@ -109,8 +106,8 @@ func TestElsewhereFirst(t *testing.T) {
 	}
 }
 
-// TestTLSRedirects: a redirect from TLS to plain HTTP fails, and a redirect to
-// another name of the same server gets no credential.
+// TestTLSRedirects verifies that a redirect from TLS to plain HTTP fails, and a redirect to another name of the same
+// server gets no credential.
 func TestTLSRedirects(t *testing.T) {
 	to := ""
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
@@ -144,7 +141,7 @@ func TestTLSRedirects(t *testing.T) {
 	}
 }
 
-// TestRealms: the token servers to which a password is sent.
+// TestRealms lists the token servers to which a password is sent.
 func TestRealms(t *testing.T) {
 	for _, tt := range []struct{ realm, want string }{
 		{"https://auth.example.com/token", ""},
@@ -193,8 +190,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.inner.RoundTrip(req)
 }
 
-// TestTokenServerRedirects: the redirect target of a token server gets no
-// password.
+// TestTokenServerRedirects verifies that the redirect target of a token server gets no password.
 func TestTokenServerRedirects(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -221,7 +217,7 @@ func TestTokenServerRedirects(t *testing.T) {
 	}
 }
 
-// TestPingRedirects: the ping is redirected to another host.
+// TestPingRedirects verifies a ping that is redirected to another host.
 func TestPingRedirects(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestTokenEnds: tokens expire several times during a copy of 30 blobs. No
-// further lookup happens, and no password is rejected.
+// TestTokenEnds lets tokens expire several times during a copy of 30 blobs, and verifies that there is no further lookup
+// and no rejected password.
 func TestTokenEnds(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer}, 30)
 	u := &users{}
@@ -39,8 +39,7 @@ func TestTokenEnds(t *testing.T) {
 	}
 }
 
-// TestPasswordEnds: ECR returns 403 for an expired password, when the Keyring
-// already has another.
+// TestPasswordEnds verifies a 403 from ECR for an expired password, when the Keyring already has another.
 func TestPasswordEnds(t *testing.T) {
 	var ended atomic.Bool
 	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
@@ -90,9 +89,8 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestMemoryOfRefusals: a wrong password is sent once a minute, with one lookup
-// each. Each rejection is reported to the Keyring, even if it returns the same
-// password again.
+// TestMemoryOfRefusals verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
+// reported to the Keyring, even if it returns the same password again.
 func TestMemoryOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "right"}
@@ -123,7 +121,7 @@ func TestMemoryOfRefusals(t *testing.T) {
 				t.Errorf("after %d minutes it was shown %d times", minute, len(m.shown))
 			}
 		}
-		// Three providers at first, and then the one that is told: each minute.
+		// Three calls at first, and then one each minute for the provider that is notified.
 		if n := u.count(); n < 3+4 || n > 3+3*5 {
 			t.Errorf("%d execs", n)
 		}
@@ -135,8 +133,8 @@ func TestMemoryOfRefusals(t *testing.T) {
 	})
 }
 
-// TestRenewalRemembers: a rejected password that is still there after another
-// one has changed is not sent again within its minute.
+// TestRenewalRemembers verifies that a rejected password that is still there after another one has changed is not sent
+// again within its minute.
 func TestRenewalRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}
@@ -171,8 +169,8 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestNotCovered: a registry returns 401 instead of 403 for a token that does
-// not cover a request, as several do. The password is used for other requests.
+// TestNotCovered verifies that a password is not rejected by a 401 instead of a 403 for a token that does not cover a
+// request, as several registries send. The password is used for other requests.
 func TestNotCovered(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
@@ -191,7 +189,7 @@ func TestNotCovered(t *testing.T) {
 	}
 }
 
-// TestRenewalFails: the response is still the registry's.
+// TestRenewalFails verifies that the response is still the registry's if the renewal fails.
 func TestRenewalFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	u := &users{}
@@ -212,8 +210,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestRenewsOnceAMinute: also if every status is 403, after which a credential
-// is sent again.
+// TestRenewsOnceAMinute verifies that a password is renewed once a minute, also if every status is 403, after which a
+// credential is sent again.
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{uncached: true, only: 1}
@@ -244,8 +242,7 @@ func status(req *http.Request) int {
 	return http.StatusUnauthorized
 }
 
-// TestRenewalCancelled: a request that is cancelled during the lookup does not
-// keep others from looking up.
+// TestRenewalCancelled verifies that a request that is cancelled during the lookup does not keep others from looking up.
 func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}

@@ -63,10 +63,8 @@ func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app
 	return s, app, db
 }
 
-// TestSecretsOfOneRegistry: google/go-containerregistry#723 and
-// knative/serving#13126. A pod has two containers and two secrets for one
-// registry, each for one of the images. Both images are pulled, in either order
-// of the secrets.
+// TestSecretsOfOneRegistry verifies google/go-containerregistry#723 and knative/serving#13126: a pod has two containers
+// and two secrets for one registry, each for one of the images. Both images are pulled, in either order of the secrets.
 func TestSecretsOfOneRegistry(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, turned := range []bool{false, true} {
@@ -94,8 +92,8 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 	}
 }
 
-// TestStaleSecretFirst: google/go-containerregistry#1431. One of two credentials
-// for a registry has expired; a kubelet tries the next.
+// TestStaleSecretFirst verifies google/go-containerregistry#1431: one of two credentials for a registry has expired, and
+// a kubelet tries the next.
 func TestStaleSecretFirst(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -115,8 +113,8 @@ func TestStaleSecretFirst(t *testing.T) {
 	}
 }
 
-// TestSecretsBeforeProviders: a kubelet tries pull secrets by auth key, longest
-// first, and then the node's providers.
+// TestSecretsBeforeProviders verifies a kubelet's order: pull secrets by auth key, longest first, and then the node's
+// providers.
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}
@@ -140,9 +138,8 @@ func TestSecretsBeforeProviders(t *testing.T) {
 	}
 }
 
-// TestHelperFails: if a provider fails and there is no other credential, no
-// request is sent to the registry, not by a Keychain either. If there is another
-// credential, it is used.
+// TestHelperFails verifies that no request is sent to the registry, not by a Keychain either, if a provider fails and
+// there is no other credential. If there is one, it is used.
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Bearer)
 	u := &users{}
@@ -153,7 +150,7 @@ func TestHelperFails(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Errorf("a Transport: got %v, want a LookupError", err)
 	}
-	// A chain does not go on to the anonymous.
+	// A chain does not continue with anonymous access.
 	chain := authn.NewMultiKeychain(New(k, Options{}), authn.DefaultKeychain)
 	if a, err := chain.Resolve(app.Context()); !errors.As(err, &failed) {
 		t.Errorf("a Keychain: got %v, %v, want a LookupError", a, err)
@@ -167,8 +164,8 @@ func TestHelperFails(t *testing.T) {
 	}
 }
 
-// TestRegistryAndRepository: a registry lookup calls no provider with a path in
-// its pattern and uses no pull secret with a path.
+// TestRegistryAndRepository verifies that a registry lookup calls no provider with a path in its pattern and uses no
+// pull secret with a path.
 func TestRegistryAndRepository(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.Basic)
 	u := &users{}

@@ -22,7 +22,7 @@ import (
 
 var schemes = map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer}
 
-// TestOrder: the third credential is right. The first two are sent once, even by
+// TestOrder verifies that the third credential, which is right, is accepted. The first two are sent once, even by
 // concurrent requests, with one ping and no anonymous token.
 func TestOrder(t *testing.T) {
 	for scheme, auth := range schemes {
@@ -54,8 +54,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAllRefused: the response has all of them, and later requests are not sent
-// to the registry.
+// TestAllRefused verifies that the response contains all rejections, and that later requests are not sent to the
+// registry.
 func TestAllRefused(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestProviderFails: no request is sent to the registry.
+// TestProviderFails verifies that no request is sent to the registry if a provider fails.
 func TestProviderFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.None}, 1)
 	u := &users{}
@@ -97,7 +97,7 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// TestAnonymous: without credentials there is one anonymous login.
+// TestAnonymous verifies that there is one anonymous login without credentials.
 func TestAnonymous(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Bearer} {
 		s, ref := start(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
@@ -111,7 +111,7 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestEnds: the password changes during a copy of 30 blobs.
+// TestEnds changes the password during a copy of 30 blobs.
 func TestEnds(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -133,8 +133,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestOtherRepository: a transport does not send its credentials for another
-// repository.
+// TestOtherRepository verifies that a transport does not send its credentials for another repository.
 func TestOtherRepository(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
@@ -151,7 +150,7 @@ func TestOtherRepository(t *testing.T) {
 	}
 }
 
-// TestManyRefusals: clients read 8 KiB of a response, and show nothing if they
+// TestManyRefusals verifies the size of a response with many rejections: clients read 8 KiB, and show nothing if they
 // cannot decode it.
 func TestManyRefusals(t *testing.T) {
 	out := &outcome{}

@@ -44,13 +44,13 @@ func TestGetServiceAccount(t *testing.T) {
 	}
 }
 
-// TestAccountAge: what is known is used for ten seconds, which no option
-// lengthens, from before it was asked for.
+// TestAccountAge verifies that a service account is cached for ten seconds from the start of its request, which no
+// option extends.
 func TestAccountAge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		age   time.Duration
-		asked time.Duration // when it is asked for again
+		asked time.Duration // when it is requested again
 	}{
 		{"default", 0, 10 * time.Second},
 		{"shorter", time.Second, time.Second},
@@ -83,8 +83,8 @@ func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 	return a
 }
 
-// TestAccountChanges: a service account that is annotated anew, made anew or
-// deleted is so within ten seconds, and one that was missing at once.
+// TestAccountChanges verifies that an updated, recreated or deleted service account is noticed within ten seconds, and a
+// created one at once.
 func TestAccountChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -105,8 +105,8 @@ func TestAccountChanges(t *testing.T) {
 	})
 }
 
-// TestAccountShared: who asks at the same time waits for one call, and who
-// leaves does not take the others along.
+// TestAccountShared verifies that concurrent callers wait for one call, and that a caller that leaves does not cancel
+// it.
 func TestAccountShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -178,8 +178,8 @@ func fault(kind testkube.FaultKind) func(*testkube.Server) {
 	return func(s *testkube.Server) { s.Inject(testkube.Fault{Kind: kind, Times: testkube.Forever}) }
 }
 
-// TestAccountStale: while the API server does not respond, what it said before
-// serves for an hour; it is asked every ten seconds, and heard when it is back.
+// TestAccountStale verifies that a cached service account is used for an hour while the API server does not respond,
+// with a request every ten seconds, and that the next response is used.
 func TestAccountStale(t *testing.T) {
 	for _, tt := range down {
 		t.Run(tt.name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestAccountStale(t *testing.T) {
 	}
 }
 
-// TestAccountHeals: an API server that is back is heard within ten seconds.
+// TestAccountHeals verifies that a recovered API server is used within ten seconds.
 func TestAccountHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -235,8 +235,7 @@ func TestAccountHeals(t *testing.T) {
 	})
 }
 
-// TestAccountRefused: an answer is an answer: what was read before does not
-// serve against it, nor after it.
+// TestAccountRefused verifies that an error response invalidates the cached service account.
 func TestAccountRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -267,7 +266,7 @@ func TestAccountRefused(t *testing.T) {
 	}
 }
 
-// TestDownAtStart: nothing is known, and the error says so at once.
+// TestDownAtStart verifies that an API server that is down at the start is an error at once.
 func TestDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := connect(t, api, testkube.Admin, kube.Options{})
@@ -310,7 +309,7 @@ func calls(c *kube.Client) map[string]func(context.Context) error {
 	}
 }
 
-// TestNames: a name cannot lead to another object, and is not sent.
+// TestNames verifies that a name that would lead to another object is not sent.
 func TestNames(t *testing.T) {
 	api := start(t, testkube.Options{})
 	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
@@ -326,7 +325,7 @@ func TestNames(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// TestAccountsBounded: more service accounts than are kept are only asked for again.
+// TestAccountsBounded verifies that service accounts beyond the cache's size are only requested again.
 func TestAccountsBounded(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := connect(t, api, testkube.Admin, kube.Options{})

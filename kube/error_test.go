@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestErrors: what a person reads at night.
+// TestErrors verifies the texts of the errors.
 func TestErrors(t *testing.T) {
 	// says makes the API server refuse, in words of the Node authorizer or of an
 	// admission plugin.
@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNodePermissions: what a node may do without more.
+// TestNodePermissions verifies the requests that a node may send without extra permissions.
 func TestNodePermissions(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := populate(api)
@@ -155,7 +155,7 @@ func TestNodePermissions(t *testing.T) {
 	mustRequest(t, c, req)
 }
 
-// TestRepeats: what is asked again, how often, and what is not.
+// TestRepeats verifies which requests are retried and how often.
 func TestRepeats(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -204,7 +204,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTimeout: a call ends when its caller's time is over, or its own.
+// TestTimeout verifies that a call ends at its caller's deadline or its own.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -226,11 +226,11 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s: after %v", name, time.Since(begun))
 			}
 		}
-		time.Sleep(3 * time.Second) // calls that nobody waits for end by themselves
+		time.Sleep(3 * time.Second) // abandoned calls end by themselves
 	})
 }
 
-// TestRedirect: the client's credentials do not go where a redirect points.
+// TestRedirect verifies that the client's credentials are not sent to a redirect's target.
 func TestRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer other.Close()
@@ -245,7 +245,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestSubpath: an API server may be below a path, as behind a management server.
+// TestSubpath verifies that an API server may be below a path, such as one of a management server.
 func TestSubpath(t *testing.T) {
 	api := start(t, testkube.Options{})
 	populate(api)
@@ -289,7 +289,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestURL: an address is shown without the password in it.
+// TestURL verifies that an address is shown without its password.
 func TestURL(t *testing.T) {
 	for host, want := range map[string]string{
 		"https://10.0.0.1:6443": "https://10.0.0.1:6443",
@@ -308,7 +308,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestNewCopies: a configuration serves several clients, and stays as it is.
+// TestNewCopies verifies that one configuration can serve several clients and is not modified.
 func TestNewCopies(t *testing.T) {
 	cfg := &rest.Config{Host: "https://api.example", Timeout: time.Hour}
 	if _, err := kube.New(cfg, kube.Options{}); err != nil {
@@ -319,7 +319,7 @@ func TestNewCopies(t *testing.T) {
 	}
 }
 
-// TestUntrusted: an API server that another authority vouches for is not asked.
+// TestUntrusted verifies that an API server with a certificate of an untrusted CA receives no request.
 func TestUntrusted(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c, err := kube.New(&rest.Config{Host: api.URL(), BearerToken: api.Token(testkube.Admin)}, kube.Options{})

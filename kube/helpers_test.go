@@ -87,7 +87,7 @@ func wantError(t *testing.T, err error, parts ...string) *kube.Error {
 	return e
 }
 
-// wantCalls checks how often the API server was asked.
+// wantCalls checks the number of API requests with this verb and resource.
 func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want int) {
 	t.Helper()
 	if got := api.Calls(verb, resource); got != want {

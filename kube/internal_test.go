@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCheckToken: what the token itself says counts too.
+// TestCheckToken verifies that the token's own claims are checked too.
 func TestCheckToken(t *testing.T) {
 	const want = "reg.example"
 	for _, tt := range []struct {
@@ -38,7 +38,7 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
-// TestKept: what ends first makes room, after what has ended.
+// TestKept verifies that expired entries are evicted first, and then those that expire soonest.
 func TestKept(t *testing.T) {
 	now := time.Now()
 	k := newTTLCache[string, int](3)
@@ -49,7 +49,7 @@ func TestKept(t *testing.T) {
 	if _, ok := k.get("ended", in(time.Second)); ok {
 		t.Error("what has ended is there")
 	}
-	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // in place of "ended"
+	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // replaces "ended"
 	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in its own place
 	for _, key := range []string{"long", "short", "more"} {
 		if _, ok := k.get(key, now); !ok {
@@ -66,7 +66,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestTokenTimesAreMonotonic: what the API server says is a time of day.
+// TestTokenTimesAreMonotonic verifies that token lifetimes use the monotonic clock, although the API server sends wall
+// clock times.
 func TestTokenTimesAreMonotonic(t *testing.T) {
 	asked := time.Now()
 	var answer authenticationv1.TokenRequest

@@ -71,8 +71,8 @@ func pods(api *testkube.Server, n int) []*regcred.Pod {
 	return all
 }
 
-// TestManyPods: 500 pods of one service account, each with 20 images of one
-// registry, cold and all at once, with the identity of their node.
+// TestManyPods verifies 500 pods of one service account, each with 20 images of one registry, concurrently and without a
+// cache, with the identity of their node.
 func TestManyPods(t *testing.T) {
 	const n, images = 500, 20
 	for _, tt := range []struct {
@@ -119,8 +119,8 @@ func lookup(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*
 	return &res.Attempts[0], err
 }
 
-// TestLongAnnotations: what is passed on to a plugin makes a key of at most
-// 64 KiB; what is not may be as long as the API allows.
+// TestLongAnnotations verifies that annotations that a plugin receives are limited to 64 KiB in a key, and that others
+// may have any length that the API allows.
 func TestLongAnnotations(t *testing.T) {
 	const role = "example.com/role"
 	// The layout of the kubelet's cache key: 16 bits of length before each field, 32 of count.
@@ -169,8 +169,8 @@ func TestLongAnnotations(t *testing.T) {
 	}
 }
 
-// TestKeyringWhileDown: live answers in the cache serve on, and so do live
-// tokens, also for images that have not been asked about.
+// TestKeyringWhileDown verifies that valid cached responses and tokens are used while the API server is down, also for
+// images that were never looked up.
 func TestKeyringWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -198,8 +198,7 @@ func TestKeyringWhileDown(t *testing.T) {
 	})
 }
 
-// TestTokenExpiresDuringPull: layers are asked for one after the other, and
-// what expires in between is replaced.
+// TestTokenExpiresDuringPull verifies that a token that expires between the requests for two layers is replaced.
 func TestTokenExpiresDuringPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := start(t, testkube.Options{Pipe: true, TokenLife: 10 * time.Minute})
@@ -221,8 +220,8 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 	})
 }
 
-// TestLookupErrors: what fails between lookup and token is one line, with the
-// step, and never an anonymous pull.
+// TestLookupErrors verifies that a failure between lookup and token is reported in one line with the step, and never
+// leads to an anonymous pull.
 func TestLookupErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -264,7 +263,7 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-// BenchmarkWarmLookup is a lookup in service-account mode that asks nobody.
+// BenchmarkWarmLookup measures a lookup in service-account mode that sends no request.
 func BenchmarkWarmLookup(b *testing.B) {
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		b.Run(string(cacheType), func(b *testing.B) {
@@ -289,8 +288,8 @@ func BenchmarkWarmLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkManyPods is what a process holds that has looked up for 5,000 pods
-// of 500 service accounts; heap-bytes is what is in use afterwards.
+// BenchmarkManyPods measures the memory of a process after lookups for 5,000 pods of 500 service accounts; heap-bytes is
+// the memory in use at the end.
 func BenchmarkManyPods(b *testing.B) {
 	api := start(b, testkube.Options{})
 	var all []*regcred.Pod

@@ -40,8 +40,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestPullSecrets: those that are there come in order and as they are, beside
-// the errors of the others.
+// TestPullSecrets verifies that existing secrets are returned in order and unchanged, together with the errors of the
+// others.
 func TestPullSecrets(t *testing.T) {
 	api := start(t, testkube.Options{})
 	login := []byte(`{"auths":{"reg.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}`)
@@ -69,7 +69,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// TestPullSecretSpoiled: nothing of a secret that cannot be read is shown.
+// TestPullSecretSpoiled verifies that nothing of an unreadable secret is shown.
 func TestPullSecretSpoiled(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret))
 	for _, tt := range []struct {

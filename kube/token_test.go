@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestTokenRequest: what the API server is asked for, as a kubelet asks.
+// TestTokenRequest verifies that the request to the API server is a kubelet's request.
 func TestTokenRequest(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := populate(api)
@@ -68,8 +68,8 @@ func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) plugin.
 	return token
 }
 
-// TestTokenRefresh: a token is replaced after 80 % of its life or 24 hours,
-// less a jitter of at most ten seconds.
+// TestTokenRefresh verifies that a token is replaced after 80 % of its life or 24 hours, less a jitter of at most ten
+// seconds.
 func TestTokenRefresh(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -102,8 +102,8 @@ func TestTokenRefresh(t *testing.T) {
 	}
 }
 
-// TestTokenOutlives: a token that cannot be replaced serves for the rest of
-// its life, and a new one is asked for every ten seconds.
+// TestTokenOutlives verifies that a token that cannot be replaced is used until it expires, with a request for a new one
+// every ten seconds.
 func TestTokenOutlives(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -151,7 +151,7 @@ func TestTokenOutlives(t *testing.T) {
 	}
 }
 
-// TestTokenKey: no part of a request may differ for a token to be used again.
+// TestTokenKey verifies that a token is reused only if all parts of the request are equal.
 func TestTokenKey(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := populate(api)
@@ -187,8 +187,8 @@ func TestTokenKey(t *testing.T) {
 	wantCalls(t, api, "create", "", len(seen))
 }
 
-// TestTokenReuse: a pod or service account that was made anew under its name
-// does not get the token of the former, nor the former another one.
+// TestTokenReuse verifies that a recreated pod or service account does not get the token of the previous one, or the
+// other way round.
 func TestTokenReuse(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -221,8 +221,8 @@ func TestTokenReuse(t *testing.T) {
 	}
 }
 
-// TestTokenOfDeletedAccount: it was there a moment ago. The next lookup does
-// not trust what is known any more.
+// TestTokenOfDeletedAccount verifies that the next lookup does not use the cached service account after it was found to
+// be deleted.
 func TestTokenOfDeletedAccount(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -248,7 +248,7 @@ func TestTokenOfDeletedAccount(t *testing.T) {
 	}
 }
 
-// TestTokenShared: one call for all who ask at the same time.
+// TestTokenShared verifies that concurrent requests share one call.
 func TestTokenShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -284,8 +284,7 @@ func TestTokenShared(t *testing.T) {
 	})
 }
 
-// TestTokenWrong: what is not the token that was asked for is an error, and is
-// not kept. Nothing of it is shown.
+// TestTokenWrong verifies that an unexpected token is an error, is not cached, and is not shown.
 func TestTokenWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -331,8 +330,8 @@ func TestTokenWithoutAudience(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// TestTokenExpired: by a clock that is far ahead of the API server's, every
-// token has expired. It is given all the same, as a kubelet does, and not kept.
+// TestTokenExpired verifies a clock far ahead of the API server's, by which every token has expired. Like a kubelet, the
+// client returns such a token, but does not cache it.
 func TestTokenExpired(t *testing.T) {
 	api := start(t, testkube.Options{TokenLife: -time.Hour})
 	req := populate(api)

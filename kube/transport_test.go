@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTransportThatMisbehaves: a program may wrap client-go's transport. What
-// it does there neither outlasts a call nor ends the process.
+// TestTransportThatMisbehaves verifies that faults of a program's transport wrapper neither delay a call beyond its
+// context nor end the process.
 func TestTransportThatMisbehaves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		behave func(forever chan struct{})

@@ -28,8 +28,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// binDir makes a directory that nobody else can write to, below one that may
-// belong to anybody.
+// binDir creates a directory that no other user can write to, below one that others may own.
 func binDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,7 +171,8 @@ func TestLintBinDirEntries(t *testing.T) {
 	}
 }
 
-// No kubelet exits for want of a plugin of the predecessor.
+// TestLintBinDirOfPredecessor verifies that a missing plugin of the out-of-tree proposal's configuration is not reported
+// as preventing the kubelet's start.
 func TestLintBinDirOfPredecessor(t *testing.T) {
 	dir := binDir(t)
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
@@ -273,7 +273,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 	}
 }
 
-// A plugin that is no link adds nothing to what is said of its directory.
+// TestLintBinDirWritableOnce verifies that plugins which are not symlinks add no findings to those of their directory.
 func TestLintBinDirWritableOnce(t *testing.T) {
 	dir := binDir(t)
 	this, err := os.Executable()

@@ -31,9 +31,8 @@ var (
 	hostileFile = flag.String("hostile.file", "", "the configuration to measure it with")
 )
 
-// TestHostile holds what validating a hostile configuration costs against what
-// the parser alone costs, each in a process of its own. It asserts memory: time
-// is shown.
+// TestHostile compares the memory needed to validate a hostile configuration with the memory of the parser, each in a
+// separate process. Times are shown only.
 //
 //	go test ./lint -run 'TestHostile$' -v -hostile.size=2000000
 func TestHostile(t *testing.T) {
@@ -71,8 +70,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// slack, in KiB, is what a collection of garbage that comes a moment later
-// leaves, and what positions need of a file that the parser refuses at once.
+// slack, in KiB, covers a late garbage collection, and the positions in a file that the parser rejects at once.
 const slack = 32 << 10
 
 // tooLong is when a process is killed.

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// hostile is a configuration that somebody wrote to exhaust who reads it.
+// hostile is a configuration made to exhaust the memory or time of its reader.
 type hostile struct {
 	name string
 	make func(size int) string // of about size bytes, at most
@@ -25,8 +25,8 @@ const (
 	jsonOne     = `{"name":"a","matchImages":["a.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"`
 )
 
-// largest is the largest up to size that is not refused for its separators
-// alone, which costs nothing.
+// largest returns the largest size up to size that is not rejected for its separators, since such a rejection costs
+// nothing.
 func (h hostile) largest(size int) string {
 	for {
 		text, n := h.make(size), 0
@@ -104,12 +104,12 @@ func long(unit string) func(int) string {
 	return func(size int) string { return strings.Repeat(unit, size/len(unit)) }
 }
 
-// hostiles are some hundred, in the order of what they attack.
+// hostiles returns about a hundred configurations, ordered by what they attack.
 func hostiles() []hostile {
 	var all []hostile
 	add := func(name string, f func(int) string) { all = append(all, hostile{name, f}) }
 
-	// Many of what is allowed.
+	// Many valid elements.
 	add("many providers", fill(hostileHead, "- name: p%d\n  matchImages: [r%d.example]\n"+hostileRest, ""))
 	add("many providers, JSON", fill(hostileJSON+jsonOne+"}", `,{"name":"p%d","matchImages":["r%d.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}`, "]}"))
 	add("empty providers", fill(hostileHead, "- {}\n", ""))
@@ -144,7 +144,7 @@ func hostiles() []hostile {
 	add("bad annotations", fill(hostileHead+hostileOne+tokens, "    - /%d\n", ""))
 	add("one annotation many times", fill(hostileHead+hostileOne+tokens, "    - a\n", ""))
 
-	// Many of what is not.
+	// Many invalid elements.
 	add("unknown fields", fill(hostileHead+hostileOne, "  foo%d: 1\n", ""))
 	add("unknown fields, almost known", fill(hostileHead+hostileOne, "  matchimage%d: 1\n", ""))
 	add("unknown fields at the top", fill(hostileHead+hostileOne, "foo%d: 1\n", ""))

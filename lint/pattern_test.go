@@ -177,7 +177,7 @@ func TestLintPatternsWithTokens(t *testing.T) {
 	}
 }
 
-// Rules that look at the patterns beside.
+// TestLintPatternsBeside verifies the rules that compare a pattern with the others.
 func TestLintPatternsBeside(t *testing.T) {
 	for name, patterns := range map[string][]string{
 		"both ports":           {"registry.example.com:443", "registry.example.com"},
@@ -253,8 +253,8 @@ func someImages() []string {
 	return images
 }
 
-// An error means that no image matches and the other way round, and what is
-// suggested instead is not an error.
+// TestLintErrorsAreSound verifies that a pattern has an error exactly if it matches no image, and that the suggested
+// pattern has none.
 func TestLintErrorsAreSound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	images := someImages()

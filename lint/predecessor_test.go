@@ -28,7 +28,7 @@ func TestLintPredecessorExample(t *testing.T) {
 	}
 }
 
-// Findings stand where the file has what they are about, under its names.
+// TestLintPredecessorPositions verifies that findings have the position and the field names of the file.
 func TestLintPredecessorPositions(t *testing.T) {
 	c, err := config.Parse("f", []byte(`apiVersion: v1alpha1
 kind: RegistryCredentialConfig
@@ -74,7 +74,7 @@ kind: Other
 	}
 }
 
-// What Validate refuses is not said again.
+// TestLintPredecessorLeavesToValidate verifies that errors of Validate are not reported again.
 func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	p := config.Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
 		Env: []config.EnvVar{{Name: "", Value: plugin.NewSecret("x")}, {Name: "A=B", Value: plugin.NewSecret("x")}, {Name: "C", Value: plugin.NewSecret("x\x00")}, {Name: "C", Value: plugin.NewSecret("y")}}}

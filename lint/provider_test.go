@@ -213,8 +213,8 @@ func TestLintOverlapIsBounded(t *testing.T) {
 	}
 }
 
-// TestLintFindingsAreBounded: rules of one provider, of one pattern and of all
-// together; what is left out is counted.
+// TestLintFindingsAreBounded verifies the limits on findings per provider, per pattern and in total, and that omitted
+// findings are counted.
 func TestLintFindingsAreBounded(t *testing.T) {
 	c := &config.Config{}
 	for i := range 3 {

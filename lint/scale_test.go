@@ -44,8 +44,8 @@ func checkText(t testing.TB, text string) []finding.Finding {
 	return Check(c)
 }
 
-// TestCheckScales: twice the text takes twice the memory, and a rule is bounded
-// in how often it speaks.
+// TestCheckScales verifies that memory grows linearly with the text, and that the number of findings per rule is
+// limited.
 func TestCheckScales(t *testing.T) {
 	for name, text := range map[string]func(int) string{"providers": manyProviders, "findings": manyFindings} {
 		one, two := text(500), text(1000)

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSettings: what a shell, a template or an editor would have made of an
-// argument or a value, by class; each is tried as both.
+// TestSettings verifies the findings for arguments and values that a shell, a template or an editor changed, by class;
+// each is tried as both.
 func TestSettings(t *testing.T) {
 	const c = canary.ArgSecret
 	for name, tt := range map[string]struct {
@@ -197,7 +197,7 @@ func TestMissingPath(t *testing.T) {
 	}
 }
 
-// TestMissingPathQuiet: of what does not have to be there nothing is said.
+// TestMissingPathQuiet verifies that optional files may be missing.
 func TestMissingPathQuiet(t *testing.T) {
 	dir := t.TempDir()
 	p := lintProvider("here", "registry.example.com")

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// TestLintShippedConfigs: what projects ship, each with its source, has neither
-// an error nor a warning, but for what is a mistake there too.
+// TestLintShippedConfigs verifies that the configurations that projects ship have no error and no warning, except for
+// known mistakes.
 func TestLintShippedConfigs(t *testing.T) {
 	mistakes := map[string][]string{
 		// In China, ECR's hosts end in amazonaws.com.cn.

@@ -103,7 +103,7 @@ func TestRepositoryAgreesWithLibrary(t *testing.T) {
 }
 
 func randomReference(rng *rand.Rand) string {
-	// The first half of what may stand somewhere is drawn more often.
+	// The first half of the words is selected more often.
 	pick := func(words ...string) string { return words[min(rng.IntN(len(words)), rng.IntN(len(words)))] }
 	component := func() string {
 		s := pick("a", "app", "library", "0", "docker.io", hex64, "A", "")
@@ -221,7 +221,7 @@ func FuzzRegistry(f *testing.F) {
 	f.Fuzz(checkRegistry)
 }
 
-// checkRegistry: a registry is what may stand before the slash in a name.
+// checkRegistry verifies that a registry is accepted exactly if it may precede the slash in a name.
 func checkRegistry(t *testing.T, s string) {
 	t.Helper()
 	named, err := reference.WithName(s + "/x")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestPortsAndHosts: the last of what counts still does, and the next no more.
+// TestPortsAndHosts verifies the last accepted and the first rejected value of each bound.
 func TestPortsAndHosts(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "1": true, "65535": true, "12345": true, "123456": false, "08090": true, "12a": false} {
 		if got := isPort(s); got != want {
@@ -35,7 +35,7 @@ func TestImageKeyOfAddress(t *testing.T) {
 	}
 }
 
-// TestShownNames: what may be shown of a plugin's own names, to the byte.
+// TestShownNames verifies which names of a plugin may be shown, and the exact length limit.
 func TestShownNames(t *testing.T) {
 	host := strings.Repeat("a", 128-3) + ".io"
 	for name, want := range map[string]bool{
@@ -63,7 +63,7 @@ func TestAuthConfigEqual(t *testing.T) {
 	}
 }
 
-// TestRequestBound: a request of exactly the bound is read, one byte more is not.
+// TestRequestBound verifies that a request of exactly the maximum size is read, and that one byte more is rejected.
 func TestRequestBound(t *testing.T) {
 	whole := `{"kind":"CredentialProviderRequest","apiVersion":"` + V1 + `","image":"a"}`
 	for extra, want := range []string{"", "longer than"} {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// maxPluginSize is what a minimal plugin may weigh in bytes.
+// maxPluginSize is the size limit of a minimal plugin in bytes.
 const maxPluginSize = 3_000_000
 
 func TestDependencies(t *testing.T) {

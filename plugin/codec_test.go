@@ -214,8 +214,7 @@ func TestDecodeResponse(t *testing.T) {
 	checkDecodeError(t, err, "apiVersion: request version must be")
 }
 
-// TestEncodeLogin: the answer of OutOfTree says when it ends, and not how long
-// it lasts.
+// TestEncodeLogin verifies that a response in OutOfTree contains the expiry time instead of the duration.
 func TestEncodeLogin(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 5e8, time.FixedZone("", 3600))
 	login := map[string]AuthConfig{"registry.example": {"u", NewSecret("<open-sesame>")}}
@@ -314,8 +313,7 @@ func TestDecodeLogin(t *testing.T) {
 	}
 }
 
-// TestDecodeResponseOfPredecessor: a host of today's protocol says so where an
-// answer is in the other one.
+// TestDecodeResponseOfPredecessor verifies the error for a response in the other protocol.
 func TestDecodeResponseOfPredecessor(t *testing.T) {
 	const says = "got a RegistryCredentialPluginResponse"
 	for name, tt := range map[string]struct {
@@ -507,7 +505,7 @@ func FuzzDecodeLogin(f *testing.F) {
 			t.Fatalf("an answer that was read cannot be written: %v", err)
 		}
 		back, err := decodeResponse(again, OutOfTree, now)
-		*resp.CacheDuration = resp.CacheDuration.Truncate(time.Second) // what is written
+		*resp.CacheDuration = resp.CacheDuration.Truncate(time.Second) // the precision of the protocol
 		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
 			t.Errorf("an answer changes when it is written and read again (%v)", err)
 		}

@@ -29,8 +29,7 @@ func Example() {
 	}))
 }
 
-// Serve takes streams and returns the exit code, which is how a plugin is
-// tested, or gets a version of its own.
+// This example calls Serve with its own streams and exit code, as a test of a plugin does.
 func ExampleServe() {
 	request := `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app"}`
 	nothing := plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {

@@ -53,7 +53,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// FuzzRegistry: the host is one, and it is where the image begins.
+// FuzzRegistry verifies that the registry is a host and the start of the image.
 func FuzzRegistry(f *testing.F) {
 	f.Add("registry.example:5000/team/app")
 	f.Add("https://[::1]/x@y")

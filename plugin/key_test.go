@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// What is tested here against a keyring is in keyring_test.go, in a package of
-// its own, since keyrings import this one.
+// Tests against a keyring are in keyring_test.go, in an external test package, because keyrings import this package.
 
 // ImageKey is for those tests.
 var ImageKey = imageKey

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzOneCredential: to a request of OutOfTree a plugin answers with the
-// credential that a keyring would try first, whatever the keys of its answer.
+// FuzzOneCredential verifies that a plugin responds to an OutOfTree request with the credential that a keyring would try
+// first, whatever the keys of its response.
 func FuzzOneCredential(f *testing.F) {
 	for _, keys := range []string{
 		"registry.example *.example registry.example/team", "registry.example/v1/team registry.example/v2/",
@@ -44,8 +44,7 @@ func FuzzOneCredential(f *testing.F) {
 	})
 }
 
-// FuzzImageKey: the key under which the credential of an answer in OutOfTree
-// stands matches the image that was asked for, whatever it is.
+// FuzzImageKey verifies that the key of an OutOfTree response's credential matches the image of the request.
 func FuzzImageKey(f *testing.F) {
 	for _, image := range []string{
 		"nginx", "registry.example/team/app", "registry.example:5000/v1/app", "localhost/v2/app", "docker.io/v1/app", "index.docker.io/v2/v2/app",

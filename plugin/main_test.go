@@ -37,7 +37,7 @@ func requestBytes(t *testing.T, version string) []byte {
 	return data
 }
 
-// served is what one call of Serve did.
+// served is the result of one call of Serve.
 type served struct {
 	code           int
 	stdout, stderr string

@@ -111,8 +111,7 @@ func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTree: one plugin speaks every version, each when it is asked
-// in it, with and without the argument.
+// TestServeOutOfTree verifies that one plugin responds in the version of each request, with and without the argument.
 func TestServeOutOfTree(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		c := testCommand(t, "serve")
@@ -133,8 +132,8 @@ func TestServeOutOfTree(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTreeWhen: the predecessor's protocol is spoken when the first
-// argument is get-credentials and the request has neither kind nor version.
+// TestServeOutOfTreeWhen verifies that the out-of-tree protocol is used if the first argument is get-credentials and the
+// request has neither kind nor version.
 func TestServeOutOfTreeWhen(t *testing.T) {
 	const (
 		alone   = `{"image":"registry.example/a"}`
@@ -185,8 +184,8 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTreeAnswers: of what a provider answers, one credential goes
-// over the wire; what it may not answer is refused as ever.
+// TestServeOutOfTreeAnswers verifies that one credential of a response is sent, and that invalid responses are rejected
+// as usual.
 func TestServeOutOfTreeAnswers(t *testing.T) {
 	const head = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",`
 	for name, tt := range map[string]struct {

@@ -41,7 +41,7 @@ func TestRunRaw(t *testing.T) {
 	}
 }
 
-// TestRunRawUnread: what is no plugin's answer is handed on as it is.
+// TestRunRawUnread verifies that output that is not a plugin response is returned unchanged.
 func TestRunRawUnread(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"=not JSON")
 	c.APIVersion = ""
@@ -60,8 +60,7 @@ func TestRunRawSecrets(t *testing.T) {
 	}
 }
 
-// TestRunRawBlockedReader: a plugin that does not wait for its input is not
-// waited for on its account.
+// TestRunRawBlockedReader verifies that a plugin that does not read its input ends the run when it exits.
 func TestRunRawBlockedReader(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
@@ -69,8 +68,8 @@ func TestRunRawBlockedReader(t *testing.T) {
 	checkRun(t, x, err, "")
 }
 
-// TestGrace: a plugin that waits for the rest of its input gets SIGTERM, and
-// ends by itself; without Grace it is killed.
+// TestGrace verifies that a plugin that waits for the rest of its input gets SIGTERM and exits, and is killed without
+// Grace.
 func TestGrace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		grace time.Duration

@@ -151,7 +151,7 @@ func FuzzScrub(f *testing.F) {
 }
 
 func TestSecretsAcrossTheCut(t *testing.T) {
-	// The secret begins at every distance from both ends of what is left out.
+	// The secret begins at every distance from both ends of the omitted part.
 	for shift := range 2 * len(canary.TokenSecret) {
 		for _, at := range []int{process.HeadTailSize - shift, 3*process.HeadTailSize - shift} {
 			text := []byte(strings.Repeat(".", 4*process.HeadTailSize))
@@ -168,8 +168,8 @@ func TestSecretsAcrossTheCut(t *testing.T) {
 	}
 }
 
-// TestHeadTailSecrets: a secret that the cut went through is not shown in
-// part, one in either end is found, and too many are not looked for.
+// TestHeadTailSecrets verifies that a secret at the cut is not shown in part, that a secret in either end is redacted,
+// and that the number of secrets is limited.
 func TestHeadTailSecrets(t *testing.T) {
 	const secret = "0123456789abcdef"
 	cut := process.HeadTail{Head: []byte("begin " + secret[:8]), Tail: []byte(secret[8:] + " end"), Omitted: 1}

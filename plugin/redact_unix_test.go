@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestBrokenAnswersHideSecrets: what an answer holds is not shown by standard
-// error either, even if it is no JSON.
+// TestBrokenAnswersHideSecrets verifies that values of a response are redacted in standard error too, even if the
+// response is not JSON.
 func TestBrokenAnswersHideSecrets(t *testing.T) {
 	const auth = `{"auth":{"r":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
 	for name, stdout := range map[string]string{
@@ -33,7 +33,7 @@ func TestBrokenAnswersHideSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			secret := canary.PasswordSecret
 			if strings.Contains(stdout, secret+"1") {
-				secret += "1" // which a word must have that stands in no quotes
+				secret += "1" // needed for a word without quotes
 			}
 			c := testCommand(t, "say", testStdout+"="+stdout, testStderr+"=the password is "+secret+" today")
 			x, err := c.Run(t.Context(), testRequest())
@@ -45,7 +45,7 @@ func TestBrokenAnswersHideSecrets(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswersLeaveErrors: an error on both streams is not a secret.
+// TestBrokenAnswersLeaveErrors verifies that an error message on both streams is not redacted.
 func TestBrokenAnswersLeaveErrors(t *testing.T) {
 	const text = `credentials provider: error: cannot reach metadata server of registry.example/team/app, see "password":`
 	c := testCommand(t, "say", testStdout+"="+text, testStderr+"="+text)

@@ -145,7 +145,7 @@ func TestSecretIsNotEncoded(t *testing.T) {
 	}
 }
 
-// What a failing test prints of two values that hold secrets.
+// TestSecretDiff verifies that a test's diff of two values hides their secrets.
 func TestSecretDiff(t *testing.T) {
 	a, b := AuthConfig{"ci", NewSecret(canary.PasswordSecret)}, AuthConfig{"ci", NewSecret(canary.TokenSecret)}
 	diff := cmp.Diff(a, b) + cmp.Diff(struct{ S Secret }{a.Password}, struct{ S Secret }{b.Password})

@@ -31,7 +31,7 @@ const (
 	testStderr = "PLUGIN_STDERR"
 	testExit   = "PLUGIN_EXIT"
 	testSignal = "PLUGIN_SIGNAL"
-	testGo     = "PLUGIN_GO" // a FIFO to read from before going on
+	testGo     = "PLUGIN_GO" // a FIFO to read before continuing
 )
 
 func TestMain(m *testing.M) {
@@ -120,7 +120,7 @@ var modes = map[string]func() int{
 		}))
 		return 99
 	},
-	"fork": func() int { // leaves a child behind that holds stdout until testGo is written to
+	"fork": func() int { // leaves a child process that keeps stdout open until testGo is written to
 		self, _ := os.Executable()
 		child := exec.Command(self)
 		child.Env = append(os.Environ(), testMode+"=child")

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// row is a plugin and what one check finds in it.
+// row is a plugin and the findings of one check.
 type row struct {
 	check  string
 	plugin string // a mode of the test binary, or a script if it begins with #!
@@ -454,8 +454,7 @@ func newRowSuite(t testing.TB, tt row) *suite {
 	return s
 }
 
-// checkFindings fails the test if the findings are not those of the row, or
-// not as findings are.
+// checkFindings fails the test unless the findings match the row and are well formed.
 func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	t.Helper()
 	if len(findings) == 0 {
@@ -500,8 +499,7 @@ func checkFinding(t *testing.T, c check, f Finding) {
 	}
 }
 
-// TestEveryCheckFails: each check has a plugin that it finds as bad as it
-// says, and one that it passes.
+// TestEveryCheckFails verifies that each check rejects one plugin with the expected severity and accepts another.
 func TestEveryCheckFails(t *testing.T) {
 	all := rows()
 	for _, c := range Checks() {

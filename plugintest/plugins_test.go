@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(modeVar); mode != "" {
 		os.Exit(play(mode))
 	}
-	for _, entry := range os.Environ() { // the environment of whoever runs the tests decides nothing
+	for _, entry := range os.Environ() { // results must not depend on the environment of the test
 		if name, _, _ := strings.Cut(entry, "="); redirects(name) {
 			os.Unsetenv(name)
 		}
@@ -46,8 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// self is a Command whose plugin is the test binary. What it needs to know
-// stands in Env, which every check keeps.
+// self returns a Command whose plugin is the test binary. The mode is passed in Env, which every check keeps.
 func self(t testing.TB, mode string) plugin.Command {
 	t.Helper()
 	path, err := os.Executable()
@@ -125,7 +124,7 @@ func lasting(d *time.Duration) plugin.ProviderFunc {
 	})
 }
 
-// providers are the plugins whose fault is in what they answer.
+// providers returns the plugins whose fault is in their response.
 func providers() map[string]plugin.ProviderFunc {
 	return map[string]plugin.ProviderFunc{
 		"good": good,
@@ -323,7 +322,7 @@ func countRuns(most int64) error {
 	}
 	defer f.Close()
 	f.WriteString("x")
-	if end, err := f.Seek(0, io.SeekCurrent); err != nil || end > most { // of what it wrote itself
+	if end, err := f.Seek(0, io.SeekCurrent); err != nil || end > most { // of its own output
 		return errors.New("the token service says 429")
 	}
 	return nil
@@ -366,7 +365,7 @@ func failing(w io.Writer, text string) func() int {
 	}
 }
 
-// whenBad is good, except where standard input is no request.
+// whenBad returns a plugin that is valid except for input that is not a request.
 func whenBad(f func() int) func() int {
 	return func() int {
 		raw, _, _ := asked()
@@ -430,7 +429,7 @@ func programs() map[string]func() int {
 			}
 			return serve(good, raw)
 		},
-		"guess": func() int { // another answer for what it does not know
+		"guess": func() int { // another response to unknown input
 			raw, _, _ := asked()
 			if bytes.Contains(raw, []byte("futureField")) {
 				return say(plugin.V1, `"ci"`, `"other"`)

@@ -67,8 +67,7 @@ func TestRunGood(t *testing.T) {
 	Test(t, cmd, Options{Only: []string{"base-answer", "cache-scope"}})
 }
 
-// TestRunOutOfTree: in the out-of-tree protocol, what is skipped is what it
-// does not have.
+// TestRunOutOfTree verifies that checks of features which the out-of-tree protocol lacks are skipped.
 func TestRunOutOfTree(t *testing.T) {
 	var skipped []string
 	for _, f := range Run(t.Context(), plugin.Command{Path: buildGood(t), APIVersion: plugin.OutOfTree}, Options{Concurrency: 2}) {
@@ -109,8 +108,8 @@ func TestChecksAreDescribed(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: a plugin that cannot respond here gets one finding about that, and
-// the checks that need a response are skipped.
+// TestNoAnswer verifies that a plugin that cannot respond here gets one finding about that, and the checks that need a
+// response are skipped.
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0
@@ -130,7 +129,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNoExecutable: what cannot be started is reported twice, and not fifty times.
+// TestNoExecutable verifies that a plugin that cannot be started has two findings instead of fifty.
 func TestNoExecutable(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing")}
 	var spoken []string
@@ -164,7 +163,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTestTakesOptions: those of Test are as those of Run.
+// TestTestTakesOptions verifies that Test accepts the same options as Run.
 func TestTestTakesOptions(t *testing.T) {
 	var told []string
 	Test(t, self(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
@@ -192,7 +191,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestHangs: a plugin that always hangs is given three chances, and judged by them.
+// TestHangs verifies that a plugin that always hangs gets three attempts.
 func TestHangs(t *testing.T) {
 	cmd := self(t, "hang")
 	hasty(t, &cmd)
@@ -216,7 +215,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a run that ends because nobody waits is nobody's fault.
+// TestInterrupted verifies that a canceled run reports no findings about the plugin.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -303,8 +302,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestDifferenceAsksOnce: a password that was renewed by the clock costs one
-// more run, and not one for each key.
+// TestDifferenceAsksOnce verifies that a password that was renewed in between costs one more run, not one for each key.
 func TestDifferenceAsksOnce(t *testing.T) {
 	cmd := self(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
@@ -329,7 +327,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	}
 }
 
-// TestNarrower: the advice is another cacheKeyType than the one that was wrong.
+// TestNarrower verifies that the suggested cacheKeyType differs from the wrong one.
 func TestNarrower(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
 		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
@@ -340,7 +338,7 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOnlyOfBroken: whatever is chosen, that the plugin cannot run is said.
+// TestOnlyOfBroken verifies that a plugin that cannot run is reported for any selection of checks.
 func TestOnlyOfBroken(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
 	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})

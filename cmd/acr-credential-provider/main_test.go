@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node is a node in a world of its own.
+// node is a test node with its own cloud services.
 type node struct {
 	t   *testing.T
 	az  *testcloud.Azure
@@ -68,7 +68,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// password is what a registry hands out: a token that ends in the year 2286.
+// password is a registry's token that expires in the year 2286.
 const password = "e30.eyJpYXQiOjk5OTk5OTAwMDAsImV4cCI6OTk5OTk5NzIwMH0.open-sesame"
 
 // config writes a cloud configuration and returns its path.
@@ -114,8 +114,7 @@ func pod(image string) plugin.Request {
 const answer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
 	`"*.azurecr.*":{"username":"","password":""},"foo.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
 
-// TestAnswers: the answer's bytes, in each version, for every way in which
-// the plugin is called in the field.
+// TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
 func TestAnswers(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -138,8 +137,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestClientSecret: the secret of azure.json itself is handed out only where
-// that is asked for.
+// TestClientSecret verifies that the client secret of azure.json is returned only if the configuration enables that.
 func TestClientSecret(t *testing.T) {
 	n := newNode(t)
 	config := n.config(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`)
@@ -162,8 +160,7 @@ func TestClientSecret(t *testing.T) {
 	}
 }
 
-// TestPod: a service account's token takes three requests, whatever azure.json
-// says about the node.
+// TestPod verifies that a service account's token takes three requests, whatever azure.json says about the node.
 func TestPod(t *testing.T) {
 	n := newNode(t)
 	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
@@ -182,7 +179,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestForeignHosts: a failure, and an empty answer where that is wanted.
+// TestForeignHosts verifies that a foreign host leads to a failure, or to an empty response on request.
 func TestForeignHosts(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -202,7 +199,7 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// TestMirror: as AKS has it, and as the other plugins do.
+// TestMirror verifies mirrors in AKS's syntax and in the syntax of regcred's other plugins.
 func TestMirror(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -283,9 +280,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies: 0.0.0.0 leads to this machine, and is not among
-// the addresses that Go itself keeps from a proxy. All else takes the proxy,
-// which is how it gets to the cloud here.
+// TestMetadataBypassesProxies verifies that the metadata server is called without the proxy. Its address here is
+// 0.0.0.0, which leads to this machine and which Go does not exempt from proxies. All other requests use the proxy.
 func TestMetadataBypassesProxies(t *testing.T) {
 	n := newNode(t)
 	local := strings.Replace(n.az.URL(), "127.0.0.1", "0.0.0.0", 1)
@@ -301,8 +297,8 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	}
 }
 
-// TestEmptyEnvironment: without any variable there is no world, but a line
-// that says what is missing. The request is one that needs nobody.
+// TestEmptyEnvironment verifies that without any variable the plugin reports what is missing. The request needs no
+// network.
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
 	n.cmd.Environ = []string{testMain + "=1"}
@@ -311,8 +307,8 @@ func TestEmptyEnvironment(t *testing.T) {
 	}
 }
 
-// TestIdentityBinding: the token endpoint is asked where the API server is, by
-// its own name, trusted by its own authority, and past the proxy.
+// TestIdentityBinding verifies that the token endpoint is reached at the API server's address, with its own server name
+// and CA, and without the proxy.
 func TestIdentityBinding(t *testing.T) {
 	n := newNode(t)
 	server := httptest.NewTLSServer(n.az)
@@ -332,7 +328,7 @@ func TestIdentityBinding(t *testing.T) {
 func TestVersionAndHelp(t *testing.T) {
 	n := newNode(t)
 	for flag, want := range map[string]string{"--version": "acr-credential-provider ", "--help": "--registry-mirror", "-h": "CLOUD-CONFIG"} {
-		x, _ := n.run(plugin.Request{Image: "x"}, flag) // what it prints is no answer
+		x, _ := n.run(plugin.Request{Image: "x"}, flag) // output that is not a response
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, standard output without %q", flag, x.ExitCode, want)
 		}

@@ -79,8 +79,7 @@ const (
 	empty = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 )
 
-// TestAnswers: the answer's bytes, in each version, for every way in which
-// the plugin is called in the field.
+// TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
 func TestAnswers(t *testing.T) {
 	google, net := world(t)
 	for _, args := range [][]string{
@@ -106,7 +105,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPod: the whole way of a service account's token, over TLS.
+// TestPod verifies the complete exchange of a service account's token over TLS.
 func TestPod(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
@@ -142,8 +141,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestFails: exit status 1, nothing on standard output, and one line without a
-// secret on standard error.
+// TestFails verifies exit status 1 with empty standard output and one line without a secret on standard error.
 func TestFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args  []string
@@ -211,7 +209,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestOtherHosts: a failure, or an empty answer; nobody is asked.
+// TestOtherHosts verifies that another host leads to a failure or an empty response without any request.
 func TestOtherHosts(t *testing.T) {
 	google, net := world(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
@@ -263,8 +261,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies: 0.0.0.0 leads to this machine, and is not among
-// the addresses that Go itself keeps from a proxy.
+// TestMetadataBypassesProxies verifies that the metadata server is called without the proxy. Its address here is
+// 0.0.0.0, which leads to this machine and which Go does not exempt from proxies.
 func TestMetadataBypassesProxies(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("0.0.0.0 leads nowhere")
@@ -296,7 +294,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	}
 }
 
-// TestBadRequests: exit status 2 before anybody is asked.
+// TestBadRequests verifies that an invalid request exits with status 2 before any request is sent.
 func TestBadRequests(t *testing.T) {
 	google, net := world(t)
 	for name, stdin := range map[string]string{

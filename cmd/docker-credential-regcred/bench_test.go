@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// emptyProgram and answeringPlugin are what a get cannot be faster than: a Go
-// program that starts, and the plugin that it runs.
+// emptyProgram and answeringPlugin measure the lower bound of a get: a Go program that starts, and the plugin that it
+// runs.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
@@ -42,9 +42,8 @@ func buildProgram(b *testing.B, dir, name, source string) string {
 	return path
 }
 
-// BenchmarkGet measures one get beside an empty program and the plugin, with 20
-// providers and everything in the page cache. "×floor" is how many times as long
-// it takes as these two, by medians.
+// BenchmarkGet compares a get with an empty program and with the plugin, with 20 providers and a warm page cache.
+// "×floor" is the ratio of the get's median to the sum of these two medians.
 func BenchmarkGet(b *testing.B) {
 	dir := b.TempDir()
 	empty := buildProgram(b, dir, "empty", emptyProgram)

@@ -44,7 +44,7 @@ func TestDocumentedMessages(t *testing.T) {
 	}
 }
 
-// everyFailure is what is said when anything fails, a line for each.
+// everyFailure returns the message of every failure, one per line.
 func everyFailure(t *testing.T) string {
 	b := newBox(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example", "nameless n.example")
 	var said strings.Builder
@@ -86,7 +86,7 @@ func everyFailure(t *testing.T) string {
 	run("r.example", none...)
 	for _, closed := range []string{"root/etc/regcred/credential-providers.yaml", "root/etc/regcred"} {
 		cmd := b.command("r.example", []string{"get"}, none...)
-		b.asNobody(cmd)
+		b.runUnprivileged(cmd)
 		path := b.path(closed)
 		if err := os.Chmod(path, 0); err != nil {
 			t.Fatal(err)

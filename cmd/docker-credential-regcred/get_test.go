@@ -24,7 +24,7 @@ import (
 // notFound is what every client knows.
 const notFound = "credentials not found in native keychain\n"
 
-// TestGet: each question costs one run of one plugin, or none.
+// TestGet verifies that each request runs one plugin once, or none.
 func TestGet(t *testing.T) {
 	b := newBox(t, "good r.example *.glob.example localhost:5000 [::1]:5000 docker.io", "second team.example/a", "none none.example", "identity token.example", "acr acr.example", "pod pods pods.example")
 	for _, tt := range []struct{ server, username string }{
@@ -52,7 +52,7 @@ func TestGet(t *testing.T) {
 		{"r.example:5000", ""},
 		{"R.example", ""},
 		{"glob.example", ""},
-		{"pods.example", ""}, // there is no pod
+		{"pods.example", ""}, // not a pod
 		{"nobody.example", ""},
 		{"https://index.docker.io/v1/refresh-token", ""}, // "docker logout" sends it away
 	} {
@@ -79,7 +79,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestNoUserName: a credential with which a client would pull anonymously is none.
+// TestNoUserName verifies that a credential without a user name is treated as missing, because clients would pull
+// anonymously with it.
 func TestNoUserName(t *testing.T) {
 	stdout, code := newBox(t, "nameless r.example").get("r.example")
 	if code != 1 || !strings.Contains(stdout, `the credential from provider "nameless" has no user name`) {
@@ -87,7 +88,7 @@ func TestNoUserName(t *testing.T) {
 	}
 }
 
-// TestLongError: what many plugins say does not fill a terminal.
+// TestLongError verifies that the messages of many plugins do not fill a terminal.
 func TestLongError(t *testing.T) {
 	got := singleLine(errors.New(strings.Repeat("é ", maxErrorLength)))
 	if len(got) > maxErrorLength+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
@@ -95,7 +96,7 @@ func TestLongError(t *testing.T) {
 	}
 }
 
-// TestClient: the library that most clients have on the other side.
+// TestClient verifies the helper with the library that most clients use.
 func TestClient(t *testing.T) {
 	b := newBox(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
 	env := map[string]string{}
@@ -137,7 +138,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestOrder: the first credential of a kubelet's order, whoever fails beside it.
+// TestOrder verifies that the first credential in the kubelet's order wins, even if other providers fail.
 func TestOrder(t *testing.T) {
 	for want, entries := range map[string][]string{
 		"user": {"good r.example", "second r.example"},
@@ -152,7 +153,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFailures: none of them is ever "there is none".
+// TestFailures verifies that no failure is reported as "credentials not found".
 func TestFailures(t *testing.T) {
 	for what, tt := range map[string]struct {
 		entries []string
@@ -171,12 +172,11 @@ func TestFailures(t *testing.T) {
 			deadline = "300ms"
 		}
 		stdout, code := b.get("r.example", "TEST_PLUGIN="+deadline)
-		b.refused(what, stdout, code, tt.wants...)
+		b.checkFailure(what, stdout, code, tt.wants...)
 	}
 }
 
-// TestNeverAsksItself: a provider that reads a docker config file that names the
-// helper is not answered by it.
+// TestNeverAsksItself verifies that the helper does not respond to a provider whose docker config file names the helper.
 func TestNeverAsksItself(t *testing.T) {
 	b := newBox(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {
@@ -185,11 +185,10 @@ func TestNeverAsksItself(t *testing.T) {
 	if plugins, _ := b.runs(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.refused("what the provider was told", b.read("runs.said"), 1, programName+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
+	b.checkFailure("what the provider was told", b.read("runs.said"), 1, programName+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
 }
 
-// TestDockerConfigFiles: docker's own files are docker's to read, and a file in
-// the directory where somebody calls it is nobody's.
+// TestDockerConfigFiles verifies that Docker's own files and a file in the working directory are ignored.
 func TestDockerConfigFiles(t *testing.T) {
 	b := newBox(t, "good r.example")
 	const file = `{"credsStore":"regcred","credHelpers":{"own.example":"regcred"},"auths":{"own.example":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQtNGIxZA=="}}}`

@@ -46,8 +46,8 @@ func playHelper() int {
 	return helperMain(os.Getenv("TEST_ROOT")+"/", l)
 }
 
-// testPlugins are the plugins, by what they answer; none has a credential but
-// for what it is asked about.
+// testPlugins maps the name of each plugin to its behavior. A plugin returns credentials only for the host in the
+// request.
 var testPlugins = map[string]func(host string){
 	"good":     func(host string) { fmt.Print(answer(host, "user", canary.PasswordSecret)) },
 	"second":   func(host string) { fmt.Print(answer(host, "second", canary.PasswordSecret)) },
@@ -88,7 +88,7 @@ func playPlugin(self string, play func(host string)) {
 	}), plugin.ServeOptions{}))
 }
 
-// answer is what a plugin writes: a credential under one key.
+// answer prints a plugin response with one credential under key.
 func answer(key, username, password string) string {
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
 		plugin.V1, key, username, password)
@@ -199,9 +199,9 @@ func (b *box) runs() (plugins []string, processes []int) {
 	return plugins, processes
 }
 
-// refused checks that a run has failed with one line that has all of wants, no
-// secret, and is not what clients take for "there is none".
-func (b *box) refused(what, stdout string, code int, wants ...string) {
+// checkFailure checks that a run failed with one line that contains all of wants, contains no secret, and is not what clients
+// treat as "credentials not found".
+func (b *box) checkFailure(what, stdout string, code int, wants ...string) {
 	b.t.Helper()
 	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {
 		b.t.Errorf("%s: exit code %d, %q: want one line that says what is wrong", what, code, stdout)

@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestHungMount: a configuration on a file system that does not answer holds a
-// client up for the time of a run, and no longer.
+// TestHungMount verifies that a configuration on a file system that hangs delays a client no longer than the timeout of
+// a run.
 func TestHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
@@ -19,7 +19,7 @@ func TestHungMount(t *testing.T) {
 	dir := testenv.HungMount(t)
 	b := newBox(t, "good r.example")
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
-	b.refused("a configuration", stdout, code, "get: timed out after 200ms")
+	b.checkFailure("a configuration", stdout, code, "get: timed out after 200ms")
 	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
-	b.refused("plugins", stdout, code, `provider "good": check `, "a mount might be hanging")
+	b.checkFailure("plugins", stdout, code, `provider "good": check `, "a mount might be hanging")
 }

@@ -20,21 +20,21 @@ func bare(t *testing.T) *box {
 	return b
 }
 
-// TestWhereTheConfigurationIs: as "regcred get" finds it; a machine that is no
-// node has it at /etc/regcred.
+// TestWhereTheConfigurationIs verifies that the configuration is found as by "regcred get"; a machine that is not a node
+// has it at /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
 	b := bare(t)
 	stdout, code := b.get("r.example")
-	b.refused("no configuration", stdout, code, "no credential provider configuration was given, and none was found in the usual places",
+	b.checkFailure("no configuration", stdout, code, "no credential provider configuration was given, and none was found in the usual places",
 		"set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
 	stdout, code = b.run(b.command("", []string{"list"}))
-	b.refused("list", stdout, code, "no credential provider configuration")
+	b.checkFailure("list", stdout, code, "no credential provider configuration")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"))
-	b.refused("half", stdout, code, "REGCRED_CONFIG is set, but REGCRED_BIN_DIR is not set")
+	b.checkFailure("half", stdout, code, "REGCRED_CONFIG is set, but REGCRED_BIN_DIR is not set")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("absent.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "the kubelet would not start without this configuration; set another path or create the file")
+	b.checkFailure("absent", stdout, code, "REGCRED_CONFIG: "+b.path("absent.yaml")+": cannot be found", "the kubelet would not start without this configuration; set another path or create the file")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG=absent.yaml", "REGCRED_BIN_DIR="+b.dir)
-	b.refused("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this path is relative to the working directory")
+	b.checkFailure("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this path is relative to the working directory")
 
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
 	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
@@ -58,15 +58,15 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	for _, broken := range []string{"", "{", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"} {
 		b.write("c.yaml", broken)
 		stdout, code := b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
-		b.refused("broken", stdout, code, "the kubelet would not start with this configuration")
+		b.checkFailure("broken", stdout, code, "the kubelet would not start with this configuration")
 	}
 	b.write("c.yaml", configuration("good r.example")+"  w: 1\n  x: 1\n")
 	stdout, code = b.get("r.example", "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
-	b.refused("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; ", "the kubelet would not start")
+	b.checkFailure("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; ", "the kubelet would not start")
 }
 
-// TestConfigurationOfOthers: who may change what was found would be asked for
-// credentials with the rights of the caller.
+// TestConfigurationOfOthers verifies that files are refused if another user can write to them, because their plugins
+// would run with the caller's rights.
 func TestConfigurationOfOthers(t *testing.T) {
 	b := bare(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
@@ -77,7 +77,7 @@ func TestConfigurationOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, code := b.get("r.example")
-	b.refused("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use this configuration anyway")
+	b.checkFailure("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use this configuration anyway")
 	if plugins, _ := b.runs(); len(plugins) > 0 {
 		t.Errorf("runs of %q", plugins)
 	}

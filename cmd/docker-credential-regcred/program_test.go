@@ -32,7 +32,7 @@ func (b *box) read(name string) string {
 	return string(data)
 }
 
-// TestArguments: one, and no more.
+// TestArguments verifies that exactly one argument is accepted.
 func TestArguments(t *testing.T) {
 	b := newBox(t, "good r.example *.g.example r.example/team s.example:5000")
 	for _, tt := range []struct {
@@ -62,7 +62,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestInput: what stands on standard input is bounded, whoever writes it.
+// TestInput verifies that the size of standard input is limited.
 func TestInput(t *testing.T) {
 	b := newBox(t, "good r.example")
 	for what, tt := range map[string]struct{ input, want string }{
@@ -83,7 +83,7 @@ func TestInput(t *testing.T) {
 			}
 			continue
 		}
-		b.refused(what, stdout, code, tt.want)
+		b.checkFailure(what, stdout, code, tt.want)
 	}
 	for what, input := range map[string]string{"nothing": "", "blanks": " \r\n\n\t"} {
 		for _, action := range []string{"get", "erase"} {
@@ -120,10 +120,10 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, code := b.run(cmd)
-	b.refused("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
+	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
-// TestEnds: whatever ends a run ends the plugin that it has started.
+// TestEnds verifies that everything that ends a run also ends its plugin.
 func TestEnds(t *testing.T) {
 	for want, env := range map[string]string{
 		"no response within 2s":                                   "TEST_PLUGIN=2s", // a busy machine takes long to start a program
@@ -131,7 +131,7 @@ func TestEnds(t *testing.T) {
 	} {
 		b := newBox(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)
-		b.refused(env, stdout, code, want)
+		b.checkFailure(env, stdout, code, want)
 		if _, processes := b.runs(); len(processes) != 1 {
 			t.Errorf("%s: %d runs, want 1", env, len(processes))
 		} else {
@@ -140,7 +140,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted: so does a signal; SIGHUP is that of a session that is closed.
+// TestInterrupted verifies that the plugin is ended on each signal; SIGHUP is sent when a session closes.
 func TestInterrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
@@ -175,11 +175,11 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	b.refused("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
+	b.checkFailure("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
 	ended(t, process)
 }
 
-// TestIgnored: what nohup has the program ignore, it ignores.
+// TestIgnored verifies that signals ignored by the parent, as with nohup, stay ignored.
 func TestIgnored(t *testing.T) {
 	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
@@ -187,34 +187,34 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestClosedDirectory: who calls may be in a directory into which he could not
-// go now, as after sudo -u; plugins do not go there, they are there.
+// TestClosedDirectory verifies that the caller's working directory may be one that it could not enter now, as after sudo
+// -u.
 func TestClosedDirectory(t *testing.T) {
 	b := newBox(t, "good r.example")
 	cmd := b.command("r.example", nil)
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(programName)}
 	b.write("closed/here/x", "")
 	t.Cleanup(func() { os.Chmod(b.path("closed"), 0o755) })
-	b.asNobody(cmd)
+	b.runUnprivileged(cmd)
 	if stdout, code := b.run(cmd); code != 0 || !strings.Contains(stdout, `"Username":"user"`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }
 
-// asNobody has a command run by a user who is not root, whom no mode would keep
-// out. The box is his from then on.
-func (b *box) asNobody(cmd *exec.Cmd) {
+// runUnprivileged runs cmd as a user other than root, because file modes do not restrict root. It changes the owner of the box
+// to that user.
+func (b *box) runUnprivileged(cmd *exec.Cmd) {
 	b.t.Helper()
 	const nobody = 65534
 	if os.Geteuid() == 0 {
-		b.giveAway(nobody)
+		b.changeOwner(nobody)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 }
 
-// giveAway makes the box that of another user, with programs of its own: the
-// test binary may be where he may not look.
-func (b *box) giveAway(uid int) {
+// changeOwner makes uid the owner of the box and copies the programs into it, because that user may be unable to read the
+// test binary.
+func (b *box) changeOwner(uid int) {
 	b.t.Helper()
 	self, err := os.Executable()
 	if err != nil {

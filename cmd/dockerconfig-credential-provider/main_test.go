@@ -95,8 +95,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginFails: [plugin.Command] removes the values of arguments, which may
-// be secrets; a kubelet does not.
+// TestPluginFails verifies the error of a failing plugin. [plugin.Command] removes the values of arguments, which may be
+// secrets; a kubelet does not.
 func TestPluginFails(t *testing.T) {
 	dir := install(t)
 	file := "--config=" + filepath.Join(dir, "config.json")

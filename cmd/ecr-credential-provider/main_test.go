@@ -40,8 +40,7 @@ func newCloud(t *testing.T) *testcloud.AWS {
 	return cloud
 }
 
-// command is the plugin, as a process of its own that knows nothing of this
-// one's environment.
+// command returns a command that runs the plugin in a separate process with only environ as its environment.
 func command(t *testing.T, environ []string, args ...string) plugin.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -98,7 +97,7 @@ func TestVersionAndHelp(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--version": "ecr-credential-provider ", "-v": "ecr-credential-provider ", "--help": "--allow-host", "-h": "get-credentials",
 	} {
-		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // whose output is no answer
+		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // output that is not a response
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, x.Stdout.Reveal(), x.Stderr)
 		}
@@ -114,8 +113,8 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestNotServed: one line says what to do, which a kubelet shows; and
-// --other-hosts=empty answers with nothing.
+// TestNotServed verifies that one line, which a kubelet shows, contains the fix, and that --other-hosts=empty returns an
+// empty response.
 func TestNotServed(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
@@ -136,7 +135,7 @@ func TestNotServed(t *testing.T) {
 	checkServed(t, x, err, "docker.io")
 }
 
-// TestFlags are those that change who is asked, and for whom.
+// TestFlags verifies the flags that select the endpoint and the account.
 func TestFlags(t *testing.T) {
 	cloud := newCloud(t)
 	x, err := run(t, command(t, cloud.Environ(),
@@ -156,7 +155,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestRoleVariable: AWS_ECR_ROLE_ARN is the role of pods without an annotation.
+// TestRoleVariable verifies that AWS_ECR_ROLE_ARN is the role of pods without an annotation.
 func TestRoleVariable(t *testing.T) {
 	cloud := newCloud(t)
 	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
@@ -168,7 +167,7 @@ func TestRoleVariable(t *testing.T) {
 	}
 }
 
-// TestBrokenRequest: standard input that is no request.
+// TestBrokenRequest verifies the handling of standard input that is not a request.
 func TestBrokenRequest(t *testing.T) {
 	cloud := newCloud(t)
 	for _, stdin := range []string{"", "{", `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v2","image":"a"}`} {
@@ -179,9 +178,8 @@ func TestBrokenRequest(t *testing.T) {
 	}
 }
 
-// TestEndpoints has the names that the endpoints have in the world, behind a
-// proxy. The form of the image's host decides, and the SDK's variables do
-// before it; nothing of either is applied to an endpoint of one's own.
+// TestEndpoints verifies the endpoints' public names, reached through a proxy. The image's host selects the form of the
+// name unless the SDK's variables do; neither applies to a custom endpoint.
 func TestEndpoints(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
@@ -279,7 +277,7 @@ func TestEndpoints(t *testing.T) {
 		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
 	})
-	// Those that the proxy refuses, and nobody else.
+	// The proxy refuses only connections to this host.
 	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.Strays()); diff != "" {
 		t.Error(diff)
 	}
@@ -301,7 +299,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestConcurrent: twenty at once, each with an answer.
+// TestConcurrent verifies that each of twenty concurrent runs returns a response.
 func TestConcurrent(t *testing.T) {
 	cloud := newCloud(t)
 	c := command(t, cloud.Environ())

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// What an answer cannot be faster than: a Go program that starts, and the
-// plugin that it runs, which takes about a millisecond.
+// These measure the lower bound of a response: a Go program that starts, and the plugin that it runs, which takes about
+// a millisecond.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
@@ -45,10 +45,9 @@ func build(b *testing.B, path, source string) {
 	}
 }
 
-// BenchmarkAnswer measures one answer with 20 providers, and with 2, beside an
-// empty program and the plugin, with everything in the page cache and the
-// counting done. "×empty" is how many empty programs it takes beside its plugin,
-// and "×two" how many times as long it takes with 20 providers, by medians.
+// BenchmarkAnswer compares a response with 20 providers, a response with 2 providers, an empty program and the plugin,
+// with a warm page cache and warm counters. "×empty" is the remaining time after the plugin's, in runs of the empty
+// program; "×two" is the ratio of 20 to 2 providers. Both use medians.
 func BenchmarkAnswer(b *testing.B) {
 	dir := b.TempDir()
 	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")

@@ -184,7 +184,7 @@ func (n *testNode) ask() (*plugin.Response, error) {
 	return n.command(entries.Name).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
 }
 
-// users are those of an answer, sorted.
+// users returns the sorted user names of a response.
 func users(resp *plugin.Response) (list []string) {
 	if resp == nil {
 		return nil
@@ -196,8 +196,7 @@ func users(resp *plugin.Response) (list []string) {
 	return list
 }
 
-// TestVersions: the answer is in the version asked, and the next generation's
-// after a flip.
+// TestVersions verifies that the response has the request's version and, after a flip, comes from the next generation.
 func TestVersions(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokens))
@@ -220,8 +219,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestTokens: a token goes to the providers of the entry for which it was made,
-// with the annotations that they want.
+// TestTokens verifies that a token is passed to the providers of its entry, with the annotations that they require.
 func TestTokens(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-token_a", nil), provider("plugin-token_b", tokens))
@@ -239,7 +237,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestFails: one line says every reason, and no secret; what was found is answered.
+// TestFails verifies that one line lists every failure without secrets, and that credentials found otherwise are still
+// returned.
 func TestFails(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
@@ -259,8 +258,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFaults: what is wrong with a node or a plugin is said in one line, with
-// what to do, and nothing is answered in its place.
+// TestFaults verifies that a broken node or plugin is reported in one line with a fix, and that no credential is
+// returned.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -320,7 +319,7 @@ func (n *testNode) write(path, text string) {
 	n.must(os.WriteFile(path, []byte(text), 0o600))
 }
 
-// TestHugeAnswer: as much as a plugin may answer goes through.
+// TestHugeAnswer verifies that the largest allowed plugin response is passed on.
 func TestHugeAnswer(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-huge", nil))
@@ -332,8 +331,8 @@ func TestHugeAnswer(t *testing.T) {
 	}
 }
 
-// TestWithoutStreams: with nothing to write to, or a working directory that is
-// gone, nothing is written anywhere else.
+// TestWithoutStreams verifies that nothing is written elsewhere if the streams are closed or the working directory is
+// gone.
 func TestWithoutStreams(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-a", nil))
@@ -353,7 +352,7 @@ func TestWithoutStreams(t *testing.T) {
 	}
 }
 
-// files are those of the state directory, with their sizes.
+// files lists the files of the state directory with their sizes.
 func (n *testNode) files() (list []string) {
 	n.must(filepath.WalkDir(n.store.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -366,8 +365,7 @@ func (n *testNode) files() (list []string) {
 	return list
 }
 
-// TestEnds: who is told to end, or is too late, ends the plugin and what that
-// has started; the plugins have not outlived it when it is gone.
+// TestEnds verifies that a signal or a timeout ends the plugin and its child processes before the program exits.
 func TestEnds(t *testing.T) {
 	n := newNode(t)
 	fifo := filepath.Join(t.TempDir(), "report")
@@ -395,8 +393,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// gone waits for a process that was killed to be gone, or to be nobody's but
-// its parent's.
+// gone waits until a killed process has exited or is a zombie.
 func gone(pid int) bool {
 	for range 200 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -408,8 +405,8 @@ func gone(pid int) bool {
 	return false
 }
 
-// TestFlips: a hundred at once, while the link is flipped, each answer for one
-// generation or the other, and killed ones leave nothing that others stumble over.
+// TestFlips verifies that each of a hundred concurrent runs returns the response of one generation while the link is
+// flipped, and that killed runs leave nothing that affects others.
 func TestFlips(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)

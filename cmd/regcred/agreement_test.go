@@ -191,7 +191,7 @@ type libraryVerdict struct {
 	broken   bool // the kubelet does not start because of an executable
 	errors   bool // there is a finding with severity error
 	users    []string
-	failed   bool // there are no credentials because something failed
+	failed   bool // credentials are missing because of a failure
 	accepted int  // index of the credential that the registry accepts; -1 if none
 }
 

@@ -49,8 +49,8 @@ func readPage(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check out CRLF
 }
 
-// TestDocsUsage: each command has a page, which quotes its usage, and the index
-// links to it. "go test ./cmd/regcred -run TestDocsUsage -update-docs" writes the quotes.
+// TestDocsUsage verifies that each command has a page, which quotes its usage, and the index links to it. "go test
+// ./cmd/regcred -run TestDocsUsage -update-docs" writes the quotes.
 func TestDocsUsage(t *testing.T) {
 	index := readPage(t, "README.md")
 	var visit func(cmd *cobra.Command)
@@ -103,7 +103,7 @@ func compareUsage(t *testing.T, cmd *cobra.Command, page string) {
 	}
 }
 
-// TestDocsAgentFlags: the page about the hidden agent commands names their flags.
+// TestDocsAgentFlags verifies that the page about the hidden agent commands names their flags.
 func TestDocsAgentFlags(t *testing.T) {
 	docs := readPage(t, "agent.md")
 	agent, _, err := (&app{}).rootCmd().Find([]string{"agent"})

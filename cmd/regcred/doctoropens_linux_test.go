@@ -11,8 +11,7 @@ import (
 	"unsafe"
 )
 
-// TestDoctorReadsFilesOnce: one run of "regcred doctor" opens each file of the kubelet's
-// service once.
+// TestDoctorReadsFilesOnce verifies that one run of "regcred doctor" opens each file of the kubelet's service once.
 func TestDoctorReadsFilesOnce(t *testing.T) {
 	root := nodeTree(t, "kubeadm-deb")
 	watched := []string{

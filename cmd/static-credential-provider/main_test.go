@@ -59,7 +59,7 @@ func TestPlugin(t *testing.T) {
 			"file":       command(dir, "--password-file", filepath.Join(dir, "password")),
 			"credential": command(dir, "--password-credential=password"),
 		} {
-			// Flags may stand behind an argument that is none.
+			// Flags may follow a positional argument.
 			cmd.Args = append(cmd.Args, plugin.NewSecrets("get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h", "--other-hosts=empty")...)
 			cmd.Env = plugin.NewSecrets("CREDENTIALS_DIRECTORY=" + dir)
 			cmd.APIVersion = v
@@ -81,8 +81,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginFails: [plugin.Command] removes the values of arguments, which may
-// be secrets; a kubelet does not.
+// TestPluginFails verifies the error of a failing plugin. [plugin.Command] removes the values of arguments, which may be
+// secrets; a kubelet does not.
 func TestPluginFails(t *testing.T) {
 	dir := install(t)
 	for _, tt := range []struct{ args, want string }{

@@ -65,8 +65,8 @@ func jwtOf(first string, claims map[string]any) string {
 	return first + "." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
 }
 
-// TestProcess: the values of arguments are masked, since [plugin.Command] takes
-// them for secrets.
+// TestProcess verifies the plugin's output. The values of arguments are masked because [plugin.Command] treats them as
+// secrets.
 func TestProcess(t *testing.T) {
 	dir := binDir(t)
 	token := tokenFor("registry.example")
@@ -79,7 +79,7 @@ func TestProcess(t *testing.T) {
 		args       []string
 		image      string
 		token      string
-		username   string // "" means that there is no credential
+		username   string // "" if there is no credential
 		stderr     string
 		code       int
 	}{
@@ -158,7 +158,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// TestFlagsAreDocumented: docs/plugins/token.md has a row for each flag.
+// TestFlagsAreDocumented verifies that docs/plugins/token.md has a row for each flag.
 func TestFlagsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md"))
 	if err != nil {

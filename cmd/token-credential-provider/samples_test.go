@@ -49,11 +49,11 @@ func silent(t *testing.T) string {
 	return server.URL()
 }
 
-// sample is what a registry's documented API expects of a sample, and gives.
+// sample describes what a registry's documented API expects from a sample, and what it returns.
 type sample struct {
 	image       string
-	audience    string // of the token in the request; "" means that there is none
-	file        string // the file that has the token in its place
+	audience    string // the audience of the request's token; "" without a token
+	file        string // the file with a placeholder for the token
 	annotations map[string]string
 	username    string // of the credential
 	jwt         bool   // the answer's secret is a JSON Web Token
@@ -61,7 +61,7 @@ type sample struct {
 	calls       []call // in this order
 }
 
-// call is what the endpoint expects, and the file with its answer.
+// call is an expected request to the endpoint, and the file with its response.
 type call struct {
 	answer  string
 	line    string // method and path
@@ -74,11 +74,11 @@ type call struct {
 	signed  bool // it is authorized by a token that the node has signed
 }
 
-// between is what the first endpoint gives, and the second one takes.
+// between is the token that the first endpoint returns and the second one accepts.
 const between = canary.EnvSecret + "-between"
 
-// samples are those of docs/plugins/token, with what docs/plugins/token.md
-// cites of the products' documentation.
+// samples lists the samples of docs/plugins/token with the values that docs/plugins/token.md cites from the products'
+// documentation.
 func samples() map[string]sample {
 	const idToken = "urn:ietf:params:oauth:token-type:id_token"
 	const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -329,8 +329,8 @@ func loadSample(t *testing.T, name string) *config.Config {
 	return cfg
 }
 
-// copySamples copies the samples of a registry, with another directory in
-// place of those of the node, and returns the kubelet's.
+// copySamples copies a registry's samples, replaces the directories of the node, and returns the path of the kubelet's
+// configuration.
 func copySamples(t *testing.T, name, token string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -390,7 +390,7 @@ func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	return httputil.NewSingleHostReverseProxy(target), host
 }
 
-// TestSampleRefused: the servers of the samples do look at what they are sent.
+// TestSampleRefused verifies that the samples' servers check their requests.
 func TestSampleRefused(t *testing.T) {
 	for name, s := range samples() {
 		for _, c := range s.calls {

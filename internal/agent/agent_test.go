@@ -56,11 +56,10 @@ const (
 	cannot    = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`
 )
 
-// codes are the exit codes of what is printed.
+// codes maps each printed text to its exit code.
 var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, owned: 1, drifted: 1, nothing: 3, cannot: 1}
 
-// node is a node that answers as it was told to. Of several answers to a command each
-// is given once, and the last for ever.
+// node fakes a node with scripted responses. Each response to a command is used once, and the last one is repeated.
 type node struct {
 	t       *testing.T
 	answers map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
@@ -108,7 +107,7 @@ func (n *node) commands() string {
 	return strings.Join(list, ", ")
 }
 
-// pod is an agent and what it said.
+// pod is an agent and its output.
 type pod struct {
 	*agent.Agent
 	node  *node
@@ -211,7 +210,7 @@ func (p *pod) phases() string {
 
 type answers = map[string][]string
 
-// TestDecisions: what an agent does in so many minutes, for what it finds.
+// TestDecisions verifies what an agent does over several minutes in each situation.
 func TestDecisions(t *testing.T) {
 	gone := func(string) error { return errors.New("no answer of the node's systemd") }
 	none := func(string) error {
@@ -388,7 +387,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestHandsOver: what the node is given, and with which flags.
+// TestHandsOver verifies the files and flags that the agent passes to the node.
 func TestHandsOver(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	p.write(t, "work/host/bin/of-before", "x")
@@ -431,8 +430,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// TestInstead: what a node that refuses wants in place of an install is told once, and
-// that has no secrets.
+// TestInstead verifies that the manual step of a node that refuses an install is reported once, without secrets.
 func TestInstead(t *testing.T) {
 	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
@@ -443,7 +441,7 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestContainerRestarts: what was learnt outlasts the container.
+// TestContainerRestarts verifies that the agent's state survives a restart of its container.
 func TestContainerRestarts(t *testing.T) {
 	p := newPod(t, answers{"install": {wentBack}, "status": {nothing}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
@@ -456,7 +454,7 @@ func TestContainerRestarts(t *testing.T) {
 	if s := p.last(t); s.Phase != agent.PhaseFailed || s.Failures != 1 || s.LastError == nil {
 		t.Errorf("got %+v", s)
 	}
-	// Another configuration, or to be asked anew, is another install.
+	// Another configuration or an explicit request starts another install.
 	for name, change := range map[string]func(){
 		"configuration": func() {
 			p.write(t, "config/providers.yaml", strings.ReplaceAll(configuration, "s.example", "t.example"))
@@ -475,7 +473,7 @@ func TestContainerRestarts(t *testing.T) {
 	}
 }
 
-// TestBackOff: what fails is tried after 30 s, and ever more rarely.
+// TestBackOff verifies that a failed change is tried again after 30 s, and then at growing intervals.
 func TestBackOff(t *testing.T) {
 	p := newPod(t, answers{"install": {broken}, "status": {nothing}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
@@ -497,7 +495,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestEnds: whatever is under way, an agent that is told to ends, and says nothing.
+// TestEnds verifies that an agent stops on request during each operation, without output.
 func TestEnds(t *testing.T) {
 	for name, a := range map[string]answers{
 		"install":   {"install": {"hangs"}},
@@ -522,7 +520,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestStateAtOnce: another state is not waited for until the next look at the node.
+// TestStateAtOnce verifies that a changed desired state is applied before the next check of the node.
 func TestStateAtOnce(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
 	synctest.Test(t, func(t *testing.T) {
@@ -533,7 +531,7 @@ func TestStateAtOnce(t *testing.T) {
 	}
 }
 
-// TestHangs: a change that does not end is not waited for for ever.
+// TestHangs verifies that a change that hangs is abandoned after a timeout.
 func TestHangs(t *testing.T) {
 	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
@@ -542,8 +540,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestLastLine: the last line of the log says how the node stands, at the latest ten
-// minutes ago.
+// TestLastLine verifies that the last line of the log is a status at most ten minutes old.
 func TestLastLine(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour+time.Second) })
@@ -560,7 +557,7 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
-// TestSecretsInReasons: what regcred on the node says of values is not passed on.
+// TestSecretsInReasons verifies that values in the node's messages are not passed on.
 func TestSecretsInReasons(t *testing.T) {
 	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.EnvSecret + ` of ` + canary.ArgSecret + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
 	codes[said] = 1

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestClockIsSet: whether an agent is alive, and when it prints again, is told by a
-// clock that nobody sets: an agent whose node's clock jumps is not killed for it.
+// TestClockIsSet verifies that liveness and the print interval use a monotonic clock, so that a clock change on the node
+// does not kill the agent.
 func TestClockIsSet(t *testing.T) {
 	a := &Agent{Options: Options{Work: t.TempDir()}, Print: func([]byte) error { return nil }}
 	if err := a.initialize(t.Context()); err != nil {

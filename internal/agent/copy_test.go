@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// TestCopy: all or nothing, each whole, for whoever is to execute it.
+// TestCopy verifies that files are copied completely or not at all, with modes that let the intended user execute them.
 func TestCopy(t *testing.T) {
 	from := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {

@@ -27,8 +27,8 @@ func fleetDoc(t *testing.T) string {
 	return string(data)
 }
 
-// TestDocChart: the commands take a release's chart. That of a checkout has no image, and who installed the one and
-// upgrades to the other has a rollout that cannot pull.
+// TestDocChart verifies that the commands use a release's chart. The chart of a checkout has no image, and an upgrade to
+// it could not pull.
 func TestDocChart(t *testing.T) {
 	helm := regexp.MustCompile(`(?m)^\$ helm (?:install|upgrade|template) regcred (\S+)`)
 	commands := helm.FindAllStringSubmatch(fleetDoc(t), -1)
@@ -42,7 +42,7 @@ func TestDocChart(t *testing.T) {
 	}
 }
 
-// TestDocMetrics: docs/fleet.md has each metric, with its type and labels, and no other.
+// TestDocMetrics verifies that docs/fleet.md lists exactly the metrics, with their types and labels.
 func TestDocMetrics(t *testing.T) {
 	all := strings.Replace(counted, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)
 	codes[all] = 1
@@ -73,8 +73,8 @@ func TestDocMetrics(t *testing.T) {
 	}
 }
 
-// alerts are nodes and what becomes of them: the rules are asked after half an hour. A
-// node that fails is "applying" at each try, so that no phase lasts.
+// alerts lists nodes and their states; the rules are evaluated after half an hour. A failing node reports "applying" at
+// each attempt, so that no phase lasts.
 const alerts = `
 rule_files: [rules.yaml]
 evaluation_interval: 1m
@@ -101,8 +101,8 @@ tests:
       - {expr: 'count(ALERTS{alertname="RegcredDrift"})', eval_time: 30m, exp_samples: [{value: 2}]}
 `
 
-// TestDocAlerts: Prometheus takes the rules of docs/fleet.md, and they fire for nodes
-// that need somebody, and for no others.
+// TestDocAlerts verifies that Prometheus accepts the rules of docs/fleet.md, and that they fire only for nodes that need
+// attention.
 func TestDocAlerts(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
 		testenv.SkipWithout(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")

@@ -29,8 +29,8 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 	return 0, f.why
 }
 
-// TestAnswerIsKept: the answer of a change is kept where the next container looks for it,
-// and no look is.
+// TestAnswerIsKept verifies that the response of a change is kept where the next container searches for it, and that
+// responses of read-only commands are not.
 func TestAnswerIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
 	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)
@@ -44,9 +44,8 @@ func TestAnswerIsKept(t *testing.T) {
 	}
 }
 
-// TestNotReached: a node without systemd is left alone. One that the pod cannot reach is
-// not called so: a chart that is broken is not to look like success, nor like a node from
-// which everything was taken off.
+// TestNotReached verifies that a node without systemd is left unchanged. An unreachable node is reported differently,
+// because a broken chart must look neither like success nor like a completed uninstall.
 func TestNotReached(t *testing.T) {
 	for name, tt := range map[string]struct {
 		why             error

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// TestRestartedForNothing: an install that restarts the kubelet, and works, and after
-// which the node differs all the same, is not tried again either.
+// TestRestartedForNothing verifies that a successful install that restarted the kubelet is not repeated although the
+// node still differs.
 func TestRestartedForNothing(t *testing.T) {
 	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
 	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
@@ -33,7 +33,7 @@ func TestRestartedForNothing(t *testing.T) {
 	}
 }
 
-// TestLongFailure: what is remembered can be read again, however long a failure was.
+// TestLongFailure verifies that the state file stays readable after a failure with a long message.
 func TestLongFailure(t *testing.T) {
 	long := strings.Replace(wentBack, "no new kubelet", strings.Repeat("no new kubelet ", 200_000), 1)
 	codes[long] = 1
@@ -47,8 +47,8 @@ func TestLongFailure(t *testing.T) {
 	}
 }
 
-// TestEndsAfterRestart: who is ended after an install that restarted the kubelet in
-// vain remembers that.
+// TestEndsAfterRestart verifies that an agent that is stopped after an install restarted the kubelet without effect
+// records that.
 func TestEndsAfterRestart(t *testing.T) {
 	p := newPod(t, answers{"install": {wentBack}, "status": {"hangs"}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
@@ -60,8 +60,7 @@ func TestEndsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestAnothers: a node on which by now something else is current than what was
-// installed is not called installed.
+// TestAnothers verifies that a node is not reported as installed if its current generation is another one.
 func TestAnothers(t *testing.T) {
 	const (
 		second     = `{"schemaVersion":1,"outcome":"installed","generation":2,"restart":[],"warnings":[],"changes":[]}`
@@ -96,8 +95,7 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// TestMuchDrift: thousands of differences, and thousands of values that none of them
-// may show, keep an agent from nothing.
+// TestMuchDrift verifies that thousands of differences and secret values do not impair an agent.
 func TestMuchDrift(t *testing.T) {
 	const providers, values, differences = 500, 8, 3000
 	var config, problems strings.Builder
@@ -135,8 +133,7 @@ func TestMuchDrift(t *testing.T) {
 	}
 }
 
-// TestLinkToNothing: a plugin of others that is a link to nothing is not replaced by
-// the image's own.
+// TestLinkToNothing verifies that a third-party plugin that is a dangling symlink is not replaced by the image's plugin.
 func TestLinkToNothing(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {nothing}})
 	theirs := filepath.Join(p.dir, "plugins/theirs")
@@ -149,8 +146,7 @@ func TestLinkToNothing(t *testing.T) {
 	}
 }
 
-// TestHostileCounts: counts that are not what regcred counts are none, and no scrape
-// ends the agent.
+// TestHostileCounts verifies that malformed counts are ignored and that no scrape stops the agent.
 func TestHostileCounts(t *testing.T) {
 	for name, counts := range map[string]string{
 		"null":     `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":null}}`,

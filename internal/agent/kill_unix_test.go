@@ -32,19 +32,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// yes is a node that has everything at once.
-type yes struct{}
+// instantNode is a node on which every command succeeds at once.
+type instantNode struct{}
 
-func (yes) Path(name string) string { return "/node/" + name }
+func (instantNode) Path(name string) string { return "/node/" + name }
 
-func (yes) Run(_ context.Context, args ...string) ([]byte, int, error) {
+func (instantNode) Run(_ context.Context, args ...string) ([]byte, int, error) {
 	if args[0] == "status" {
 		return []byte(clean), 0, nil
 	}
 	return []byte(installed), 0, nil
 }
 
-// version is what the files of a pod have, in one of two releases that take turns.
+// version returns the files of a pod in one of two alternating releases.
 func version(n int) (config, program []byte) {
 	letter := string(rune('a' + n%2))
 	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
@@ -63,7 +63,7 @@ func writer(dir string) {
 		ctx, cancel := context.WithCancel(context.Background())
 		a := &agent.Agent{
 			Options: agent.Options{Node: "n1", Owner: "ns/rel", Revision: "r", Config: in("config"), State: in("state"), Plugins: in("plugins"), Work: in("work"), Executable: in("regcred"), Dispatcher: in("regcred")},
-			Host:    yes{},
+			Host:    instantNode{},
 			Print: func(line []byte) error {
 				if bytes.Contains(line, []byte(`"phase":"installed"`)) {
 					cancel()
@@ -78,8 +78,8 @@ func writer(dir string) {
 	}
 }
 
-// TestKilled: at whatever moment an agent is killed, each file is whole; what it left
-// half written is removed by the next.
+// TestKilled verifies that each file is complete after the agent is killed at any moment, and that its successor removes
+// partial files.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	left := 0 // how often something was half written

@@ -44,12 +44,12 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 	return p
 }
 
-// TestKilledMeanwhile: a container that is ended during a change leaves to the next one
-// what became of it. What restarted the kubelet in vain is not made again.
+// TestKilledMeanwhile verifies that a container that ends during a change leaves the outcome to the next one. A change
+// that restarted the kubelet without effect is not repeated.
 func TestKilledMeanwhile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, answer string
-		then            answers // of the node beside
+		then            answers // from the other container on the node
 		commands        string
 		phases          string
 		reason          string
@@ -102,8 +102,8 @@ func TestKilledMeanwhile(t *testing.T) {
 	}
 }
 
-// TestKilledBeforehand: what an earlier change answered is not taken for the answer of
-// one that a container did not come to before it was ended.
+// TestKilledBeforehand verifies that the response of an earlier change is not used for a change that a container had not
+// started when it ended.
 func TestKilledBeforehand(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {"hangs"}})
 	p.write(t, "state/state", "absent")
@@ -117,7 +117,7 @@ func TestKilledBeforehand(t *testing.T) {
 	}
 }
 
-// TestAnswerInTheWay: an answer that cannot be read is none, and not in the way for ever.
+// TestAnswerInTheWay verifies that an unreadable response is ignored and later replaced.
 func TestAnswerInTheWay(t *testing.T) {
 	for name, spoil := range map[string]func(file string) error{
 		"a link to itself": func(file string) error { return os.Symlink(file, file) },
@@ -141,11 +141,11 @@ func TestAnswerInTheWay(t *testing.T) {
 	}
 }
 
-// TestKilledAgainAndAgain: however often the container is ended, one install is made.
+// TestKilledAgainAndAgain verifies that one install is made however often the container is killed.
 func TestKilledAgainAndAgain(t *testing.T) {
 	p := killedDuring(t, "install", wentBack)
 	p.node.answers["status"] = []string{"hangs"}
-	for range 5 { // while it waits for what is under way
+	for range 5 { // while it waits for the running change
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
 	}
@@ -159,8 +159,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestComesToNoEnd: a change that systemd ends, or with which the node goes down, is not
-// made for ever.
+// TestComesToNoEnd verifies that a change that is repeatedly ended by systemd or a reboot is not repeated forever.
 func TestComesToNoEnd(t *testing.T) {
 	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
@@ -189,9 +188,8 @@ func TestComesToNoEnd(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: a change that ends without an answer that can be read, for a disk that is
-// full or a systemd that is away meanwhile, may have restarted the kubelet: it is not
-// made for ever either.
+// TestNoAnswer verifies that a change without a readable response, because of a full disk or a missing systemd, is not
+// repeated forever, since it may have restarted the kubelet.
 func TestNoAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer string
@@ -222,7 +220,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNotRun: what could not be started was not tried, so that it is tried until it can.
+// TestNotRun verifies that a change that could not be started does not count as an attempt and is retried.
 func TestNotRun(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	left := 6
@@ -238,8 +236,8 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
-// TestUninstallInVain: an uninstall that restarts the kubelet and goes back is made once,
-// and again when it is asked for anew; one that restarts nothing is tried again.
+// TestUninstallInVain verifies that an uninstall that restarts the kubelet and rolls back runs once, and again only on
+// request. An uninstall without a restart is retried.
 func TestUninstallInVain(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {notOff}, "install": {installed}, "status": {clean}})
 	p.write(t, "state/state", "absent")

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// TestReady: what a probe is told, of each phase and of an agent that stands still.
+// TestReady verifies the probe's result for each phase and for an agent that hangs.
 func TestReady(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers answers
@@ -44,7 +44,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyWithoutAgent: what is there instead of the file is said, and is not ready.
+// TestReadyWithoutAgent verifies that a missing or foreign status file is reported as not ready.
 func TestReadyWithoutAgent(t *testing.T) {
 	for name, tt := range map[string]struct{ content, line string }{
 		"none":    {"", "starting: nothing has been changed yet"},

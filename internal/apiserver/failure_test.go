@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestRetryAfter: what an API server may ask for, and what is made of it.
+// TestRetryAfter verifies how the client handles Retry-After values.
 func TestRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		code int

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// TestCheck: each class of faults is one finding, at its line.
+// TestCheck verifies that each class of faults is one finding with its line.
 func TestCheck(t *testing.T) {
 	const certs, dir = "/etc/containerd/certs.d", "/etc/containerd/certs.d/quay.io"
 	const file = dir + "/hosts.toml"
@@ -79,7 +79,7 @@ func checkFindings(t *testing.T, found []finding.Finding, want []string) {
 	}
 }
 
-// TestCheckConfig: the same of config.toml and directories.
+// TestCheckConfig verifies the same for config.toml and directories.
 func TestCheckConfig(t *testing.T) {
 	const config, certs = "/etc/containerd/config.toml", "/etc/containerd/certs.d"
 	const hosts = "server = 'https://m.example'\n[host.'https://m.example']\n"
@@ -127,7 +127,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestHosts: directories are those of images' hosts.
+// TestHosts verifies that the directories match the images' hosts.
 func TestHosts(t *testing.T) {
 	const certs = "/certs"
 	r := node(t, fmt.Sprintf(version2, certs), map[string]string{
@@ -138,7 +138,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPort: a directory for a host does not apply to its ports, which is reported.
+// TestPort verifies the finding that a directory for a host does not apply to the host's ports.
 func TestPort(t *testing.T) {
 	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
 	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1", "info mirror-version /etc/containerd/config.toml:0"}, "a.example:1/a": nil} {
@@ -161,8 +161,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// FuzzRoute: whatever is in the two files, they are read, and what is said holds no
-// header and no password.
+// FuzzRoute verifies that the two files can always be read, and that messages contain no header and no password.
 func FuzzRoute(f *testing.F) {
 	f.Add("version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/certs'\n", "server = 'm'\n[host.'https://m.example'.header]\na = ['b']\n", "1.6.20")
 	f.Add("[plugins.cri.registry.mirrors.'*']\nendpoint = ['a', 'http://b/c']\n[plugins.cri.registry.configs.x.auth]\n", "host = {a = {}}\n", "2.4.2")
@@ -197,7 +196,7 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// TestUnknownVersion: the newest release's rules apply, and one note reports it.
+// TestUnknownVersion verifies that the newest release's rules apply, and that one note reports that.
 func TestUnknownVersion(t *testing.T) {
 	const config, file = "/etc/containerd/config.toml", "/certs/quay.io/hosts.toml"
 	for hosts, want := range map[string][]string{

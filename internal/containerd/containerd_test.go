@@ -56,8 +56,8 @@ func nodeOf(t *testing.T, version, config string, files map[string]string) *cont
 
 const mirror = "https://mirror.example/v2/hub"
 
-// TestOrigin: only a file that names another server, and a host, keeps a
-// runtime of every version away from a name's own host.
+// TestOrigin verifies that only a file with another server and a host keeps every version of a runtime from the image's
+// own host.
 func TestOrigin(t *testing.T) {
 	const certs = "/etc/containerd/certs.d"
 	for name, tt := range map[string]struct {
@@ -117,8 +117,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestRead: what no containerd starts with is an error that says where, and Docker's
-// own configuration is told from others.
+// TestRead verifies that a file with which no containerd starts is an error with its position, and that Docker's own
+// configuration is recognized.
 func TestRead(t *testing.T) {
 	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml", containerd.Version{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
@@ -141,7 +141,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// hosts are those that an image is asked of, without what each is shown.
+// hosts lists the hosts that are queried for an image, without their credentials.
 func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []string) {
 	t.Helper()
 	ref, err := route.Parse(image)
@@ -158,7 +158,7 @@ func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []s
 	return list
 }
 
-// TestSections: each version of the file has its own place, which depends on who reads it.
+// TestSections verifies the section that each version of the file uses, which depends on the containerd version.
 func TestSections(t *testing.T) {
 	const mirrored, alone = "https://mirror.example/v2/library/x", "https://registry-1.docker.io/v2/library/x"
 	const version1 = "[plugins.cri.registry]\nconfig_path = %q\n"
@@ -187,8 +187,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestImports: containerd 1 takes the whole plugin from the last file that has it, 2
-// puts the files together key by key.
+// TestImports verifies that containerd 1 uses the whole plugin section of the last file that has it, and that containerd
+// 2 merges the files by key.
 func TestImports(t *testing.T) {
 	const section = "[plugins.'io.containerd.grpc.v1.cri'"
 	r := node(t, "version = 2\nimports = ['conf.d/*.toml', '/etc/more.toml']\n"+section+".registry]\nconfig_path = '/certs'\n", map[string]string{

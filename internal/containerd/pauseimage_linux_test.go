@@ -131,8 +131,8 @@ func TestPauseImage(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfOthers: the program of another user is not run, nor that of a
-// process whose paths are not ours.
+// TestPauseImageOfOthers verifies that a program is not run if it belongs to another user or to a process with another
+// root directory.
 func TestPauseImageOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a process as another user, or with mounts of its own")

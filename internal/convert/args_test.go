@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestAddArgs: arguments come in front of those that are there, whatever the
-// style of the file, and nothing else of it changes.
+// TestAddArgs verifies that arguments are inserted before existing ones in any style of file, without other changes.
 func TestAddArgs(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -79,7 +78,7 @@ func TestAddArgs(t *testing.T) {
 	}
 }
 
-// patched is what patch makes of a file.
+// patched returns the file after diff was applied by patch.
 func patched(t *testing.T, path, diff string) string {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
@@ -97,8 +96,8 @@ func patched(t *testing.T, path, diff string) string {
 	return string(data)
 }
 
-// TestAddArgsNotThere: a text in which arguments cannot be put is left alone,
-// and the error shows none of its values.
+// TestAddArgsNotThere verifies that a text into which arguments cannot be inserted is unchanged, and that the error
+// contains none of its values.
 func TestAddArgsNotThere(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -124,7 +123,7 @@ func TestAddArgsNotThere(t *testing.T) {
 	}
 }
 
-// TestAddArgsNamesProviders: what goes where is said if several need arguments.
+// TestAddArgsNamesProviders verifies that the message names each provider if several need arguments.
 func TestAddArgsNamesProviders(t *testing.T) {
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  args: &x [c]\n" + rest +
@@ -148,7 +147,7 @@ func asUTF16(s string) string {
 	return string(b)
 }
 
-// TestAddArgsDirectory: each file of a directory has its own.
+// TestAddArgsDirectory verifies separate arguments for each file of a directory.
 func TestAddArgsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	one := strings.ReplaceAll(beta, "v1beta1", "v1")
@@ -170,8 +169,8 @@ func TestAddArgsDirectory(t *testing.T) {
 	}
 }
 
-// TestDiffShowsNoOtherLine: a line further down that reads as the one which
-// changes does not draw in those between them.
+// TestDiffShowsNoOtherLine verifies that a later line equal to the changed one does not add the lines in between to the
+// diff.
 func TestDiffShowsNoOtherLine(t *testing.T) {
 	const list = "  args: [get-credentials]\n"
 	between := strings.Repeat("  name: PASSWORD\n  value: "+canary.ArgSecret+"\n", 3)
@@ -188,8 +187,7 @@ func TestDiffShowsNoOtherLine(t *testing.T) {
 	}
 }
 
-// TestDiffFindsItsFile: patch finds a file with a blank in its name by the diff
-// alone.
+// TestDiffFindsItsFile verifies that patch finds a file with a space in its name from the diff.
 func TestDiffFindsItsFile(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed, by which an operator applies the diff; test.sh installs it on Debian")

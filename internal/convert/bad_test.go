@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestConvertBad: what is no configuration is refused with its place, and no
-// value of env or args is shown.
+// TestConvertBad verifies that an invalid configuration is rejected with its position, without values of env or args.
 func TestConvertBad(t *testing.T) {
 	secrets := "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n"
 	head := func(kind, version string) string {
@@ -69,7 +68,7 @@ func TestConvertBad(t *testing.T) {
 	}
 }
 
-// TestResultValidate: what a kubelet rejects stands where the result is, or will be.
+// TestResultValidate verifies that what a kubelet rejects is reported at its position in the result.
 func TestResultValidate(t *testing.T) {
 	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), LayoutKeep, Options{})
 	check := func(target config.Target, want string) {
@@ -97,7 +96,7 @@ func TestResultValidate(t *testing.T) {
 	}
 }
 
-// TestConvertLeavesNothing: the directory in which a result is loaded is gone.
+// TestConvertLeavesNothing verifies that the temporary directory for loading a result is removed.
 func TestConvertLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
@@ -116,8 +115,8 @@ func TestConvertLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestConvertWithoutTempDir: secrets are not written to where others may look,
-// so no such place is needed.
+// TestConvertWithoutTempDir verifies that no temporary directory is needed, because other users could read secrets
+// there.
 func TestConvertWithoutTempDir(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {

@@ -59,7 +59,7 @@ func compare(t *testing.T, want, got string) {
 	}
 }
 
-// beta is a file of v1beta1 in a spelling of its own.
+// beta is a v1beta1 file in an unusual spelling.
 const beta = `# Licence: ours
 
 kind:   CredentialProviderConfig   # the kind
@@ -97,7 +97,7 @@ const oneLine = `"kind": CredentialProviderConfig
 # é
 !!str "apiVersion": kubelet.config.k8s.io/v1beta1`
 
-// aliased has the version of its providers once, behind the same text as a value.
+// aliased sets the version of its providers once, after the same text as a value.
 const aliased = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
@@ -105,7 +105,7 @@ providers:
 - {name: b, matchImages: [b.example], defaultCacheDuration: 0s, apiVersion: *v}
 `
 
-// TestConvertEdits: where a version is all that changes, it is all that changes.
+// TestConvertEdits verifies that nothing except the version changes if only the version has to change.
 func TestConvertEdits(t *testing.T) {
 	v1 := strings.Replace(beta, "io/v1beta1'", "io/v1'", 1)
 	v1JSON := strings.Replace(betaJSON, "io/v1alpha1", "io/v1", 1)
@@ -147,8 +147,7 @@ func TestConvertEdits(t *testing.T) {
 	}
 }
 
-// TestConvertWritesAnew: where an edit cannot do it, the file is written anew,
-// without its comments.
+// TestConvertWritesAnew verifies that a file is rewritten without comments if an edit in place is impossible.
 func TestConvertWritesAnew(t *testing.T) {
 	const head = "kind: CredentialProviderConfig\napiVersion: "
 	const entry = "  # one\n  - name: a\n    matchImages:\n      - r.example\n    defaultCacheDuration: 1h\n    apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -185,7 +184,7 @@ func TestConvertWritesAnew(t *testing.T) {
 	}
 }
 
-// TestConvertQuotes: a text stays one in YAML, whatever it looks like.
+// TestConvertQuotes verifies that a string stays a string in YAML, whatever it looks like.
 func TestConvertQuotes(t *testing.T) {
 	words := []string{"yes", "Y", "on", "OFF", "~", "null", "True", "1:20", "0x1f", "0o7", "012", "1_000", "1e3", ".5", ".inf", "=", "<<", "-", "- a", "?", "!!str a",
 		"#", "a #b", "a: b", "a:", "[a", "{a", "*a", "&a", "%a", "@a", "|", ">", "\"", "'", "", " ", " a", "a ", "2001-01-01", "é", "\u2028", "\u0085", "\ufeff", "\U0001f600",

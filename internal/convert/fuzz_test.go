@@ -14,9 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// FuzzConvert: what loads is converted, in every layout and format, and what
-// has been converted stays as it is. What does not load is refused with the
-// errors of [config.Load], or [config.Config.Validate].
+// FuzzConvert verifies that every file that loads is converted, in each layout and format, and that a second conversion
+// changes nothing. A file that does not load is rejected with the errors of [config.Load] or [config.Config.Validate].
 func FuzzConvert(f *testing.F) {
 	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine} {
 		for way := range byte(9) {

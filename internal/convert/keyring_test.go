@@ -38,8 +38,8 @@ func plugins() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
 
-// answer has what a plugin sees of its configuration as the user name. Those of
-// the predecessor's files, but for the last, answer for the image alone.
+// answer returns a response whose user name encodes the configuration that the plugin received. For the out-of-tree
+// proposal's files all but the last provider respond for the image only.
 func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	key, _, _ := strings.Cut(req.Image, "/")
@@ -99,8 +99,7 @@ providers:
   imageMatchers: [empty.example]
 `
 
-// TestConvertedGivesTheSameCredentials looks images up with the keyring of a
-// source and with that of what it was converted to.
+// TestConvertedGivesTheSameCredentials compares the keyrings of a source and of its conversion.
 func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	v1 := strings.NewReplacer("s.io/v1beta1", "s.io/v1", "s.io/v1alpha1", "s.io/v1").Replace
 	sources := map[string]map[string]string{
@@ -188,10 +187,9 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 	return got
 }
 
-// TestConvertedOrder: an answer of the predecessor is for one image alone, and
-// so comes before what another provider answers for the registry. Asked in
-// today's protocol, its plugin may answer for the registry too; then the
-// order of the configuration counts. docs/migration.md says so.
+// TestConvertedOrder verifies the order of credentials. A response in the out-of-tree protocol is for one image and so
+// precedes other providers' responses for the registry. In today's protocol the plugin may respond for the registry too;
+// then the order of the configuration decides. docs/migration.md documents this.
 func TestConvertedOrder(t *testing.T) {
 	dir, bin := t.TempDir(), linkPlugins(t)
 	write(t, dir, "1.yaml", `kind: CredentialProviderConfig

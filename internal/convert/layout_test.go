@@ -48,8 +48,7 @@ providers:
     value: *t
 `
 
-// formerConverted is that, written anew: without comments but for the one that
-// explains what nobody wrote.
+// formerConverted is the rewritten file: its only comment explains the added settings.
 const formerConverted = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -112,7 +111,7 @@ func versions(providers []config.Provider) string {
 	return strings.Join(list, " ")
 }
 
-// TestConvertIsIdempotent: what has been converted stays as it is.
+// TestConvertIsIdempotent verifies that converting a converted file changes nothing.
 func TestConvertIsIdempotent(t *testing.T) {
 	for name, text := range map[string]string{"v1beta1": beta, "JSON": betaJSON, "predecessor": former, "no line at the end": oneLine} {
 		for _, format := range []Format{"", YAML, JSON} {
@@ -207,7 +206,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestConvertSecondDocument: what a kubelet ignores is named, and not converted.
+// TestConvertSecondDocument verifies that documents which a kubelet ignores are reported and not converted.
 func TestConvertSecondDocument(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tail string
@@ -236,7 +235,7 @@ func TestConvertSecondDocument(t *testing.T) {
 	}
 }
 
-// TestConvertLostComments: a file that had comments is named if they are gone.
+// TestConvertLostComments verifies that a file that loses its comments is reported.
 func TestConvertLostComments(t *testing.T) {
 	const text = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1beta1

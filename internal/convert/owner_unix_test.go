@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// TestReplaceKeepsOwner: root converts a file of somebody else's.
+// TestReplaceKeepsOwner verifies that a file keeps its owner when root converts it.
 func TestReplaceKeepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
@@ -43,13 +43,12 @@ func TestReplaceKeepsOwner(t *testing.T) {
 	}
 }
 
-// ofNobody is a file whose owner cannot be given to another.
-type ofNobody struct{ fs.FileInfo }
+// unownedFile is a file whose owner cannot be given to another.
+type unownedFile struct{ fs.FileInfo }
 
-func (ofNobody) Sys() any { return nil }
+func (unownedFile) Sys() any { return nil }
 
-// TestWriteLikeForeign: where the owner cannot be kept, the group and the others
-// that the mode lets read are not those that it was meant for.
+// TestWriteLikeForeign verifies that the mode gives no access to group and others if the owner cannot be kept.
 func TestWriteLikeForeign(t *testing.T) {
 	name := write(t, t.TempDir(), "a.yaml", "old")
 	if err := os.Chmod(name, 0o644); err != nil {
@@ -60,7 +59,7 @@ func TestWriteLikeForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	name += ".new"
-	foreign, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, []byte("new"), ofNobody{info})
+	foreign, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, []byte("new"), unownedFile{info})
 	if err != nil || !foreign {
 		t.Errorf("foreign %t, %v", foreign, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// onOneLine is a configuration of n providers on one line.
-func onOneLine(n int) string {
+// versionsOnOneLine is a configuration of n providers on one line.
+func versionsOnOneLine(n int) string {
 	var list []string
 	for i := range n {
 		list = append(list, fmt.Sprintf("{name: p%d, apiVersion: credentialprovider.kubelet.k8s.io/v1beta1, matchImages: [r.example], defaultCacheDuration: 1m}", i))
@@ -41,9 +41,9 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
-// TestConvertOneLine: each of many versions on one line is replaced in its place.
+// TestConvertOneLine verifies that each of many versions on one line is replaced in place.
 func TestConvertOneLine(t *testing.T) {
-	text := onOneLine(300)
+	text := versionsOnOneLine(300)
 	res, err := Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1})
 	if err != nil {
 		t.Fatal(err)
@@ -53,10 +53,9 @@ func TestConvertOneLine(t *testing.T) {
 	}
 }
 
-// The size is that of the text in bytes per operation; at twice the size an
-// operation takes twice as long.
+// BenchmarkConvert reports the text size in bytes per operation; the time must grow linearly with it.
 func BenchmarkConvert(b *testing.B) {
-	for name, text := range map[string]func(int) string{"one line": onOneLine, "blocks": blocks} {
+	for name, text := range map[string]func(int) string{"one line": versionsOnOneLine, "blocks": blocks} {
 		for _, n := range []int{1500, 3000} {
 			text := text(n)
 			path := written(b, text)

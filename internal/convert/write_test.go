@@ -96,8 +96,7 @@ func TestReplace(t *testing.T) {
 	}, list(t, dir))
 }
 
-// TestReplaceKeepsBackups: no backup takes the place of another, and none has
-// a name that a kubelet reads.
+// TestReplaceKeepsBackups verifies that no backup replaces another, and that no backup has a name that a kubelet reads.
 func TestReplaceKeepsBackups(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml.bak", "first")
@@ -115,8 +114,7 @@ func TestReplaceKeepsBackups(t *testing.T) {
 	}, list(t, dir))
 }
 
-// TestReplaceAllOrNothing: what fails at any file leaves all as they were, and
-// nothing beside them.
+// TestReplaceAllOrNothing verifies that a failure at any file leaves all files unchanged and no temporary files.
 func TestReplaceAllOrNothing(t *testing.T) {
 	tests := []struct {
 		name, want string
@@ -172,7 +170,7 @@ func remove(t *testing.T, name string) {
 	}
 }
 
-// TestReplaceRestores: files that were already replaced are restored.
+// TestReplaceRestores verifies that files that were already replaced are restored.
 func TestReplaceRestores(t *testing.T) {
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
@@ -236,7 +234,7 @@ func TestCreateDir(t *testing.T) {
 	}
 	compareDirs(t, want, list(t, dir))
 
-	// A file that is no configuration may be there; it stays.
+	// A file that is not a configuration stays in the directory.
 	other := filepath.Join(top, "other")
 	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)
@@ -247,7 +245,7 @@ func TestCreateDir(t *testing.T) {
 	}
 	compareDirs(t, map[string]string{"README": mode("-rw-------", "")}, list(t, other))
 
-	// What was made goes again.
+	// The new directory is removed again.
 	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("two files of one name: got %v", err)
 	}

@@ -24,11 +24,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// says is a provider and what it answers; without keys and an error, nothing.
-type says struct {
-	patterns []string // "r.example" if there are none
+// scriptedProvider is a provider with its scripted response. Without keys and error the response is empty.
+type scriptedProvider struct {
+	patterns []string // default: "r.example"
 	scope    plugin.CacheKeyType
-	duration time.Duration // -1 means that the answer has none
+	duration time.Duration // -1: the response sets no duration
 	keys     []string
 	err      error
 	tokens   *config.TokenAttributes
@@ -36,9 +36,8 @@ type says struct {
 
 const useDefault = time.Duration(-1)
 
-// provider makes the dispatcher of one entry, whose patterns are those of its
-// providers and more.
-func provider(list []says, more ...string) *Provider {
+// provider returns the dispatcher of one entry that matches the patterns of its providers and more.
+func provider(list []scriptedProvider, more ...string) *Provider {
 	p := &Provider{Config: &config.Config{}, MaxStale: 5 * time.Minute, Entry: entries.Entry{Name: entries.Name, MatchImages: more}}
 	for i, s := range list {
 		if s.patterns == nil {
@@ -56,7 +55,7 @@ func provider(list []says, more ...string) *Provider {
 	return p
 }
 
-func (s says) answer(name string) (*plugin.Response, error) {
+func (s scriptedProvider) answer(name string) (*plugin.Response, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -74,39 +73,38 @@ func request(image string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: image}
 }
 
-// TestScopeAndDuration: each row is one of the rules of the table
-// "Responses to the kubelet" in docs/node.md.
+// TestScopeAndDuration verifies the rules of the table "Responses to the kubelet" in docs/node.md, one per row.
 func TestScopeAndDuration(t *testing.T) {
 	const image = "r.example/team/app"
 	own := []string{"r.example"}
 	broke := errors.New("it broke")
 	for _, tt := range []struct {
 		name string
-		list []says
+		list []scriptedProvider
 		more []string // patterns of the entry
 		want string
 	}{
-		{"alone, for all", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, nil, "Global 1m0s"},
-		{"alone, but the entry is for more", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, []string{"s.example"}, "Registry 1m0s"},
-		{"alone, and the entry is for a part", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, []string{"r.example/team"}, "Global 1m0s"},
-		{"alone, with a key for more", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Registry 1m0s"},
-		{"alone, with the key of Docker Hub", []says{{scope: plugin.CacheGlobal, duration: time.Minute, patterns: []string{"*.example", "index.docker.io"}, keys: []string{"https://index.docker.io/v1/"}}}, nil, "Registry 1m0s"},
-		{"alone, with nothing", []says{{scope: plugin.CacheGlobal, duration: time.Minute}}, nil, "Global 1m0s"},
-		{"another one in the entry", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}}}, nil, "Registry 1m0s"},
-		{"another one in another entry", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}, tokens: someTokens("a")}}, nil, "Registry 1m0s"}, // its patterns are in the entry here
-		{"two for the registry", []says{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Registry 1m0s"},
-		{"one of two for the image", []says{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheImage, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Image 1m0s"},
-		{"pattern with a path", []says{{patterns: []string{"r.example/team"}, scope: plugin.CacheRegistry, duration: time.Minute, keys: own}}, nil, "Image 1m0s"},
-		{"pattern with a path and one without", []says{{patterns: []string{"r.example/team", "*.example/"}, scope: plugin.CacheRegistry, duration: time.Minute, keys: own}}, nil, "Registry 1m0s"},
-		{"another one for other paths of the host", []says{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {patterns: []string{"*.example/other"}}}, nil, "Image 1m0s"},
-		{"another one for another port", []says{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {patterns: []string{"r.example:5000"}}}, nil, "Registry 1m0s"},
-		{"one key of two", []says{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {scope: plugin.CacheRegistry, duration: time.Minute, keys: []string{"https://r.example/v1/"}}}, nil, "Image 1m0s"},
-		{"one key twice", []says{{scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"r.example", "r.example/"}}}, nil, "Image 1m0s"},
-		{"the provider's default", []says{{scope: plugin.CacheImage, duration: useDefault, keys: own}, {scope: plugin.CacheImage, duration: time.Hour}}, nil, "Image 1m0s"},
-		{"no longer than a node may be behind", []says{{scope: plugin.CacheImage, duration: time.Hour, keys: own}}, nil, "Image 5m0s"},
-		{"negative", []says{{scope: plugin.CacheImage, duration: -time.Hour, keys: own}, {scope: plugin.CacheImage, duration: time.Hour}}, nil, "Image 0s"},
-		{"one failed", []says{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {err: broke}}, nil, "Image 0s"},
-		{"nobody serves it", []says{{patterns: []string{"s.example"}}}, []string{"r.example"}, "Image 0s"},
+		{"alone, for all", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, nil, "Global 1m0s"},
+		{"alone, but the entry is for more", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, []string{"s.example"}, "Registry 1m0s"},
+		{"alone, and the entry is for a part", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, []string{"r.example/team"}, "Global 1m0s"},
+		{"alone, with a key for more", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Registry 1m0s"},
+		{"alone, with the key of Docker Hub", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, patterns: []string{"*.example", "index.docker.io"}, keys: []string{"https://index.docker.io/v1/"}}}, nil, "Registry 1m0s"},
+		{"alone, with nothing", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute}}, nil, "Global 1m0s"},
+		{"another one in the entry", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}}}, nil, "Registry 1m0s"},
+		{"another one in another entry", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}, tokens: someTokens("a")}}, nil, "Registry 1m0s"}, // its patterns are in the entry here
+		{"two for the registry", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Registry 1m0s"},
+		{"one of two for the image", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheImage, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Image 1m0s"},
+		{"pattern with a path", []scriptedProvider{{patterns: []string{"r.example/team"}, scope: plugin.CacheRegistry, duration: time.Minute, keys: own}}, nil, "Image 1m0s"},
+		{"pattern with a path and one without", []scriptedProvider{{patterns: []string{"r.example/team", "*.example/"}, scope: plugin.CacheRegistry, duration: time.Minute, keys: own}}, nil, "Registry 1m0s"},
+		{"another one for other paths of the host", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {patterns: []string{"*.example/other"}}}, nil, "Image 1m0s"},
+		{"another one for another port", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {patterns: []string{"r.example:5000"}}}, nil, "Registry 1m0s"},
+		{"one key of two", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Minute, keys: own}, {scope: plugin.CacheRegistry, duration: time.Minute, keys: []string{"https://r.example/v1/"}}}, nil, "Image 1m0s"},
+		{"one key twice", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"r.example", "r.example/"}}}, nil, "Image 1m0s"},
+		{"the provider's default", []scriptedProvider{{scope: plugin.CacheImage, duration: useDefault, keys: own}, {scope: plugin.CacheImage, duration: time.Hour}}, nil, "Image 1m0s"},
+		{"no longer than a node may be behind", []scriptedProvider{{scope: plugin.CacheImage, duration: time.Hour, keys: own}}, nil, "Image 5m0s"},
+		{"negative", []scriptedProvider{{scope: plugin.CacheImage, duration: -time.Hour, keys: own}, {scope: plugin.CacheImage, duration: time.Hour}}, nil, "Image 0s"},
+		{"one failed", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {err: broke}}, nil, "Image 0s"},
+		{"nobody serves it", []scriptedProvider{{patterns: []string{"s.example"}}}, []string{"r.example"}, "Image 0s"},
 		{"no providers", nil, []string{"r.example"}, "Image 0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +124,7 @@ func someTokens(audience string) *config.TokenAttributes {
 	return &config.TokenAttributes{ServiceAccountTokenAudience: audience, CacheType: config.CachePerToken, RequireServiceAccount: new(true)}
 }
 
-// TestKeys: credentials stay under keys that a kubelet tries in their order.
+// TestKeys verifies that credentials keep keys that a kubelet tries in the providers' order.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, image string
@@ -151,9 +149,9 @@ func TestKeys(t *testing.T) {
 		{"decoded", "r.example/t/app", [][]string{{"r.example/%74/a"}, {"r.example/t/a?q"}}, "r.example/t/ap=p0 r.example/t/a=p1", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var list []says
+			var list []scriptedProvider
 			for _, keys := range tt.keys {
-				list = append(list, says{patterns: []string{"*.example", "docker.io", "*", "*:5000"}, scope: plugin.CacheImage, keys: keys})
+				list = append(list, scriptedProvider{patterns: []string{"*.example", "docker.io", "*", "*:5000"}, scope: plugin.CacheImage, keys: keys})
 			}
 			p := provider(list)
 			left := 0
@@ -178,10 +176,10 @@ func byNormalised(a, b string) int {
 	return strings.Compare(strings.Replace(a, "/v2/v", "/v", 1), strings.Replace(b, "/v2/v", "/v", 1))
 }
 
-// TestFailures: what was found is answered; otherwise every reason is said.
+// TestFailures verifies that found credentials are returned, and that every failure is reported otherwise.
 func TestFailures(t *testing.T) {
 	var seen Outcome
-	p := provider([]says{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
+	p := provider([]scriptedProvider{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
 	p.Observe = func(o Outcome) { seen = o }
 	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "no route") {
@@ -204,11 +202,11 @@ func results(b tally.Batch) (list []string) {
 	return list
 }
 
-// TestWithoutCacheType: a kubelet of 1.33 takes no other tokenAttributes, and does
-// not look whether a plugin returns the token.
+// TestWithoutCacheType verifies kubelet 1.33, which accepts no other tokenAttributes and does not check whether a plugin
+// returns the token.
 func TestWithoutCacheType(t *testing.T) {
 	attributes := &config.TokenAttributes{ServiceAccountTokenAudience: "aud", RequireServiceAccount: new(true)}
-	p := provider([]says{{scope: plugin.CacheImage, tokens: attributes}})
+	p := provider([]scriptedProvider{{scope: plugin.CacheImage, tokens: attributes}})
 	p.Entry.TokenAttributes = attributes
 	p.Plugin = func(*config.Provider) plugin.Provider {
 		return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -227,9 +225,9 @@ func TestWithoutCacheType(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks: what is observed prints no password.
+// TestNothingLeaks verifies that observed events print no password.
 func TestNothingLeaks(t *testing.T) {
-	p := provider([]says{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
+	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
 	p.Observe = func(o Outcome) { seen = o }
 	if _, err := p.GetCredentials(t.Context(), request("r.example/app")); err != nil {
@@ -240,7 +238,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestEntryOf: nothing is guessed about whose request it is.
+// TestEntryOf verifies that the entry of a request is never guessed.
 func TestEntryOf(t *testing.T) {
 	all := []entries.Entry{
 		{Name: "one", MatchImages: []string{"a.example"}},

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestTooLong: a plugin that takes too long is ended, and said to be, before a
-// kubelet ends who asked it; what another one has is answered.
+// TestTooLong verifies that a plugin that takes too long is ended and reported before the kubelet's own timeout, and
+// that other plugins' credentials are still returned.
 func TestTooLong(t *testing.T) {
 	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.Timeout {
 		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.Timeout)
@@ -33,15 +33,15 @@ func TestTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, timeout := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 50 * time.Second} {
-		if ended := tooLong(t, dir, timeout); ended {
+		if ended := pluginEnded(t, dir, timeout); ended {
 			return
 		} // or else a slow machine had not begun it
 	}
 	t.Error("the plugin had never begun")
 }
 
-// tooLong reports whether the plugin of a directory had begun when it was ended.
-func tooLong(t *testing.T, dir string, timeout time.Duration) bool {
+// pluginEnded reports whether the plugin of a directory had begun when it was ended.
+func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 	p := &Provider{
 		Entry:   entries.Entry{Name: entries.Name, MatchImages: []string{"r.example"}},
 		Config:  &config.Config{Providers: []config.Provider{{Name: "slow", MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Duration(0)), APIVersion: plugin.V1}}},

@@ -37,7 +37,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestPathHomeUnset: docker then asks the system for the home directory.
+// TestPathHomeUnset verifies the home directory from the system's user database, which docker uses if HOME is not set.
 func TestPathHomeUnset(t *testing.T) {
 	path, err := ClientDocker.Path(Env{Dir: "/", Getenv: func(string) string { return "" }})
 	if err == nil && (!filepath.IsAbs(path) || path == "/.docker/config.json") {

@@ -77,7 +77,7 @@ func undone(t *testing.T, old []byte, w Desired) {
 	}
 	put, err := PutEntries(old, w)
 	if err != nil {
-		return // there is no room
+		return // the disk is full
 	}
 	if !json.Valid(put) {
 		t.Fatalf("%q became %q", old, put)
@@ -121,8 +121,8 @@ func others(t *testing.T, old, new []byte) {
 	}
 }
 
-// TestPutCreates: a file that there was not is none again; one of the same
-// members that somebody else wrote stays.
+// TestPutCreates verifies that a created file is removed again, and that a file with the same members by another author
+// stays.
 func TestPutCreates(t *testing.T) {
 	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
 		undone(t, nil, w)
@@ -139,7 +139,7 @@ func TestPutCreates(t *testing.T) {
 	}
 }
 
-// TestRemoveAfterOthers: who else changed the file keeps what they wrote.
+// TestRemoveAfterOthers verifies that changes by others are kept.
 func TestRemoveAfterOthers(t *testing.T) {
 	for old, want := range map[string]string{
 		`{"credHelpers": {"a": "regcred", "z": "pass"}, "auths": {}}`: `{"credHelpers": { "z": "pass"}, "auths": {}}`,

@@ -60,7 +60,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// only demands that a directory has these files alone.
+// only checks that dir contains exactly these files.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -76,7 +76,7 @@ func only(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// TestApply: modes, owners and links are as they were.
+// TestApply verifies that modes, owners and symlinks are preserved.
 func TestApply(t *testing.T) {
 	for name, tt := range files {
 		for _, mode := range []fs.FileMode{0o600, 0o644, 0o400, 0o660} {
@@ -126,8 +126,7 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 	return info.Sys().(*syscall.Stat_t)
 }
 
-// TestApplyCreates: a file that there was not is private, as is its directory,
-// and is gone again.
+// TestApplyCreates verifies that a created file and its directory are private, and are removed again.
 func TestApplyCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
 	path := filepath.Join(dir, "config.json")
@@ -187,8 +186,8 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyReadOnly: a directory that this user may not write to. Root may, so
-// another user tries.
+// TestApplyReadOnly verifies the error for a directory that the user cannot write to. Root can, so the test uses another
+// user.
 func TestApplyReadOnly(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "regcred-test-") // which other users may look into
 	if err != nil {
@@ -224,9 +223,8 @@ func TestApplyReadOnly(t *testing.T) {
 	}
 }
 
-// TestApplyKilled kills a process that changes a file, again and again: the
-// file is the old one or the new one, and what is left beside it does not
-// become more.
+// TestApplyKilled kills a process repeatedly while it changes a file, and verifies that the file is the old or the new
+// one and that temporary files do not accumulate.
 func TestApplyKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
@@ -274,7 +272,7 @@ func TestApplyKilled(t *testing.T) {
 	only(t, dir, "config.json")
 }
 
-// TestApplyAtOnce: of several that change a file, each change is made.
+// TestApplyAtOnce verifies that no concurrent change is lost.
 func TestApplyAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
@@ -296,7 +294,7 @@ func TestApplyAtOnce(t *testing.T) {
 	}
 }
 
-// TestApplyMeanwhile: a program that knows no lock changes the file too.
+// TestApplyMeanwhile verifies that changes by a program without locking are not lost.
 func TestApplyMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{}", 0o600)

@@ -40,8 +40,7 @@ func put1(t *testing.T, path, text string) {
 	write(t, path, text, 0o600)
 }
 
-// TestSessionMerges: podman's files become one that says of each host what the
-// first of them said.
+// TestSessionMerges verifies that podman's files are merged, and that the first file with a host wins.
 func TestSessionMerges(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run/containers/auth.json"), `{"auths": {"a.example": {"auth": "MTox"}, "b.example/team": {"auth": "MTox"}, "empty.example": {}}, "credHelpers": {"c.example": "one"}}`)
@@ -90,8 +89,7 @@ func TestSessionMerges(t *testing.T) {
 	}
 }
 
-// TestSessionAuthFileAlone: where REGISTRY_AUTH_FILE names one, podman reads no
-// other.
+// TestSessionAuthFileAlone verifies that only the file in REGISTRY_AUTH_FILE is read if that is set, as podman does.
 func TestSessionAuthFileAlone(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"docker.example": {"auth": "Mzoz"}}}`)
@@ -106,8 +104,8 @@ func TestSessionAuthFileAlone(t *testing.T) {
 	}
 }
 
-// TestSessionLogins: what is written down is what a reader of the files finds,
-// also where the user has a store, a helper, or another login for the host.
+// TestSessionLogins verifies that clients find the credentials of a session, even if the user has a store, a helper or
+// another credential for the host.
 func TestSessionLogins(t *testing.T) {
 	login := func(repository, user string) Credential {
 		return Credential{Repository: repository, Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -174,8 +172,8 @@ func parsed(t *testing.T, path string) *dockerconfig.File {
 	return f
 }
 
-// TestSessionRefuses: files that their readers could not read end it before the
-// command, with nothing left behind and nothing of them shown.
+// TestSessionRefuses verifies that an unreadable file is an error before the command starts, without leftovers and
+// without its content.
 func TestSessionRefuses(t *testing.T) {
 	for name, path := range map[string]string{"docker's": ".docker/config.json", "podman's": ".config/containers/auth.json"} {
 		for _, text := range []string{`{"auths": "open-sesame"`, `{"auths": "open-sesame"}`, `{"credHelpers": ["open-sesame"]}`} {
@@ -191,7 +189,7 @@ func TestSessionRefuses(t *testing.T) {
 	}
 }
 
-// TestSessionsAtOnce: none takes another's directory for one that was left.
+// TestSessionsAtOnce verifies that concurrent sessions do not treat each other's directories as abandoned.
 func TestSessionsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")
@@ -215,7 +213,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	only(t, filepath.Join(dir, "run"), "x")
 }
 
-// TestSessionEnviron: the program is found first, and what is there stays.
+// TestSessionEnviron verifies that the program is found first in PATH and that existing entries stay.
 func TestSessionEnviron(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "somewhere", "docker-credential-regcred")
@@ -234,7 +232,7 @@ func TestSessionEnviron(t *testing.T) {
 	}
 }
 
-// TestSessionNoPath: no PATH does not become one with the working directory.
+// TestSessionNoPath verifies that an empty PATH does not become one with the working directory.
 func TestSessionNoPath(t *testing.T) {
 	dir := t.TempDir()
 	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
@@ -247,7 +245,7 @@ func TestSessionNoPath(t *testing.T) {
 	}
 }
 
-// TestSessionFilesAreFree: a command may change its files as it may the user's.
+// TestSessionFilesAreFree verifies that a command can change its files like the user's.
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")

@@ -50,7 +50,7 @@ func TestHosts(t *testing.T) {
 		if diff := cmp.Diff(wants, dockerhelper.ExactHosts(cfg)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", pattern, diff)
 		}
-		// A helper is not asked in vain about what is listed.
+		// A helper is never called for a listed host without effect.
 		if x := regcred.Explain(cfg, regcred.Request{Registry: want}); want != "" && !x.Providers[0].Matched {
 			t.Errorf("%q: no provider is asked for the registry %q: %s", pattern, want, x.Providers[0].Reason)
 		}

@@ -27,7 +27,7 @@ func words(requests []regcred.Request) string {
 	return strings.Join(list, ", ")
 }
 
-// names are what clients send, and what is asked for it.
+// names maps each name that clients send to the host that is looked up.
 var names = map[string]string{
 	"r.example":                          "r.example, r.example:443",
 	"r.example:443":                      "r.example:443, r.example",
@@ -86,7 +86,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// bad are names that are none, and what is said of them.
+// bad maps each invalid name to its error.
 var bad = map[string]string{
 	"":                               "must be host[:port]",
 	"https://":                       "must be host[:port]",
@@ -150,8 +150,8 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestWhoIsAsked: the two forms of a server are the same to its clients, and
-// not to a kubelet; a registry alone is not given what a path guards.
+// TestWhoIsAsked verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
+// lookup of the registry does not return a credential for a path.
 func TestWhoIsAsked(t *testing.T) {
 	for _, tt := range []struct{ pattern, name, want string }{
 		{"r.example", "r.example", "r.example"},
@@ -186,8 +186,8 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 }
 
-// FuzzRequests: whatever a name is, nothing is asked about but the host that
-// stands in it, with or without the port of HTTPS, and a path that does.
+// FuzzRequests verifies that a request never looks up anything except the host and path in the name, with or without
+// HTTPS's port.
 func FuzzRequests(f *testing.F) {
 	for name := range names {
 		f.Add(name)

@@ -84,7 +84,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockOnce: pull secrets are read side by side, and leave the clock alone.
+// TestClockOnce verifies that concurrent reads of pull secrets do not change the clock.
 func TestClockOnce(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := &ClockSkew{Now: func() time.Time { return start }}

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// TestCheckFindings: all is well only if nothing but remarks was found.
+// TestCheckFindings verifies that the result is good only if all findings are remarks.
 func TestCheckFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -42,8 +42,8 @@ func TestCheckFindings(t *testing.T) {
 	}
 }
 
-// TestCounted: what is said to show one run of a provider that failed names
-// where that provider is; the kubelet's own configuration has it not.
+// TestCounted verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
+// own configuration does not list it.
 func TestCounted(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
 	if err := root.Mkdir("/run", 0o755); err != nil {

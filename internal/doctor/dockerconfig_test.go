@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestDockerLogins: only files with logins that a kubelet could use are told of,
-// whatever else lies in a home.
+// TestDockerLogins verifies that only files with credentials that a kubelet could use are reported.
 func TestDockerLogins(t *testing.T) {
 	root := t.TempDir()
 	const login = `{"auths":{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
@@ -39,7 +38,7 @@ func TestDockerLogins(t *testing.T) {
 	}
 }
 
-// TestCheckHome: a HOME that no file can lie under as it was meant.
+// TestCheckHome verifies the finding for a HOME that cannot be a directory.
 func TestCheckHome(t *testing.T) {
 	for home, want := range map[string]string{
 		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "not an absolute path",

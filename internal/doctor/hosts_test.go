@@ -41,7 +41,7 @@ func silent(t *testing.T, accepted func()) string {
 	return l.Addr().String()
 }
 
-// image is one that two silent hosts are asked for.
+// image returns an image that is looked up at two hosts that never respond.
 func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
 	one, two := silent(t, accepted), silent(t, accepted)
@@ -55,8 +55,8 @@ func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	}
 }
 
-// last demands what is said at the end, and that nobody is blamed before.
-func last(t *testing.T, i *Image, message, fix string) {
+// checkLast checks the final message and that no finding blames a host earlier.
+func checkLast(t *testing.T, i *Image, message, fix string) {
 	t.Helper()
 	n := len(i.r.list)
 	step, end := i.r.list[n-2], i.r.list[n-1]
@@ -68,23 +68,23 @@ func last(t *testing.T, i *Image, message, fix string) {
 	}
 }
 
-// TestTimeIsOver: the time of all hosts is bounded, and who was not asked is named.
+// TestTimeIsOver verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
 func TestTimeIsOver(t *testing.T) {
 	i := image(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
-	last(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
+	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
-// TestInterrupted: an interrupted check blames no host.
+// TestInterrupted verifies that an interrupted check blames no host.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := image(t, time.Minute, cancel)
 	i.trace(ctx)
-	last(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
+	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
-// TestPassedBy: a kubelet tries every host with one credential before the next, so
-// that a mirror which takes the second is never pulled from.
+// TestPassedBy verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
+// with one credential before the next, so it never pulls from that mirror.
 func TestPassedBy(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
@@ -123,8 +123,8 @@ func TestPassedBy(t *testing.T) {
 	canary.AssertAbsent(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
-// TestRouteFindings: a setting that the runtime rejects is an error, and a
-// finding about the node is not repeated for the image.
+// TestRouteFindings verifies that a setting that the runtime rejects is an error, and that a finding about the node is
+// not repeated for the image.
 func TestRouteFindings(t *testing.T) {
 	i := image(t, time.Minute, func() {})
 	i.route = func(route.Image) (*route.Route, error) {
@@ -148,7 +148,7 @@ func TestRouteFindings(t *testing.T) {
 	}
 }
 
-// TestLookupInterrupted: so is a lookup that nobody waits for.
+// TestLookupInterrupted verifies that a lookup stops when its context is canceled.
 func TestLookupInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := image(t, time.Minute, func() {})

@@ -59,8 +59,8 @@ func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 	return w.Config
 }
 
-// TestKubeletVersion: errors that only the node's own kubelet version reports, caused by the
-// file or by feature gates, and a command that reports them too.
+// TestKubeletVersion verifies errors that only the version of the node's kubelet causes, through the file or feature
+// gates, and the suggested command, which reports them too.
 func TestKubeletVersion(t *testing.T) {
 	const gate = "KubeletServiceAccountTokenForCredentialProviders"
 	k := kubeadm(t)
@@ -88,8 +88,7 @@ func TestKubeletVersion(t *testing.T) {
 	}
 }
 
-// TestConfigJudge: the kubelet that has been asked for its version judges, and is not
-// asked again; if it did not say it, that is said.
+// TestConfigJudge verifies that the kubelet runs once to report its version, and that a missing version is reported.
 func TestConfigJudge(t *testing.T) {
 	k := kubeadm(t)
 	path, _ := k.Config.Path()
@@ -118,8 +117,8 @@ func TestConfigJudge(t *testing.T) {
 	}
 }
 
-// TestRestartIntoRefusal: nobody is told to start a kubelet again that would not come
-// back, since it is too old for what its files give it by now, or no kubelet takes that.
+// TestRestartIntoRefusal verifies that no message suggests restarting a kubelet that could not start with its current
+// files, either because it is too old or because every kubelet rejects them.
 func TestRestartIntoRefusal(t *testing.T) {
 	const holds, none = "the checked configuration takes effect when the kubelet next starts", "the kubelet calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
@@ -165,9 +164,9 @@ func TestRestartIntoRefusal(t *testing.T) {
 	}
 }
 
-// TestRestartOfGiven: whether the kubelet would come back with what was checked is a
-// question to this node's own, also of a file that was given, of which the newest judges;
-// and none comes back with the predecessor's, which regcred takes.
+// TestRestartOfGiven verifies that the node's own kubelet decides whether it would start with the checked file, although
+// the newest kubelet's rules apply to a given file. No kubelet starts with the out-of-tree proposal's version, which
+// regcred accepts.
 func TestRestartOfGiven(t *testing.T) {
 	const returns = "the checked configuration takes effect when the kubelet next starts"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
@@ -209,8 +208,8 @@ func TestRestartOfGiven(t *testing.T) {
 	}
 }
 
-// TestRestartIntoAnother: what the kubelet's files give its next start is looked at also
-// where something else was checked, such as what it runs with, or nothing.
+// TestRestartIntoAnother verifies that the files of the kubelet's next start are checked even if another configuration,
+// or none, was checked.
 func TestRestartIntoAnother(t *testing.T) {
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
 	for name, tt := range map[string]struct {
@@ -255,8 +254,8 @@ func TestRestartIntoAnother(t *testing.T) {
 	}
 }
 
-// told is a service manager as it was at one moment.
-type told struct {
+// fakeManager is a service manager with a fixed state and log.
+type fakeManager struct {
 	service.Manager
 	state service.State
 	err   error
@@ -264,9 +263,9 @@ type told struct {
 	since *time.Time
 }
 
-func (m told) State(context.Context, string) (service.State, error) { return m.state, m.err }
+func (m fakeManager) State(context.Context, string) (service.State, error) { return m.state, m.err }
 
-func (m told) Log(_ context.Context, _ string, since time.Time, _ int) ([]string, error) {
+func (m fakeManager) Log(_ context.Context, _ string, since time.Time, _ int) ([]string, error) {
 	if m.since != nil {
 		*m.since = since
 	}
@@ -278,8 +277,8 @@ func looping() service.State {
 	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitStatus: 1, Started: time.Now().Add(-3 * time.Second)}
 }
 
-// TestKubeletCauses: what kubelets write when they end, as they wrote it, and what is
-// made of it. Those that a real kubelet of today writes are in upstream/cluster.
+// TestKubeletCauses verifies the causes found in log lines of kubelets that failed to start. Logs of current kubelets
+// are tested in upstream/cluster.
 func TestKubeletCauses(t *testing.T) {
 	const command, register = `E1123 00:00:00.000002       1 run.go:72] "command failed" err="`, `E1123 00:00:00.000001       1 kuberuntime_manager.go:315] "Failed to register CRI auth plugins" err="`
 	for line, want := range map[string][2]string{
@@ -301,7 +300,7 @@ func TestKubeletCauses(t *testing.T) {
 		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"swap is enabled on this machine", "swapoff"},
 	} {
 		k, r := kubeadm(t), checkResults{check: "kubelet"}
-		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 {
 			t.Fatal("no check")
@@ -314,7 +313,7 @@ func TestKubeletCauses(t *testing.T) {
 	}
 }
 
-// TestKubeletCauseUnknown: a path that no file tells is a name to be filled in.
+// TestKubeletCauseUnknown verifies that an unknown path is shown as a placeholder.
 func TestKubeletCauseUnknown(t *testing.T) {
 	k := kubeadm(t)
 	k.Setup.Config, k.Setup.BinDir = node.Flag{}, node.Flag{}
@@ -324,7 +323,7 @@ func TestKubeletCauseUnknown(t *testing.T) {
 	}
 }
 
-// TestKubeletStates: what a service manager says, and whether it is asked in vain.
+// TestKubeletStates verifies the states of service managers, and when querying one has no effect.
 func TestKubeletStates(t *testing.T) {
 	with := func(change func(*service.State)) service.State {
 		s := looping()
@@ -332,31 +331,31 @@ func TestKubeletStates(t *testing.T) {
 		return s
 	}
 	for name, tt := range map[string]struct {
-		told    told
+		told    fakeManager
 		result  finding.Severity
 		says    string
 		fix     string
 		logged  int
 		running bool
 	}{
-		"unknown":                   {told: told{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownCauseLines},
-		"nothing but information":   {told: told{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
-		"secrets":                   {told: told{state: looping(), lines: []string{"got " + canary.PasswordSecret + " and " + canary.TokenSecret}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"secret in the environment": {told: told{state: looping(), lines: []string{"got " + canary.EnvSecret + " and " + canary.TokenSecret[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"stopped":                   {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
-		"disabled":                  {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
-		"condition":                 {told: told{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", ConditionsFailed: true}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
-		"masked":                    {told: told{state: service.State{Load: "masked", Active: "inactive"}}, result: finding.SeverityError, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
-		"no rights":                 {told: told{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: finding.SeveritySkipped, says: "permission denied", fix: "run this command as root (sudo)"},
-		"crashed, under OpenRC":     {told: told{state: service.State{Load: "loaded", Active: "failed", Sub: "failed"}, lines: []string{"x"}}, result: finding.SeverityError, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
-		"up, as what nobody sees":   {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: finding.SeverityOK, says: "kubelet.service runs"},
-		"killed":                    {told: told{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: finding.SeverityError, says: "the kernel's OOM killer killed the process", fix: "memory"},
-		"no program":                {told: told{state: with(func(s *service.State) { s.ExitStatus = 203 })}, result: finding.SeverityError, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
-		"just up again": {told: told{state: with(func(s *service.State) {
+		"unknown":                   {told: fakeManager{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownCauseLines},
+		"nothing but information":   {told: fakeManager{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
+		"secrets":                   {told: fakeManager{state: looping(), lines: []string{"got " + canary.PasswordSecret + " and " + canary.TokenSecret}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: fakeManager{state: looping(), lines: []string{"got " + canary.EnvSecret + " and " + canary.TokenSecret[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"stopped":                   {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
+		"disabled":                  {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
+		"condition":                 {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", ConditionsFailed: true}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
+		"masked":                    {told: fakeManager{state: service.State{Load: "masked", Active: "inactive"}}, result: finding.SeverityError, says: "cannot be started: the unit is masked", fix: "systemctl unmask kubelet.service"},
+		"no rights":                 {told: fakeManager{err: &service.Error{Err: errors.New("permission denied"), Hint: "run this command as root (sudo)"}}, result: finding.SeveritySkipped, says: "permission denied", fix: "run this command as root (sudo)"},
+		"crashed, under OpenRC":     {told: fakeManager{state: service.State{Load: "loaded", Active: "failed", Sub: "failed"}, lines: []string{"x"}}, result: finding.SeverityError, says: "kubelet.service is failed (failed); last lines of its log:", fix: "journalctl", logged: 1},
+		"up, as what nobody sees":   {told: fakeManager{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour)}}, result: finding.SeverityOK, says: "kubelet.service runs"},
+		"killed":                    {told: fakeManager{state: with(func(s *service.State) { s.Result = "oom-kill" })}, result: finding.SeverityError, says: "the kernel's OOM killer killed the process", fix: "memory"},
+		"no program":                {told: fakeManager{state: with(func(s *service.State) { s.ExitStatus = 203 })}, result: finding.SeverityError, says: "systemd cannot run /usr/bin/kubelet (203/EXEC)", fix: "ls -l /usr/bin/kubelet"},
+		"just up again": {told: fakeManager{state: with(func(s *service.State) {
 			s.Active, s.Sub, s.MainPID, s.Started = "active", "running", 7, time.Now().Add(-10*time.Second)
 		}), lines: []string{"x"}},
 			running: true, result: finding.SeverityWarning, says: "does not stay up: active (running), process 7", fix: "journalctl", logged: 1},
-		"up": {told: told{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: finding.SeverityOK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
+		"up": {told: fakeManager{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: finding.SeverityOK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, r := kubeadm(t), checkResults{check: "kubelet"}
@@ -377,8 +376,7 @@ func TestKubeletStates(t *testing.T) {
 	}
 }
 
-// TestKubeletBadConfigSecrets: of a configuration that is not valid a kubelet writes
-// values too.
+// TestKubeletBadConfigSecrets verifies the redaction of values that a kubelet logs for an invalid configuration.
 func TestKubeletBadConfigSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.PasswordSecret + "}]\n",
@@ -391,7 +389,7 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.Origin = &node.Origin{Config: file}
-		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: looping(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: looping(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 || len(r.list[0].Log) != 1 || !strings.Contains(r.list[0].Log[0], "cannot use [redacted] here") {
 			t.Errorf("%s: %+v", name, r.list)
@@ -399,15 +397,15 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 	}
 }
 
-// TestKubeletLogSince: a process that has ended has a log of its own; one that has just
-// begun has none yet that says why the former ended.
+// TestKubeletLogSince verifies that each kubelet process has its own log, and that a new process does not hide why the
+// previous one ended.
 func TestKubeletLogSince(t *testing.T) {
 	for _, pid := range []int{0, 7} {
 		var since time.Time
 		state := looping()
 		state.MainPID = pid
 		k := kubeadm(t)
-		k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state, since: &since}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 		if since.Equal(state.Started) != (pid == 0) || since.IsZero() {
 			t.Errorf("process %d, started %v: the log since %v", pid, state.Started, since)
@@ -415,13 +413,13 @@ func TestKubeletLogSince(t *testing.T) {
 	}
 }
 
-// TestKubeletClockSetBack: a process that began tomorrow runs, and its log is looked at.
+// TestKubeletClockSetBack verifies that the log of a process with a start time in the future is read.
 func TestKubeletClockSetBack(t *testing.T) {
 	var since time.Time
 	state := looping()
 	state.Started = time.Now().Add(time.Hour)
 	k := kubeadm(t)
-	k.Service = &service.Service{Name: "kubelet.service", Manager: told{state: state, since: &since}}
+	k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state, since: &since}}
 	checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
@@ -429,7 +427,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 	n, r := node.Node{}.NewReader(), checkResults{} // a process of this machine, whatever the clock says
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
-	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: told{state: state}}}}, &r)
+	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state}}}}, &r)
 	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK {
 		t.Errorf("got %+v", r.list)
 	}
@@ -443,7 +441,7 @@ func (hung) State(ctx context.Context, _ string) (service.State, error) {
 	return service.State{}, context.Cause(ctx)
 }
 
-// TestKubeletManagerHangs: who gives doctor up gets an answer.
+// TestKubeletManagerHangs verifies that doctor returns when its context is canceled.
 func TestKubeletManagerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -455,7 +453,7 @@ func TestKubeletManagerHangs(t *testing.T) {
 	}
 }
 
-// TestKubeletOfNobody: of a kubelet that no service starts the process is all there is.
+// TestKubeletOfNobody verifies the findings for a kubelet that no service starts, of which only the process is known.
 func TestKubeletOfNobody(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.InitSystemd, Running: &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
@@ -465,7 +463,7 @@ func TestKubeletOfNobody(t *testing.T) {
 	}
 }
 
-// TestNoKubelet: on a machine that is no node there is nothing to say.
+// TestNoKubelet verifies that there are no findings on a machine that is not a node.
 func TestNoKubelet(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup, err := n.Setup(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestCheckMirrorOrigin: what a plugin is told about the runtime is held against
-// what that is told; a plugin that is told nothing is left alone.
+// TestCheckMirrorOrigin verifies that a plugin's mirror settings are compared with the runtime's. A plugin without such
+// settings is ignored.
 func TestCheckMirrorOrigin(t *testing.T) {
 	const target = "=111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	const closed = "server = \"https://mirror.example\"\n[host.\"https://mirror.example\"]\n"
@@ -83,8 +83,8 @@ func place(t *testing.T, root, name, text string) {
 	}
 }
 
-// TestFindContainerd: on a node of k3s, that of a package counts too unless it
-// is for Docker alone, and one that cannot be read hides none.
+// TestFindContainerd verifies that on a k3s node a packaged containerd is found too, unless it serves only Docker, and
+// that an unreadable file hides no other.
 func TestFindContainerd(t *testing.T) {
 	const of = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"
 	const k3s = "var/lib/rancher/k3s/agent/etc/containerd/config.toml"

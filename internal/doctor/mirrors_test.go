@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// TestMirrors: what a runtime's files do to the credentials of a configuration is
-// named with its place.
+// TestMirrors verifies that the effects of a runtime's files on a configuration's credentials are reported with their
+// position.
 func TestMirrors(t *testing.T) {
 	const cache = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	const containerd = "/etc/containerd/certs.d/"
@@ -96,7 +96,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestConfiguredRoute: a runtime that is told nothing of an image has nothing to say.
+// TestConfiguredRoute verifies that a runtime without settings for an image has no findings.
 func TestConfiguredRoute(t *testing.T) {
 	root := t.TempDir()
 	place(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")

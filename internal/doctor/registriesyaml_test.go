@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestRancher: what k3s and RKE2 are told is checked, and whether they know it by now.
+// TestRancher verifies the checks of k3s and RKE2 settings, including whether the running process has loaded them.
 func TestRancher(t *testing.T) {
 	const file, made = "/etc/rancher/rke2/registries.yaml", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"
 	root := t.TempDir()

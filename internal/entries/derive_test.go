@@ -107,7 +107,7 @@ func TestDeriveErrors(t *testing.T) {
 	}
 }
 
-// TestAnyImage: a kubelet asks for an image on any host, but not on any port.
+// TestAnyImage verifies that a kubelet's entry covers any host, but not any port.
 func TestAnyImage(t *testing.T) {
 	got, err := DeriveEntries([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
@@ -148,7 +148,7 @@ func TestAnyImage(t *testing.T) {
 	}
 }
 
-// TestKeyOrder: annotation keys are a set, and all else counts.
+// TestKeyOrder verifies that the order of annotation keys does not matter, but everything else does.
 func TestSameTokens(t *testing.T) {
 	base := func() *config.TokenAttributes {
 		t := tokens("x", "a/1", "b/2")

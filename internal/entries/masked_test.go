@@ -52,8 +52,8 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// TestMaskedCorpus: a secret at the end of the last of others' entries, however
-// that is written, is seen neither before an edit nor after it.
+// TestMaskedCorpus verifies that a secret at the end of the last foreign entry, in any notation, is hidden before and
+// after an edit.
 func TestMaskedCorpus(t *testing.T) {
 	seen := 0
 	for name, text := range corpus {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// plain and token are entries of ours, and names are what they are called.
+// plain and token are entries of regcred; names are their names.
 var (
 	plain = []Entry{entry(1, nil, "*.a.example", "b.example:5000/t\"<e>a#m: ]")}
 	token = append(plain, entry(2, &config.TokenAttributes{
@@ -24,8 +24,8 @@ var (
 	names = []string{NumberedName(1), NumberedName(2)}
 )
 
-// TestSet: every file of the corpus takes ours, says the same of others, and
-// is as before without them; and one set replaces another.
+// TestSet verifies for every file of the corpus that regcred's entries can be set, leave other entries unchanged, can be
+// replaced, and can be removed without a trace.
 func TestSet(t *testing.T) {
 	for name, text := range corpus {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// TestSetText: how it looks.
+// TestSetText verifies the text that is written.
 func TestSetText(t *testing.T) {
 	short := []Entry{entry(1, nil, "*.x"), entry(2, tokens("y", "a/1"), "y")}
 	tests := map[string]string{
@@ -179,7 +179,7 @@ func TestSetText(t *testing.T) {
 	}
 }
 
-// TestSetCreated: a file that there was not is made, and goes again.
+// TestSetCreated verifies that a missing file is created, and removed again.
 func TestSetCreated(t *testing.T) {
 	data, err := SetEntries("f", nil, token, nil)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestSetCreated(t *testing.T) {
 	}
 }
 
-// TestSetMeanwhile: what others have done since stays.
+// TestSetMeanwhile verifies that changes which others made in the meantime are kept.
 func TestSetMeanwhile(t *testing.T) {
 	theirs := map[string]func(installed string) (changed, want string){
 		"another behind": func(s string) (string, string) {
@@ -303,7 +303,7 @@ func wide(s string) string {
 	return b.String()
 }
 
-// TestHas: ours are there wherever others stand, and neither more nor less.
+// TestHas verifies that exactly regcred's entries are found, wherever other entries are.
 func TestHas(t *testing.T) {
 	foreign := entry(7, nil, "x.example")
 	foreign.Name = "foreign"

@@ -47,8 +47,8 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// FuzzUncovered: an image for which the wanted entry is to be asked, and the
-// kubelet's would not be, matches a pattern that is uncovered.
+// FuzzUncovered verifies that an image matches an uncovered pattern if the wanted entry would be called for it and the
+// kubelet's entry would not.
 func FuzzUncovered(f *testing.F) {
 	f.Add("*.a.example b.example/team", "x.a.example:5000 *b.a.example", "xb.a.example/app")
 	f.Add("* *.* *.*.*", "[::1] [::1]:5000 localhost 10.0.0.1", "[::1]:5000/app")

@@ -55,8 +55,7 @@ func TestReadSelf(t *testing.T) {
 	}
 }
 
-// TestReadCloses: the file is closed by the reader, and not by the garbage
-// collector some day.
+// TestReadCloses verifies that the reader closes the file, rather than the garbage collector.
 func TestReadCloses(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dir, err := filepath.EvalSymlinks(t.TempDir())

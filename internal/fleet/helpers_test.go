@@ -99,8 +99,8 @@ func notReadyYet(n *corev1.Node) {
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
 }
 
-// away is a node whose kubelet says nothing any more.
-func away(n *corev1.Node) {
+// unreachableNode is a node whose kubelet says nothing any more.
+func unreachableNode(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
 }
@@ -130,7 +130,7 @@ func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
 
 func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 
-func earlier(p *corev1.Pod) {
+func ofEarlierRevision(p *corev1.Pod) {
 	p.Spec.Containers[0].Args = []string{"--owner", "kube-system/regcred", "--revision=regcred-1"}
 }
 
@@ -138,8 +138,8 @@ func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
 }
 
-// waits is a pod that does not run.
-func waits(reason, message string) func(*corev1.Pod) {
+// waitingPod is a pod that does not run.
+func waitingPod(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		unready(p)
 		p.Status.Phase = corev1.PodPending
@@ -150,7 +150,7 @@ func waits(reason, message string) func(*corev1.Pod) {
 // waitsInInit is a pod that does not run because of its init container.
 func waitsInInit(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		waits("PodInitializing", "")(p)
+		waitingPod("PodInitializing", "")(p)
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 			Name: "copy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 		}}
@@ -172,10 +172,12 @@ func line(node string, phase agent.Phase, change ...func(*agent.Status)) string 
 	return string(text)
 }
 
-func because(reason string) func(*agent.Status) { return func(s *agent.Status) { s.Reason = reason } }
+func withReason(reason string) func(*agent.Status) {
+	return func(s *agent.Status) { s.Reason = reason }
+}
 
-// shown is what is of interest of nodes, a line each.
-func shown(nodes []Node) string {
+// formatNodes formats the relevant fields of nodes, one per line.
+func formatNodes(nodes []Node) string {
 	var b strings.Builder
 	for _, n := range nodes {
 		fmt.Fprintf(&b, "%s %s", n.Name, n.State)

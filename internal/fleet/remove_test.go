@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/internal/testkube"
 )
 
-// removing is a cluster from which regcred is taken off.
-type removing struct {
+// uninstallTest fakes a cluster from which regcred is uninstalled.
+type uninstallTest struct {
 	*cluster
 	mu   sync.Mutex
 	told []string
 }
 
 // newRemoving has nodes with a pod each, which say that they are installed.
-func newRemoving(t *testing.T, nodes ...string) *removing {
+func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
 	c := newCluster(t)
 	c.Put("configmaps", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred-state"}, Data: map[string]string{"state": "present", "other": "stays"},
@@ -41,24 +41,24 @@ func newRemoving(t *testing.T, nodes ...string) *removing {
 		c.pod(n)
 		c.says(n, agent.PhaseInstalled)
 	}
-	return &removing{cluster: c}
+	return &uninstallTest{cluster: c}
 }
 
-func (r *removing) notify(text string) {
+func (r *uninstallTest) notify(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = append(r.told, text)
 }
 
 // hook is who may do what the chart's Role says.
-func (r *removing) hook() *Client {
+func (r *uninstallTest) hook() *Client {
 	r.Grant("hook", "patch", "configmaps")
 	r.Grant("hook", "list", "pods")
 	r.Grant("hook", "get", "pods/log")
 	return r.client("hook")
 }
 
-func (r *removing) options() RemoveOptions {
+func (r *uninstallTest) options() RemoveOptions {
 	return RemoveOptions{
 		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: DefaultSelector, Timeout: 4 * time.Minute,
 		Changed: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
@@ -67,7 +67,7 @@ func (r *removing) options() RemoveOptions {
 }
 
 // afterPatch runs f so long after the state became absent.
-func (r *removing) afterPatch(d time.Duration, f func()) {
+func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	go func() {
 		for r.ConfigMap("kube-system", "regcred-state")["state"] != "absent" {
 			select {
@@ -97,14 +97,14 @@ func summary(res *Removal, err error) string {
 	return b.String()
 }
 
-func (r *removing) want(t *testing.T, c *Client, want string) {
+func (r *uninstallTest) want(t *testing.T, c *Client, want string) {
 	t.Helper()
 	if diff := cmp.Diff(want, summary(c.Remove(t.Context(), r.options()))); diff != "" {
 		t.Errorf("(-want +got)\n%s\ntold:\n%s", diff, strings.Join(r.told, "\n"))
 	}
 }
 
-func (r *removing) wantTold(t *testing.T, want ...string) {
+func (r *uninstallTest) wantTold(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,8 @@ func (r *removing) wantTold(t *testing.T, want ...string) {
 	}
 }
 
-// TestRemove: the state becomes absent, and all is waited for; each change is told once.
+// TestRemove verifies that the state becomes absent, that the command waits for all nodes, and that each change is
+// reported once.
 func TestRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -140,18 +141,18 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestMissing: each node that has not said it is named at the timeout, with what to do.
+// TestMissing verifies that each node that has not reported by the timeout is named with a fix.
 func TestMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
-		r.node("away", away)
+		r.node("away", unreachableNode)
 		r.pod("away", unready)
 		r.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
 		r.says("busy", agent.PhaseApplying)
-		r.says("failing", agent.PhaseNotRemoved, because("the kubelet would not start"))
+		r.says("failing", agent.PhaseNotRemoved, withReason("the kubelet would not start"))
 		r.says("good", agent.PhaseRemoved)
 		r.says("unsupported", agent.PhaseRemoved)
-		r.pod("pulling", waits("ImagePullBackOff", "401"))
+		r.pod("pulling", waitingPod("ImagePullBackOff", "401"))
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
 away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise run sudo regcred uninstall --restart on the node
@@ -169,8 +170,8 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 	})
 }
 
-// TestAppears: pods that come meanwhile count too; a node that has said it is not
-// waited for again only because it has a new pod, unless that says otherwise.
+// TestAppears verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
+// another state.
 func TestAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -179,7 +180,7 @@ func TestAppears(t *testing.T) {
 			r.node("c")
 			r.pod("c")
 			r.says("c", agent.PhaseStarting)
-			r.pod("a", named("regcred-a2"), waits("ImagePullBackOff", "401"))
+			r.pod("a", named("regcred-a2"), waitingPod("ImagePullBackOff", "401"))
 			r.Delete("pods", "kube-system", "regcred-a")
 			r.says("b", agent.PhaseRemoved)
 		})
@@ -202,8 +203,8 @@ func TestAppears(t *testing.T) {
 	})
 }
 
-// TestGone: nodes that are deleted meanwhile are not waited for, whether nodes may be
-// listed or not; a pod that is only replaced is waited for.
+// TestGone verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
+// is.
 func TestGone(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -235,8 +236,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestSelectorChanged: where nodes may be listed, a node that is there and has no pod
-// any more is named.
+// TestSelectorChanged verifies that an existing node without a pod is named if nodes may be listed.
 func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -245,8 +245,8 @@ func TestSelectorChanged(t *testing.T) {
 	})
 }
 
-// TestNothing: without pods there is nothing to take off, with the ConfigMap or without;
-// with pods and without it they cannot be told.
+// TestNothing verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
+// ConfigMap the state cannot be changed.
 func TestNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)
@@ -260,28 +260,34 @@ func TestNothing(t *testing.T) {
 	})
 }
 
-// TestRemoveTransient: what passes is tried again, and told once.
+// TestRemoveTransient verifies that transient errors are retried and reported once.
 func TestRemoveTransient(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		spoil func(r *removing)
+		spoil func(r *uninstallTest)
 		told  string
 	}{
-		{"refused", func(r *removing) {
+		{"refused", func(r *uninstallTest) {
 			r.Stop()
 			go func() { time.Sleep(30 * time.Second); _ = r.Start() }()
 		}, "retrying: patch configmaps kube-system/regcred-state: http://testkube: connection refused"},
-		{"429", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.TooManyRequests, Times: 10}) }, "429"},
-		{"500", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
-		{"401", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
-		{"409", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
-		{"hangs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
-		{"reset", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection was closed before the response was complete"},
-		{"403 for a moment", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
-		{"pods", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10}) }, "list pods"},
-		{"nodes", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Unavailable, Resource: "nodes", Times: 10}) }, "list nodes"},
-		{"logs", func(r *removing) { r.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods/log", Times: 20}) }, "get pods/log"},
-		{"away while waiting", func(r *removing) {
+		{"429", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.TooManyRequests, Times: 10}) }, "429"},
+		{"500", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
+		{"401", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
+		{"409", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
+		{"hangs", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
+		{"reset", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection was closed before the response was complete"},
+		{"403 for a moment", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
+		{"pods", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10})
+		}, "list pods"},
+		{"nodes", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.Unavailable, Resource: "nodes", Times: 10})
+		}, "list nodes"},
+		{"logs", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods/log", Times: 20})
+		}, "get pods/log"},
+		{"away while waiting", func(r *uninstallTest) {
 			r.afterPatch(10*time.Second, func() { r.Stop(); time.Sleep(time.Minute); _ = r.Start() })
 		}, "retrying"},
 	} {
@@ -312,7 +318,7 @@ func TestRemoveTransient(t *testing.T) {
 	}
 }
 
-// TestRemoveDown: an API server that does not come back is the error at the timeout.
+// TestRemoveDown verifies that the error of an API server that stays down is returned at the timeout.
 func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -324,8 +330,8 @@ func TestRemoveDown(t *testing.T) {
 	})
 }
 
-// TestRemoveForbidden: each rule of the hook's Role is needed, and said to be missing
-// as soon as that is sure.
+// TestRemoveForbidden verifies that each rule of the hook's Role is needed, and reported as soon as it is known to be
+// missing.
 func TestRemoveForbidden(t *testing.T) {
 	for _, tt := range []struct{ verb, resource, want string }{
 		{"patch", "configmaps", `configmaps "regcred-state" is forbidden: User "hook" cannot patch resource "configmaps"`},
@@ -348,8 +354,8 @@ func TestRemoveForbidden(t *testing.T) {
 	}
 }
 
-// TestRemoveOneForbids: a kubelet that refuses its logs is one node that is missing; the
-// Role is right where other logs are read.
+// TestRemoveOneForbids verifies that one kubelet that refuses to return logs is one missing node; the Role is correct if
+// other logs can be read.
 func TestRemoveOneForbids(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -359,8 +365,8 @@ func TestRemoveOneForbids(t *testing.T) {
 	})
 }
 
-// TestRemoveOthers: pods whose state is in another ConfigMap are not waited for, though
-// the labels are theirs, too; not even on a node that both have.
+// TestRemoveOthers verifies that pods with the same labels whose state is in another ConfigMap are not waited for, not
+// even on a node that has both.
 func TestRemoveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -382,7 +388,7 @@ func TestRemoveOthers(t *testing.T) {
 	})
 }
 
-// TestRemoveInterrupted: the end of the context ends it at once, whatever it waits for.
+// TestRemoveInterrupted verifies that the end of the context ends every wait at once.
 func TestRemoveInterrupted(t *testing.T) {
 	for _, fault := range []testkube.Fault{
 		{Kind: testkube.Hang, Verb: "patch"}, {Kind: testkube.Hang, Resource: "pods"}, {Kind: testkube.Hang, Resource: "pods/log"}, {Kind: testkube.Replace},
@@ -401,7 +407,7 @@ func TestRemoveInterrupted(t *testing.T) {
 	}
 }
 
-// TestClocks: a node whose clock is wrong says it all the same.
+// TestClocks verifies that a status of a node with a wrong clock is accepted.
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "early", "late")
@@ -411,7 +417,7 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestRemoveMany: of 500 pods that have not said it, the logs are read less often.
+// TestRemoveMany verifies that logs are read less often if 500 pods have not reported.
 func TestRemoveMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)

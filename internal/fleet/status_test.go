@@ -33,7 +33,7 @@ func look(t *testing.T, c *cluster) *Fleet {
 	return f
 }
 
-// TestStates: how a node stands, by what its pod says, the pod, and the node.
+// TestStates verifies a node's state, which depends on its pod's status, the pod and the node.
 func TestStates(t *testing.T) {
 	long := "Back-off pulling image \"registry.example/regcred:1\":\nErrImagePull: 401"
 	for _, tt := range []struct {
@@ -45,12 +45,12 @@ func TestStates(t *testing.T) {
 		{"planned", func(c *cluster) { c.pod("n"); c.says("n", agent.PhasePlanned) }, "n planned well\n"},
 		{"unsupported", func(c *cluster) {
 			c.pod("n")
-			c.says("n", agent.PhaseUnsupported, because("Bottlerocket: set it by apiclient"))
+			c.says("n", agent.PhaseUnsupported, withReason("Bottlerocket: set it by apiclient"))
 		},
 			"n unsupported well: Bottlerocket: set it by apiclient\n"},
 		{"failed", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.PhaseFailed, because("the kubelet did not start"))
+			c.says("n", agent.PhaseFailed, withReason("the kubelet did not start"))
 		},
 			"n failed: the kubelet did not start\n"},
 		{"drifted", func(c *cluster) {
@@ -61,13 +61,13 @@ func TestStates(t *testing.T) {
 			c.pod("n", unready)
 			c.says("n", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
 		}, "n failed: no space\n"},
-		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.says("n", "asleep", because("so it is")) }, "n asleep: so it is\n"},
-		{"cannot be pulled", func(c *cluster) { c.pod("n", waits("ImagePullBackOff", long)) },
+		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.says("n", "asleep", withReason("so it is")) }, "n asleep: so it is\n"},
+		{"cannot be pulled", func(c *cluster) { c.pod("n", waitingPod("ImagePullBackOff", long)) },
 			"n not-running: ImagePullBackOff: Back-off pulling image \"registry.example/regcred:1\": ErrImagePull: 401\n"},
 		{"init container cannot be pulled", func(c *cluster) { c.pod("n", waitsInInit("ErrImageNeverPull", "it is not there")) },
 			"n not-running: container copy: ErrImageNeverPull: it is not there\n"},
 		{"crashes", func(c *cluster) {
-			c.pod("n", waits("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
+			c.pod("n", waitingPod("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Message: "note: x\nerror: no such flag\n"}
 			})
 		}, "n not-running: CrashLoopBackOff: back-off 5m0s; exit code 2: error: no such flag\n"},
@@ -91,18 +91,18 @@ func TestStates(t *testing.T) {
 		}, "n not-running: its pod has failed: Evicted: The node was low on resource: memory.\n"},
 		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
 		{"away", func(c *cluster) {
-			c.node("n", away)
+			c.node("n", unreachableNode)
 			c.pod("n", unready)
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
-		{"not ready, but it answers", func(c *cluster) { c.node("n", away); c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
-		{"away before its pod ran", func(c *cluster) { c.node("n", away); c.pod("n", waits("ContainerCreating", "")) },
+		{"not ready, but it answers", func(c *cluster) { c.node("n", unreachableNode); c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"away before its pod ran", func(c *cluster) { c.node("n", unreachableNode); c.pod("n", waitingPod("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
 		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
 			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
-		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waits("ErrImagePull", "401")) },
+		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waitingPod("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
-		{"away without a pod", func(c *cluster) { c.node("n", away) },
+		{"away without a pod", func(c *cluster) { c.node("n", unreachableNode) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; it has no pod\n"},
 		{"log of a node that is ready", func(c *cluster) {
 			c.pod("n")
@@ -119,7 +119,7 @@ func TestStates(t *testing.T) {
 		}, "n silent: its pod is running but has not reported anything since phase installed\n"},
 		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.PhaseInstalled) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
-		{"not replaced yet", func(c *cluster) { c.pod("n", earlier); c.says("n", agent.PhaseInstalled) },
+		{"not replaced yet", func(c *cluster) { c.pod("n", ofEarlierRevision); c.says("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
 		{"two pods", func(c *cluster) { // the one is ending
 			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
@@ -132,7 +132,7 @@ func TestStates(t *testing.T) {
 				c := newCluster(t)
 				c.node("n")
 				tt.with(c)
-				if diff := cmp.Diff(tt.want, shown(look(t, c).Nodes)); diff != "" {
+				if diff := cmp.Diff(tt.want, formatNodes(look(t, c).Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			})
@@ -140,19 +140,19 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestForged: a pod of another namespace with our labels, owner and command line is
-// shown as one of its own namespace, and hides none of ours.
+// TestForged verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
+// own namespace and hides no other pod.
 func TestForged(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
 	c.pod("n", unready)
-	c.says("n", agent.PhaseFailed, because("the kubelet did not start"))
+	c.says("n", agent.PhaseFailed, withReason("the kubelet did not start"))
 	c.pod("n", func(p *corev1.Pod) {
 		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
 	})
 	c.SetLog("tenant", "regcred-n", line("n", agent.PhaseInstalled)+"\n")
 	f := look(t, c)
-	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", shown(f.Nodes)); diff != "" {
+	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", formatNodes(f.Nodes)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
 	if a, b := f.Nodes[0].Owner, f.Nodes[1].Owner; a != "kube-system/regcred" || b != "tenant/regcred" {
@@ -160,7 +160,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestHostileStatus: what a pod says is a line of bounded length, whatever is in it.
+// TestHostileStatus verifies that any status of a pod is shown as one line of limited length.
 func TestHostileStatus(t *testing.T) {
 	c := newCluster(t)
 	for _, n := range []string{"a", "b", "c", "d"} {
@@ -168,7 +168,7 @@ func TestHostileStatus(t *testing.T) {
 		c.pod(n, unready)
 	}
 	long := strings.Repeat("x\n\x1b[2J ", 10_000)
-	c.says("a", agent.PhaseFailed, because(long))
+	c.says("a", agent.PhaseFailed, withReason(long))
 	c.says("b", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{long} })
 	c.says("c", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
 	c.says("d", agent.Phase(long))
@@ -179,7 +179,7 @@ func TestHostileStatus(t *testing.T) {
 	}
 }
 
-// TestSelected: which nodes the DaemonSet should have a pod on.
+// TestSelected verifies which nodes the DaemonSet should have a pod on.
 func TestSelected(t *testing.T) {
 	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
@@ -207,7 +207,7 @@ func TestSelected(t *testing.T) {
 	})
 }
 
-// TestRollout: where it stands, and at which nodes it has stopped.
+// TestRollout verifies the progress of a rollout and the nodes that block it.
 func TestRollout(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -219,25 +219,25 @@ func TestRollout(t *testing.T) {
 		{"under way", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
 			c.says("a", agent.PhaseApplying)
-			c.pod("b", earlier)
+			c.pod("b", ofEarlierRevision)
 		}, Rollout{Progress: ProgressRunning, Behind: 1}},
 		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: ProgressRunning}},
 		{"stopped by a failure", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
 			c.says("a", agent.PhaseFailed)
-			c.pod("b", earlier)
-			c.pod("c", earlier)
+			c.pod("b", ofEarlierRevision)
+			c.pod("c", ofEarlierRevision)
 		}, Rollout{Progress: ProgressStopped, Behind: 2, StoppedBy: []string{"a"}}},
 		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
-			c.node("a", away)
-			c.pod("a", earlier, unready)
+			c.node("a", unreachableNode)
+			c.pod("a", ofEarlierRevision, unready)
 			c.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-a"})
 		}, Rollout{Progress: ProgressStopped, Behind: 1, StoppedBy: []string{"a"}}},
 		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
 			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
 			c.pod("a", unready)
 			c.says("a", agent.PhaseFailed)
-			c.pod("b", earlier)
+			c.pod("b", ofEarlierRevision)
 		}, Rollout{Progress: ProgressRunning, Behind: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,13 +263,12 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestLogs: the status is the last line that is one of this node, whatever else
-// stands around it.
+// TestLogs verifies that the status is the last status line of this node, regardless of other log lines.
 func TestLogs(t *testing.T) {
 	good := line("n", agent.PhaseInstalled)
 	for _, tt := range []struct {
 		name, log string
-		want      agent.Phase // "" if there is none
+		want      agent.Phase // "" if there is no phase
 		calls     int
 	}{
 		{"last", line("n", agent.PhaseApplying) + "\n" + good + "\n", agent.PhaseInstalled, 1},
@@ -280,7 +279,7 @@ func TestLogs(t *testing.T) {
 		{"a number for a phase", good + "\n" + `{"schemaVersion":1,"node":"n","phase":7}` + "\n", agent.PhaseInstalled, 1},
 		{"much after it", good + "\n" + strings.Repeat("note: restarting\n", 1000), agent.PhaseInstalled, 2},
 		{"long lines after it", good + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 19), agent.PhaseInstalled, 2},
-		{"long line", line("n", agent.PhaseDrifted, because(strings.Repeat("x", 100<<10))), agent.PhaseDrifted, 1},
+		{"long line", line("n", agent.PhaseDrifted, withReason(strings.Repeat("x", 100<<10))), agent.PhaseDrifted, 1},
 		{"the first bytes have an older one", line("n", agent.PhaseApplying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.PhaseInstalled, 2},
 		{"none", "note: hello\n", "", 1},
 		{"none in much", strings.Repeat("note: restarting\n", 3000), "", 2},
@@ -304,7 +303,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// FuzzLog: whatever a log has, a status is only one of this node.
+// FuzzLog verifies that only a status of this node is found in any log.
 func FuzzLog(f *testing.F) {
 	f.Add(line("n", agent.PhaseInstalled)+"\nnote: x\n", "n")
 	f.Fuzz(func(t *testing.T, log, node string) {
@@ -314,7 +313,7 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// TestForbidden: what may not be seen is a note; the rest is there.
+// TestForbidden verifies that missing permissions are a note, and that all other data is shown.
 func TestForbidden(t *testing.T) {
 	for _, tt := range []struct {
 		resource string // that is missing
@@ -342,7 +341,7 @@ func TestForbidden(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tt.want, shown(f.Nodes)); diff != "" {
+				if diff := cmp.Diff(tt.want, formatNodes(f.Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 				if diff := cmp.Diff(tt.note, strings.Join(f.Notes, "\n")); diff != "" {
@@ -353,8 +352,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestFallback: who may not look into all namespaces looks into one; who may not do
-// that either is told what is missing.
+// TestFallback verifies that a user who may not list all namespaces gets one namespace, and that missing permissions are
+// reported if that fails too.
 func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -372,7 +371,7 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// TestMany: 500 nodes are a call for each page and each pod, sixteen logs at a time.
+// TestMany verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
 func TestMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -411,7 +410,7 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// TestExpired: a list that the API server cannot go on with begins anew, once.
+// TestExpired verifies that an expired list is restarted once.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -432,7 +431,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSlow: one node that does not answer costs ten seconds, and not the others.
+// TestSlow verifies that one node that does not respond costs ten seconds, and does not delay others.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -448,13 +447,13 @@ func TestSlow(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		want := "a unknown: get pods/log kube-system/regcred-a: http://testkube: timed out after 10s: context deadline exceeded\nb installed well\n"
-		if diff := cmp.Diff(want, shown(f.Nodes)); diff != "" {
+		if diff := cmp.Diff(want, formatNodes(f.Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
 }
 
-// TestRetried: what the API server puts off is asked again.
+// TestRetried verifies that requests are retried if the API server asks for that.
 func TestRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -464,13 +463,13 @@ func TestRetried(t *testing.T) {
 		c.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
 		c.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods"})
 		c.Inject(testkube.Fault{Kind: testkube.Cut, Resource: "nodes"})
-		if diff := cmp.Diff("n installed well\n", shown(look(t, c).Nodes)); diff != "" {
+		if diff := cmp.Diff("n installed well\n", formatNodes(look(t, c).Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
 }
 
-// TestInterrupted: the end of the context is the error, and not what it led to.
+// TestInterrupted verifies that the error is the context's, not a consequence of its end.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {
@@ -486,7 +485,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestGarbage: what is no answer of an API server is said, and not quoted.
+// TestGarbage verifies that a response that is not from an API server is reported without quoting it.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, kind := range []testkube.FaultKind{testkube.Garbage, testkube.BadJSON} {

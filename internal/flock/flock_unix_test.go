@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// TestLockHeld: who waits for a lock that another process never gives back is
-// told, or stops when its context ends.
+// TestLockHeld verifies that waiting for a lock that another process holds is reported, and stops when the context ends.
 func TestLockHeld(t *testing.T) {
 	const longest = 2 * time.Minute
 	dir := t.TempDir()

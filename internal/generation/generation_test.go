@@ -58,8 +58,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 	return m
 }
 
-// check says what is wrong with a generation in use: each of its parts must be
-// of the same number.
+// check returns an error unless all parts of the current generation have the same number.
 func check(c *generation.OpenGeneration) error {
 	name := "plugin-" + c.Manifest.Source
 	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
@@ -69,8 +68,7 @@ func check(c *generation.OpenGeneration) error {
 	return err
 }
 
-// TestFlips: readers find the former or the next, whole, whatever is flipped
-// and swept meanwhile.
+// TestFlips verifies that readers find the complete previous or next generation during flips and sweeps.
 func TestFlips(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
@@ -117,7 +115,7 @@ func TestFlips(t *testing.T) {
 	t.Logf("%d flips under %d reads", *flips, reads.Load())
 }
 
-// TestSweepLeavesWhatIsInUse: a generation stays while somebody has it open.
+// TestSweepLeavesWhatIsInUse verifies that a generation that another process has open is not removed.
 func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	s := newStore(t)
 	if err := s.Activate(create(t, s, 0).Number); err != nil {
@@ -144,7 +142,7 @@ func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestBrokenStates: each is one line that names the file and says what to do.
+// TestBrokenStates verifies that each error is one line with the file and a fix.
 func TestBrokenStates(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -182,8 +180,7 @@ func TestBrokenStates(t *testing.T) {
 	}
 }
 
-// TestCreateBroken: a generation that could not be made whole is not there, and
-// the next attempt makes it.
+// TestCreateBroken verifies that an incomplete generation is not visible and that the next attempt creates it.
 func TestCreateBroken(t *testing.T) {
 	s := newStore(t)
 	create(t, s, 0)
@@ -214,7 +211,7 @@ func TestCreateBroken(t *testing.T) {
 	}
 }
 
-// TestCopyChanges: what is installed is what was looked at.
+// TestCopyChanges verifies that the installed files are the checked ones, even if the source changes in between.
 func TestCopyChanges(t *testing.T) {
 	s := newStore(t)
 	name := filepath.Join(t.TempDir(), "plugin")
@@ -237,7 +234,7 @@ func TestCopyChanges(t *testing.T) {
 	}
 }
 
-// TestChanged: what was changed by hand is named, and nothing else.
+// TestChanged verifies that exactly the files that were changed by hand are listed.
 func TestChanged(t *testing.T) {
 	s := newStore(t)
 	m := create(t, s, 0)
@@ -256,8 +253,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestSecretsStayPrivate: a configuration may have secrets, and so nobody else
-// may look into a generation.
+// TestSecretsStayPrivate verifies that other users cannot read a generation, because a configuration may contain
+// secrets.
 func TestSecretsStayPrivate(t *testing.T) {
 	s := newStore(t)
 	create(t, s, 0)

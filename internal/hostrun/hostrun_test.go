@@ -41,7 +41,7 @@ func TestLabelFor(t *testing.T) {
 	}
 }
 
-// TestExecutable: where there is no SELinux nothing is done.
+// TestExecutable verifies that nothing is done without SELinux.
 func TestExecutable(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
 		t.Skip("this machine has SELinux")
@@ -136,8 +136,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestNoSystemd: a pod that does not see the node's directory says so, and soon: that
-// is nothing to be said of the node.
+// TestNoSystemd verifies that a pod without the node's directory quickly reports that, and does not blame the node.
 func TestNoSystemd(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Runner{Unit: "x.service", Socket: dir + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
@@ -146,7 +145,7 @@ func TestNoSystemd(t *testing.T) {
 	}
 }
 
-// TestAbsence: what is missing where no systemd answers.
+// TestAbsence verifies the reported cause when systemd does not respond.
 func TestAbsence(t *testing.T) {
 	const mounts = "21 1 0:20 / / rw - overlay overlay rw\n22 21 0:21 / /proc rw - proc proc rw\n"
 	mounted := func(dir string) string {

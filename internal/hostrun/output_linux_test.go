@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// TestOutput: what processes write one after another is there once, in order, and no
-// more than there is room for.
+// TestOutput verifies that the outputs of consecutive processes are stored once and in order, up to the limit.
 func TestOutput(t *testing.T) {
 	o, err := newOutput(1 << 20)
 	if err != nil {
@@ -44,8 +43,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestKeptOutput: what is printed stays in the file, also what is printed after this
-// process has closed it; a file or a link that was there is not written to.
+// TestKeptOutput verifies that the file contains all output, including output after this process closed it, and that an
+// existing file or symlink is not written to.
 func TestKeptOutput(t *testing.T) {
 	dir := t.TempDir()
 	name, other := filepath.Join(dir, "answer"), filepath.Join(dir, "other")

@@ -25,8 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// fakeOptions are those of an image whose programs are headers alone, as
-// whoever built them left them.
+// fakeOptions returns the options of an image whose programs consist only of ELF headers.
 func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,8 +61,8 @@ func build(t *testing.T, o BuildOptions) v1.Image {
 	return image
 }
 
-// TestContents: the image has what it is to have and nothing else, root's, of
-// one time, and in an order.
+// TestContents verifies that the image contains exactly the expected files, owned by root, with one time and in a fixed
+// order.
 func TestContents(t *testing.T) {
 	image := build(t, fakeOptions(t, "arm64", 0o700))
 	var got []string
@@ -92,7 +91,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestConfig: who runs what, and what the image says of itself.
+// TestConfig verifies the image's user, entrypoint and labels.
 func TestConfig(t *testing.T) {
 	image := build(t, fakeOptions(t, "arm64", 0o755))
 	got, err := image.ConfigFile()
@@ -127,8 +126,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSameBytes: where the programs are, and their modes and times, are not
-// seen in the image.
+// TestSameBytes verifies that the image does not depend on the programs' location, modes and times.
 func TestSameBytes(t *testing.T) {
 	digest := func(o BuildOptions) string {
 		h, err := build(t, o).Digest()
@@ -149,7 +147,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestBuildRefuses: what could not run in the image is not put into it.
+// TestBuildRefuses verifies that programs that could not run in the image are rejected.
 func TestBuildRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(t *testing.T, o *BuildOptions)
@@ -181,8 +179,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestPrograms: every program of the repository is in the image, but for the
-// one that is for people's machines.
+// TestPrograms verifies that the image contains each program of the repository except the one for workstations.
 func TestPrograms(t *testing.T) {
 	mains, err := filepath.Glob("../../cmd/*/main.go")
 	if err != nil {

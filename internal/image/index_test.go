@@ -18,7 +18,7 @@ import (
 
 const fakeBOM = `{"bomFormat": "CycloneDX"}`
 
-// fakeIndex is that of a release for both platforms.
+// fakeIndex returns the index of a release for both platforms.
 func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	t.Helper()
 	var parts []PlatformImage
@@ -35,8 +35,7 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	return release, index
 }
 
-// TestLayout: what is written is whole and right, as the library reads it, and
-// has both platforms and what each was built from.
+// TestLayout verifies that the library reads the written layout, with both platforms and their provenance.
 func TestLayout(t *testing.T) {
 	release, index := fakeIndex(t)
 	dir := filepath.Join(t.TempDir(), "layout")
@@ -87,7 +86,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// checkBOM: an artifact of an index has this content, and an image as subject.
+// checkBOM checks the content of an artifact in an index, and that its subject is an image.
 func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
 	t.Helper()
 	bom, err := index.Image(d.Digest)
@@ -115,8 +114,8 @@ func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want 
 	}
 }
 
-// TestArchiveSameBytes: the directory for temporary files, whose it is and
-// when, is not seen in the archive.
+// TestArchiveSameBytes verifies that the archive does not depend on the directory for temporary files, the user and the
+// time.
 func TestArchiveSameBytes(t *testing.T) {
 	write := func() []byte {
 		t.Setenv("TMPDIR", t.TempDir())

@@ -56,9 +56,8 @@ func startRegistry(t *testing.T) (host string) {
 	return ""
 }
 
-// TestPush: go-containerregistry pushes all of it to Debian's docker-registry,
-// which knows no referrers: what an image was built from is found by the tag
-// that the specification has for such registries.
+// TestPush verifies a push by go-containerregistry to Debian's docker-registry. That registry has no referrers API, so
+// the provenance is found by the tag of the fallback scheme.
 func TestPush(t *testing.T) {
 	repo := startRegistry(t) + "/team/regcred"
 	_, index := fakeIndex(t)
@@ -84,8 +83,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestSkopeo: skopeo copies all of it from the archive to Debian's
-// docker-registry, under the same digest, and from there by that digest.
+// TestSkopeo verifies that skopeo copies everything from the archive to Debian's docker-registry under the same digest,
+// and back by that digest.
 func TestSkopeo(t *testing.T) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
 		testenv.SkipWithout(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
@@ -142,7 +141,7 @@ func tag(t *testing.T, repo string) name.Tag {
 	return ref
 }
 
-// checkPushed: the registry has the image under its digest, for both platforms.
+// checkPushed checks that the registry has the image under its digest for both platforms.
 func checkPushed(t *testing.T, repo string, want v1.ImageIndex) {
 	t.Helper()
 	digest, err := want.Digest()

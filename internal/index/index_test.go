@@ -28,8 +28,8 @@ func naiveHits(lists [][]string, at location.Location) []Hit {
 	return hits
 }
 
-// TestIndexEveryWord compares the index with its patterns, for all short patterns
-// and images made of the characters that have a meaning.
+// TestIndexEveryWord compares the index with its patterns for all short patterns and images over the characters with a
+// special meaning.
 func TestIndexEveryWord(t *testing.T) {
 	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")

@@ -16,8 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// TestLinksStayInside: absolute links and ".." of a node lead to its own files,
-// in all that can be done with a name.
+// TestLinksStayInside verifies that absolute symlinks and ".." stay within the node's root directory in every operation.
 func TestLinksStayInside(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "file"), "outside")
@@ -61,8 +60,7 @@ func TestLinksStayInside(t *testing.T) {
 	}
 }
 
-// TestEveryStepFails: a write that fails at any step leaves the former file,
-// and nothing beside it.
+// TestEveryStepFails verifies that a write that fails at any step leaves the previous file and no temporary files.
 func TestEveryStepFails(t *testing.T) {
 	for _, root := range []string{"", t.TempDir()} {
 		dir := t.TempDir()
@@ -110,7 +108,7 @@ func TestEveryStepFails(t *testing.T) {
 	}
 }
 
-// TestPut: content, mode, owner; a link is replaced and what it leads to is not.
+// TestPut verifies content, mode and owner, and that a symlink is replaced while its target is not.
 func TestPut(t *testing.T) {
 	dir := t.TempDir()
 	f := inroot.FS{Root: dir}

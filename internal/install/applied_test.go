@@ -17,7 +17,7 @@ import (
 // noRestart makes a change that may not restart the kubelet.
 func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	t.Helper()
-	c.again(t)
+	c.newInstaller(t)
 	switch change {
 	case "uninstall":
 		return c.Uninstall(t.Context(), install.Options{})
@@ -40,8 +40,8 @@ func (c *changing) boot() {
 
 const wantsRestart = "the kubelet must be restarted"
 
-// TestMemory: a change needs a restart exactly if the kubelet has read what does
-// not cover it.
+// TestMemory verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
+// it.
 func TestMemory(t *testing.T) {
 	type step struct {
 		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
@@ -68,7 +68,7 @@ func TestMemory(t *testing.T) {
 				var err error
 				switch change, restart := strings.CutPrefix(s.do, "restart "); {
 				case restart:
-					c.again(t)
+					c.newInstaller(t)
 					err = c.do(t.Context(), change)
 				case s.do == "boot":
 					c.boot()
@@ -95,11 +95,10 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestReadingLate: a kubelet that has been started, and has not read its
-// configuration yet, may read the next one.
+// TestReadingLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
 func TestReadingLate(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a", "install b")
-	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second moment that is told
+	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second time
 	if err := c.noRestart(t, "rollback 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +112,7 @@ func TestReadingLate(t *testing.T) {
 	}
 }
 
-// TestLinksOfMemory: links stay as long as a kubelet may run what they lead to,
-// and no longer.
+// TestLinksOfMemory verifies that symlinks stay exactly as long as a kubelet may run their targets.
 func TestLinksOfMemory(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"

@@ -19,10 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// TestAtOnce: of those who change one node at the same time each succeeds or
-// refuses, and the node is whole.
+// TestAtOnce verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
 func TestAtOnce(t *testing.T) {
-	wishes := wishes(t)
+	wishes := writeConfigs(t)
 	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
 	w := newWorld(t, s.layout)
 	pristine := snapshot(t, w.root())
@@ -73,13 +72,12 @@ func TestAtOnce(t *testing.T) {
 
 var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
 
-// TestKeep: however often a node is changed, no more generations stay than are
-// kept, and the current one and that before it are among them.
+// TestKeep verifies that the number of generations is limited, and that the current one and the one before it are kept.
 func TestKeep(t *testing.T) {
 	c := at(t, layoutNamed(t, "directory"), "install a")
 	c.Running = nil
 	for i := range *flips {
-		c.again(t)
+		c.newInstaller(t)
 		c.Keep = 3
 		change := []string{"install a", "install c", "install c", "rollback", "install a"}[i%5]
 		var err error
@@ -111,8 +109,7 @@ func TestKeep(t *testing.T) {
 
 func generationsOf(s generation.Store) string { return s.Path("generations") }
 
-// TestDamagedBefore: a rollback from a generation that is damaged loses nothing,
-// wherever it is broken off.
+// TestDamagedBefore verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
 func TestDamagedBefore(t *testing.T) {
 	base := at(t, layoutNamed(t, "json"), "install a", "install b")
 	if err := os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600); err != nil {

@@ -27,8 +27,7 @@ func (c *changing) edit(name, old, new string) error {
 
 const another = `{"name": "another", "matchImages": ["another.example"], "defaultCacheDuration": "1m", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"}`
 
-// TestChangedByOthers: what others do to the node between install and uninstall
-// is said in one line, and none of it is lost.
+// TestChangedByOthers verifies that changes by others between install and uninstall are reported in one line and kept.
 func TestChangedByOthers(t *testing.T) {
 	const (
 		json, yaml, dropIn = "etc/kubernetes/cred.json", "etc/kubernetes/cred.yaml", "etc/systemd/system/kubelet.service.d/90-regcred.conf"
@@ -46,10 +45,10 @@ func TestChangedByOthers(t *testing.T) {
 		change       func(c *changing) error
 		status       string // a problem; "" if none
 		install      string // the error of the next install
-		rollback     string // that of rollback 1
-		uninstall    string // that of uninstall
+		rollback     string // output of rollback 1
+		uninstall    string // output of uninstall
 		says         string // uninstall, if it works
-		left         tree   // what uninstall leaves of it, beside what was there before; "-" is what has gone
+		left         tree   // the changes that remain after uninstall; "-" marks a removed file
 	}{
 		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
 			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
@@ -100,13 +99,13 @@ func TestChangedByOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			spoilt := snapshot(t, c.root())
-			c.again(t)
+			c.newInstaller(t)
 			if s, err := c.Status(t.Context()); err != nil || !strings.Contains(strings.Join(s.Problems, "\n"), tt.status) || (len(s.Problems) > 0) != (tt.status != "") {
 				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
 			}
 			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
 				other := &changing{world: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
-				other.again(t)
+				other.newInstaller(t)
 				err := other.do(t.Context(), change)
 				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 					t.Errorf("%s: %v, want %q", change, err, says)
@@ -122,7 +121,7 @@ func TestChangedByOthers(t *testing.T) {
 				t.Fatalf("uninstall: %v, want %q", err, tt.uninstall)
 			}
 			if now := snapshot(t, c.root()); err != nil {
-				if diff := spoilt.without(memories()...).differs(now.without(memories()...)); diff != "" {
+				if diff := spoilt.without(recordFiles()...).differs(now.without(recordFiles()...)); diff != "" {
 					t.Errorf("uninstall, which failed: %s", diff)
 				}
 				return
@@ -136,7 +135,7 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// compareLeft fails unless a node is as before but for what should be left.
+// compareLeft fails unless the node is in its original state except for the files in left.
 func compareLeft(t *testing.T, pristine, now, left tree) {
 	t.Helper()
 	var names []string

@@ -41,9 +41,9 @@ providers:
 `
 )
 
-// wishes makes what is installed in these tests: "a" has one provider, "b" two
-// with an entry each, and "c" another executable for that of "a".
-func wishes(t testing.TB) (dir string) {
+// writeConfigs writes the configurations that these tests install: "a" has one provider, "b" has two with an entry each, and
+// "c" is "a" with another executable.
+func writeConfigs(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{
@@ -71,8 +71,8 @@ func wish(dir, name string) install.Desired {
 
 func options() install.Options { return install.Options{Restart: true} }
 
-// do makes one change, by its name: "install a", "rollback 1", "uninstall".
-func do(ctx context.Context, in *install.Installer, dir, name string) (err error) {
+// makeChange makes one change, by its name: "install a", "rollback 1", "uninstall".
+func makeChange(ctx context.Context, in *install.Installer, dir, name string) (err error) {
 	o := options()
 	switch name {
 	case "rollback 1":
@@ -89,11 +89,11 @@ func do(ctx context.Context, in *install.Installer, dir, name string) (err error
 	return err
 }
 
-// TestWishForGate: tokenAttributes as kubelet 1.33 has them are installed where that
-// kubelet is told of the feature gate, and refused where it is not.
+// TestWishForGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
+// refused otherwise.
 func TestWishForGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
-		dir := wishes(t)
+		dir := writeConfigs(t)
 		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -109,10 +109,10 @@ func TestWishForGate(t *testing.T) {
 	}
 }
 
-// TestWishForUnknown: where nobody knows the node's kubelet, it is said which one judges,
-// and how to name it.
+// TestWishForUnknown verifies that the message for an unknown kubelet names the version used for the check and how to
+// set it.
 func TestWishForUnknown(t *testing.T) {
-	dir := wishes(t)
+	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +129,10 @@ func TestWishForUnknown(t *testing.T) {
 	}
 }
 
-// TestWishOfCurrent: what a generation has is a directory, of which the kubelet of
-// this node knows nothing: the dispatcher reads it.
+// TestWishOfCurrent verifies that a generation's configuration may be a directory even if this node's kubelet does not
+// support that, because the dispatcher reads it.
 func TestWishOfCurrent(t *testing.T) {
-	dir := wishes(t)
+	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -146,8 +146,8 @@ func TestWishOfCurrent(t *testing.T) {
 	}
 }
 
-// directory makes a configuration of two files, one of the predecessor.
-func directory(t *testing.T) string {
+// configDirectory makes a configuration of two files, one of the predecessor.
+func configDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	former := "kind: credentialprovider\napiVersion: v1alpha1\nproviders:\n- name: former\n  imageMatchers: [former.example]\n  extraArgs: {secret: " + canary.EnvSecret + "}\n"
@@ -157,16 +157,16 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// TestWishOfDirectory: so is what is given, such as by the chart; each of its files
-// is judged as one of the kubelet's.
+// TestWishOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
+// kubelet's file.
 func TestWishOfDirectory(t *testing.T) {
-	dir := wishes(t)
+	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := wish(dir, "a")
-	w.Config = directory(t)
+	w.Config = configDirectory(t)
 	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
 		t.Errorf("with a file of the predecessor: %v", err)
 	}
@@ -178,11 +178,11 @@ func TestWishOfDirectory(t *testing.T) {
 	}
 }
 
-// TestWishForDirectory: a node that does not keep a change is told of one file that a
-// kubelet reads, and if values are to be hidden of none.
+// TestWishForDirectory verifies that for a node without saved changes one file for the kubelet is shown, and none if
+// values are to be hidden.
 func TestWishForDirectory(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w, err := install.NewManualChange(directory(t), hidden)
+		w, err := install.NewManualChange(configDirectory(t), hidden)
 		if err != nil {
 			t.Fatal(err)
 		}

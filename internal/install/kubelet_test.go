@@ -26,10 +26,9 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// world is a node with a kubelet that runs, or has failed to: it reads its flags
-// as systemd has loaded them and its configuration when it starts, and never
-// after. It is kept in a file beside the node's root directory, since those who
-// change the node are killed.
+// world simulates a node with a kubelet that is running or has failed. It reads flags as loaded by systemd and its
+// configuration only at start. Its state is a file outside the node's root directory, because the tests kill the process
+// that changes the node.
 type world struct {
 	dir    string
 	layout layout
@@ -38,7 +37,7 @@ type world struct {
 	Ticks   uint64
 	Loaded  node.RunningFlags // as systemd has read them
 	Running *node.RunningProcess
-	Names   []string // what the running kubelet has in memory, in BinDir of its flags
+	Names   []string // the configuration of the running kubelet, found in BinDir of its flags
 	BinDir  string
 	PID     int
 	Calls   []string
@@ -92,8 +91,7 @@ func (w *world) flags() (node.RunningFlags, error) {
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
 }
 
-// try is what a kubelet that starts with these flags finds: the names of its
-// entries, or why it ends.
+// try returns the names of the entries that a kubelet reads at start with these flags, or why it exits.
 func (w *world) try(f node.RunningFlags) (names []string, err error) {
 	if f.Config == "" && f.BinDir == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ type layout struct {
 	name    string
 	version string            // of its kubelet
 	files   map[string]string // by path
-	spoil   func(*node.Setup) // what a tree cannot have: how it is mounted
+	spoil   func(*node.Setup) // mounts and similar, which a tree cannot contain
 }
 
 const (

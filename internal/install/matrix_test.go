@@ -20,26 +20,26 @@ import (
 	"testing"
 )
 
-// whole has every layout broken at every step, which takes minutes.
-var whole = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
+// fullMatrix has every layout broken at every step, which takes minutes.
+var fullMatrix = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
 
-// often reports whether a layout is killed too.
-func (l layout) often() bool {
-	return *whole || l.name == "kubeadm" || l.name == "read-only bin dir"
+// withKills reports whether a layout is killed too.
+func (l layout) withKills() bool {
+	return *fullMatrix || l.name == "kubeadm" || l.name == "read-only bin dir"
 }
 
-// stride is how many steps are between two at which a layout is broken.
-func (l layout) stride() int {
+// stepInterval is how many steps are between two at which a layout is broken.
+func (l layout) stepInterval() int {
 	switch {
-	case *whole:
+	case *fullMatrix:
 		return 1
-	case l.often():
+	case l.withKills():
 		return 9
 	}
 	return 60
 }
 
-// changes are what is broken off, each after those of before.
+// changes lists the interrupted changes, each with the changes before it.
 func changes() []struct {
 	do     string
 	before []string
@@ -51,13 +51,13 @@ func changes() []struct {
 		{"install a", nil},
 		{"install b", []string{"install a"}},
 		{"install c", []string{"install a"}},
-		{"install a", []string{"install a", "install b"}}, // back to what is there
+		{"install a", []string{"install a", "install b"}}, // back to the installed configuration
 		{"rollback 1", []string{"install a", "install b"}},
 		{"uninstall", []string{"install a", "install b"}},
 	}
 }
 
-// scene is a node before a change, and what that makes of it.
+// scene is a node before a change and the results of that change.
 type scene struct {
 	t        testing.TB
 	layout   layout
@@ -91,7 +91,7 @@ func newWorld(t testing.TB, l layout) *world {
 	return w
 }
 
-// run makes a change that nobody breaks off.
+// run makes a change without an interruption.
 func (w *world) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
 
 func (w *world) runWith(wishes, change string, before func(step, name string) error) error {
@@ -102,7 +102,7 @@ func (w *world) runWith(wishes, change string, before func(step, name string) er
 	if err != nil {
 		return err
 	}
-	return do(context.Background(), in, wishes, change)
+	return makeChange(context.Background(), in, wishes, change)
 }
 
 func newScene(t testing.TB, l layout, change string, before []string, wishes string) *scene {
@@ -154,7 +154,7 @@ type broken struct {
 	make func(w *world, step int) error
 }
 
-// errs are what a step may fail with.
+// errs lists the errors with which a step may fail.
 var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
 // failing makes a change of which some steps fail.
@@ -176,13 +176,13 @@ func breaks(s *scene) []broken {
 		{"fails once", s.failing(func(step, at int) bool { return step == at })},
 		{"fails from then on", s.failing(func(step, at int) bool { return step >= at })},
 	}
-	if s.layout.often() {
+	if s.layout.withKills() {
 		list = append(list, broken{"killed", s.kill})
 	}
 	return list
 }
 
-// killing is what a child is told.
+// killing describes to a child process where to stop.
 type killing struct {
 	Dir, Layout, Wishes, Change string
 	Step                        int
@@ -236,10 +236,10 @@ func killed(data []byte) error {
 	})
 }
 
-// TestMatrix breaks each change at each step of it, for every layout: what a
-// kubelet finds then is old or new, and the next regcred says so and mends it.
+// TestMatrix interrupts each change at each step, for every layout, and verifies that a kubelet then finds the old or
+// the new state and that the next regcred reports and repairs it.
 func TestMatrix(t *testing.T) {
-	wishes := wishes(t)
+	wishes := writeConfigs(t)
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for _, l := range layouts() {
@@ -249,7 +249,7 @@ func TestMatrix(t *testing.T) {
 					s := newScene(t, l, c.do, c.before, wishes)
 					for _, b := range breaks(s) {
 						for step := 1; step <= s.steps; step++ {
-							if (step+len(c.do))%l.stride() == 0 {
+							if (step+len(c.do))%l.stepInterval() == 0 {
 								cases.Add(1)
 								s.try(b, step)
 							}
@@ -283,8 +283,8 @@ func (s *scene) try(b broken, step int) {
 		fail("entries %v, neither %v nor %v", names, s.old, s.new)
 		return
 	}
-	now := snapshot(s.t, w.root()).without(memories()...)
-	asBefore, asAfter := now.differs(s.before.without(memories()...)), now.differs(s.after.without(memories()...))
+	now := snapshot(s.t, w.root()).without(recordFiles()...)
+	asBefore, asAfter := now.differs(s.before.without(recordFiles()...)), now.differs(s.after.without(recordFiles()...))
 	hostAfter := now.without(stateDir).differs(s.after.without(stateDir))
 	done := err == nil || strings.Contains(err.Error(), "but the cleanup failed")
 	switch {
@@ -304,11 +304,13 @@ func (s *scene) try(b broken, step int) {
 	s.finish(w, fail, step)
 }
 
-// memories are the files that tell what kubelets may have read, and what was
-// written: also of what was undone.
-func memories() []string { return []string{stateDir + "/applied.json", stateDir + "/originals.json"} }
+// recordFiles lists the files that record what kubelets may have read and what was written, including changes that were
+// rolled back.
+func recordFiles() []string {
+	return []string{stateDir + "/applied.json", stateDir + "/originals.json"}
+}
 
-// status is what it says of a node that is not as it should be.
+// status returns the expected status output for a node in an unexpected state.
 func (s *scene) status(w *world) string {
 	in, err := w.installer(nil)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// odd is a node of a layout, with what is installed on it.
-type odd struct {
+// layoutNode is a node of a layout, with what is installed on it.
+type layoutNode struct {
 	*world
 	t      *testing.T
 	wishes string
 }
 
-func newOdd(t *testing.T, name string) *odd {
-	return &odd{newWorld(t, layoutNamed(t, name)), t, wishes(t)}
+func newOdd(t *testing.T, name string) *layoutNode {
+	return &layoutNode{newWorld(t, layoutNamed(t, name)), t, writeConfigs(t)}
 }
 
 // in is who changes that node, whose state directory is dir.
-func (o *odd) in(dir string) *install.Installer {
+func (o *layoutNode) in(dir string) *install.Installer {
 	o.t.Helper()
 	if err := o.load(); err != nil {
 		o.t.Fatal(err)
@@ -42,7 +42,7 @@ func (o *odd) in(dir string) *install.Installer {
 	return in
 }
 
-func (o *odd) do(changes ...string) {
+func (o *layoutNode) do(changes ...string) {
 	o.t.Helper()
 	for _, c := range changes {
 		if err := o.run(o.wishes, c); err != nil {
@@ -51,7 +51,7 @@ func (o *odd) do(changes ...string) {
 	}
 }
 
-func (o *odd) status() *install.Status {
+func (o *layoutNode) status() *install.Status {
 	o.t.Helper()
 	s, err := o.in(stateDir).Status(o.t.Context())
 	if err != nil {
@@ -60,7 +60,7 @@ func (o *odd) status() *install.Status {
 	return s
 }
 
-func (o *odd) write(name, text string) {
+func (o *layoutNode) write(name, text string) {
 	o.t.Helper()
 	name = filepath.Join(o.root(), name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
@@ -68,7 +68,7 @@ func (o *odd) write(name, text string) {
 	}
 }
 
-func (o *odd) read(name string) string {
+func (o *layoutNode) read(name string) string {
 	o.t.Helper()
 	data, err := os.ReadFile(filepath.Join(o.root(), name))
 	if err != nil {
@@ -77,8 +77,8 @@ func (o *odd) read(name string) string {
 	return string(data)
 }
 
-// TestDirectoryOfOthers: a directory that somebody else has as well, or alone,
-// is not taken for a state directory, and not removed.
+// TestDirectoryOfOthers verifies that a directory that another program uses is neither treated as a state directory nor
+// removed.
 func TestDirectoryOfOthers(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newOdd(t, "kubeadm")
@@ -103,24 +103,24 @@ func TestDirectoryOfOthers(t *testing.T) {
 	}
 }
 
-// TestVendorChanges: what a generation repeats of the node's own does not come
-// back with it: the kubelet may not start with that any more.
+// TestVendorChanges verifies that reactivating a generation does not restore its copy of the node's own settings, with
+// which the kubelet might not start any more.
 func TestVendorChanges(t *testing.T) {
 	for _, tt := range []struct {
 		layout string
-		change func(o *odd)
-		holds  func(o *odd) bool
+		change func(o *layoutNode)
+		holds  func(o *layoutNode) bool
 	}{
 		{"kubeadm",
-			func(o *odd) {
+			func(o *layoutNode) {
 				o.write(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --later $", 1))
 			},
-			func(o *odd) bool {
+			func(o *layoutNode) bool {
 				return strings.Contains(o.read("etc/systemd/system/kubelet.service.d/90-regcred.conf"), "--later")
 			}},
 		{"read-only bin dir",
-			func(o *odd) { o.write("opt/plugins/later", "#!/bin/sh\n") },
-			func(o *odd) bool { return o.fs().Exists(stateDir + "/kubelet/bin/later") }},
+			func(o *layoutNode) { o.write("opt/plugins/later", "#!/bin/sh\n") },
+			func(o *layoutNode) bool { return o.fs().Exists(stateDir + "/kubelet/bin/later") }},
 	} {
 		t.Run(tt.layout, func(t *testing.T) {
 			o := newOdd(t, tt.layout)
@@ -156,8 +156,8 @@ func TestVendorChanges(t *testing.T) {
 	}
 }
 
-// TestNarrower: what was reserved is given back when that is wished, and nothing
-// is said to be there already that is not.
+// TestNarrower verifies that reserved patterns are released on request, and that no message reports patterns that are
+// not installed.
 func TestNarrower(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	yes, no := true, false
@@ -190,9 +190,8 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOthersTakeTheFlags: a drop-in that somebody puts behind ours later, and a flag
-// that somebody gives the kubelet, are said before the kubelet's next start finds
-// them, and no kubelet is restarted for nothing.
+// TestOthersTakeTheFlags verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
+// that no kubelet is restarted without effect.
 func TestOthersTakeTheFlags(t *testing.T) {
 	for _, tt := range []struct{ layout, file, text, want string }{
 		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
@@ -214,8 +213,8 @@ func TestOthersTakeTheFlags(t *testing.T) {
 	}
 }
 
-// TestStateRemoved: who has removed the state directory by hand is told so, and an
-// install mends it; who has it elsewhere is told where.
+// TestStateRemoved verifies that a removed state directory is reported and restored by an install, and that the location
+// of another state directory is reported.
 func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newOdd(t, name)
@@ -246,8 +245,7 @@ func TestStateRemoved(t *testing.T) {
 	}
 }
 
-// TestLaterRelease: a program that is too old for the current generation changes
-// nothing.
+// TestLaterRelease verifies that a program that is too old for the current generation changes nothing.
 func TestLaterRelease(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	o.do("install a", "install c")

@@ -17,21 +17,21 @@ import (
 )
 
 // install installs a wish, by its name.
-func (o *odd) install(name string, restart bool) (*install.Plan, error) {
+func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	o.t.Helper()
 	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
 }
 
-// TestFormer: what an earlier generation has makes that one current again, without a
-// restart where the kubelet has its entries, and without another generation.
+// TestFormer verifies that an install of an earlier generation's content makes that generation current again, without a
+// new one, and without a restart if the kubelet has its entries.
 func TestFormer(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
 			o := newOdd(t, layout)
 			o.do("install a")
-			first := snapshot(t, o.root()).without(memories()...)
+			first := snapshot(t, o.root()).without(recordFiles()...)
 			o.do("install b")
-			second := snapshot(t, o.root()).without(memories()...)
+			second := snapshot(t, o.root()).without(recordFiles()...)
 			pid := o.Running.PID
 			for _, step := range []struct {
 				wish   string
@@ -65,7 +65,7 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestFormerDamaged: what an earlier generation had and has no more is made anew.
+// TestFormerDamaged verifies that missing parts of an earlier generation are created again.
 func TestFormerDamaged(t *testing.T) {
 	o := newOdd(t, "json")
 	o.do("install a", "install c")
@@ -76,8 +76,8 @@ func TestFormerDamaged(t *testing.T) {
 	}
 }
 
-// TestFormerNeedsRestart: an earlier generation whose entries the kubelet does not have
-// is no reason to restart it, where a new one is none.
+// TestFormerNeedsRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
+// generation would need no restart.
 func TestFormerNeedsRestart(t *testing.T) {
 	o := newOdd(t, "json")
 	yes, no := true, false
@@ -122,8 +122,7 @@ func TestFormerNeedsRestart(t *testing.T) {
 	}
 }
 
-// TestMends: the same installed again puts right what status finds wrong, or says why
-// not.
+// TestMends verifies that installing the same again repairs what status reports, or explains why it cannot.
 func TestMends(t *testing.T) {
 	const (
 		dropIns = "etc/systemd/system/kubelet.service.d"
@@ -131,24 +130,24 @@ func TestMends(t *testing.T) {
 		link    = "opt/plugins/regcred-credential-provider"
 		gen     = "var/lib/regcred/generations"
 	)
-	overwrite := func(name, text string) func(*odd) error {
-		return func(o *odd) error {
+	overwrite := func(name, text string) func(*layoutNode) error {
+		return func(o *layoutNode) error {
 			name := filepath.Join(o.root(), name)
 			return errors.Join(os.RemoveAll(name), os.WriteFile(name, []byte(text), 0o644))
 		}
 	}
-	remove := func(name string) func(*odd) error {
-		return func(o *odd) error { return os.RemoveAll(filepath.Join(o.root(), name)) }
+	remove := func(name string) func(*layoutNode) error {
+		return func(o *layoutNode) error { return os.RemoveAll(filepath.Join(o.root(), name)) }
 	}
-	all := func(list ...func(*odd) error) func(*odd) error {
-		return func(o *odd) (err error) {
+	all := func(list ...func(*layoutNode) error) func(*layoutNode) error {
+		return func(o *layoutNode) (err error) {
 			for _, f := range list {
 				err = errors.Join(err, f(o))
 			}
 			return err
 		}
 	}
-	restart := func(o *odd) error { // the kubelet's, by somebody else
+	restart := func(o *layoutNode) error { // the kubelet is restarted by another program
 		if err := (manager{world: o.world}).Reload(t.Context()); err != nil {
 			return err
 		}
@@ -157,10 +156,10 @@ func TestMends(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, layout string
-		spoil        func(*odd) error
+		spoil        func(*layoutNode) error
 		status       string // a problem, or why the kubelet has to be restarted
-		says         string // the error of the install; "" if it mends that
-		warns        string // that it cannot, which is no error
+		says         string // the error of the install; "" if the install repairs the state
+		warns        string // a warning that the install cannot repair the state
 		number       int    // the generation afterwards
 	}{
 		{name: "link gone", layout: "json", spoil: remove(link), status: "missing", number: 1},
@@ -178,7 +177,7 @@ func TestMends(t *testing.T) {
 		{name: "bin dir below the state directory gone", layout: "kubeadm", spoil: remove("var/lib/regcred/kubelet/bin"), status: "missing", number: 1},
 		{name: "drop-in gone, and the kubelet started without it", layout: "kubeadm", spoil: all(remove(dropIn), restart), status: "it runs without --image-credential-provider-config", says: "--restart", number: 1},
 		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its regcred entries differ from those of generation", number: 1},
-		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *odd) error {
+		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *layoutNode) error {
 			name := filepath.Join(o.root(), kubeadmTen)
 			data, err := os.ReadFile(name)
 			changed := strings.Replace(string(data), "/usr/bin/kubelet", "/usr/bin/kubelet --v=3", 1)
@@ -189,25 +188,25 @@ func TestMends(t *testing.T) {
 		}, status: "contains an outdated copy of the ExecStart= command", number: 2},
 		{name: "a drop-in behind ours", layout: "kubeadm", spoil: overwrite(dropIns+"/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n"),
 			status: "next start, the kubelet would not use regcred", warns: "next start, the kubelet would not use regcred: ", number: 2},
-		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *odd) error { return o.eachOther(os.Remove) }, status: "dangling symlink to", number: 2},
-		{name: "a plugin of others more", layout: "read-only bin dir", spoil: func(o *odd) error {
-			return o.eachOther(func(name string) error { return os.WriteFile(name+"-more", nil, 0o755) })
+		{name: "a plugin of others gone", layout: "read-only bin dir", spoil: func(o *layoutNode) error { return o.forEachVendorPlugin(os.Remove) }, status: "dangling symlink to", number: 2},
+		{name: "a plugin of others more", layout: "read-only bin dir", spoil: func(o *layoutNode) error {
+			return o.forEachVendorPlugin(func(name string) error { return os.WriteFile(name+"-more", nil, 0o755) })
 		}, status: "was added after", number: 2},
 		{name: "plugin replaced", layout: "json", spoil: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "has been changed since it was installed", number: 2},
 		{name: "plugin gone", layout: "json", spoil: remove(gen + "/1/bin/alpha"), status: "has been changed since it was installed", number: 2},
 		{name: "configuration gone", layout: "json", spoil: remove(gen + "/1/config/a.yaml"), status: "has been changed since it was installed", number: 2},
 		{name: "current gone", layout: "json", spoil: remove("var/lib/regcred/current"), status: "no generation is current", number: 1},
 		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
-		{name: "current elsewhere", layout: "json", spoil: func(o *odd) error { return o.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
+		{name: "current elsewhere", layout: "json", spoil: func(o *layoutNode) error { return o.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
 		{name: "a broken write", layout: "json", status: "left over from an interrupted change", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
-		{name: "a generation that is being made", layout: "json", spoil: func(o *odd) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "left over from an interrupted change", number: 1},
+		{name: "a generation that is being made", layout: "json", spoil: func(o *layoutNode) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "left over from an interrupted change", number: 1},
 		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json is damaged", says: "journal.json is damaged"},
 		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "its loaded entries are unknown", says: "--restart", number: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOdd(t, tt.layout)
 			o.do("install a")
-			whole := snapshot(t, o.root()).without(memories()...)
+			whole := snapshot(t, o.root()).without(recordFiles()...)
 			if err := errors.Join(o.load(), tt.spoil(o), o.save()); err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +237,7 @@ func TestMends(t *testing.T) {
 			if s.Current.Number != tt.number {
 				t.Errorf("generation %d, want %d", s.Current.Number, tt.number)
 			}
-			if now := snapshot(t, o.root()).without(memories()...); tt.number == 1 && tt.warns == "" {
+			if now := snapshot(t, o.root()).without(recordFiles()...); tt.number == 1 && tt.warns == "" {
 				if diff := whole.differs(now); diff != "" {
 					t.Errorf("not as before: %s", diff)
 				}
@@ -251,8 +250,8 @@ func TestMends(t *testing.T) {
 	}
 }
 
-// eachOther does something to a plugin of the layout's vendor.
-func (o *odd) eachOther(f func(name string) error) error {
+// forEachVendorPlugin does something to a plugin of the layout's vendor.
+func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	s, err := o.setup(o.t.Context())
 	if err != nil {
 		return err
@@ -265,7 +264,7 @@ func (o *odd) eachOther(f func(name string) error) error {
 	return f(filepath.Join(o.root(), dir, list[0].Name()))
 }
 
-// TestOwner: what belongs to one is not another's to install over, nor to take off.
+// TestOwner verifies that one owner's installation is neither replaced nor uninstalled by another.
 func TestOwner(t *testing.T) {
 	o := newOdd(t, "json")
 	as := func(owner, name string) error {

@@ -49,7 +49,7 @@ func link(name, target string) func(*testing.T, string) {
 	}
 }
 
-// moved puts a directory somewhere else on the node, with a link in its place.
+// moved moves a directory elsewhere on the node and leaves a symlink.
 func moved(name, to string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -111,8 +111,7 @@ func refusals() []refused {
 	}
 }
 
-// TestRefusals: what would not work is refused in one line, and nothing has been
-// written for it.
+// TestRefusals verifies that a change that would not work is refused in one line before anything is written.
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals() {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
@@ -121,14 +120,14 @@ func TestRefusals(t *testing.T) {
 
 func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	t.Helper()
-	c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: wishes(t)}
+	c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
 	c.layout.make(t, c.root())
 	if r.spoil != nil {
 		r.spoil(t, c.root())
 	}
 	mount(t, c.root())
 	before := snapshot(t, c.dir)
-	c.again(t)
+	c.newInstaller(t)
 	w := wish(c.wishes, "a")
 	if r.wish != nil {
 		r.wish(t, &w)
@@ -149,7 +148,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	if names, err := c.check(); err != nil || len(names) == 0 {
 		t.Errorf("%v, %v", names, err)
 	}
-	c.again(t)
+	c.newInstaller(t)
 	if err := c.Uninstall(t.Context(), install.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +157,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	}
 }
 
-// TestRefusedMounts: the same for what a file system does not let do.
+// TestRefusedMounts verifies the same for file systems with restrictions.
 func TestRefusedMounts(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -210,11 +209,11 @@ func TestRefusedMounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
 	}
 	t.Run("rollback on a full disk", func(t *testing.T) {
-		c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: wishes(t)}
+		c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
 		c.layout.make(t, c.root())
 		mount("none", "var/lib", "tmpfs", 0, "size=8m")(t, c.root())
 		for _, change := range []string{"install a", "install c"} {
-			c.again(t)
+			c.newInstaller(t)
 			if err := c.do(t.Context(), change); err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +221,7 @@ func TestRefusedMounts(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(c.root(), "var/lib/full"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatal(err)
 		}
-		c.again(t)
+		c.newInstaller(t)
 		if err := c.do(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB free") {
 			t.Errorf("install: %v", err)
 		}
@@ -258,13 +257,13 @@ func ownMounts(t *testing.T) bool {
 	return false
 }
 
-// TestLinksStayInside: links of a node that are absolute lead to places of the
-// node. Here each is also a place of this machine, which stays as it is.
+// TestLinksStayInside verifies that absolute symlinks of a node are resolved within its root directory. The same paths
+// exist on this machine and must stay unchanged.
 func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
 		t.Run(l, func(t *testing.T) {
-			c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: wishes(t)}
+			c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
 			c.layout.make(t, c.root())
 			there := filepath.Join(outside, l)
 			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
@@ -277,7 +276,7 @@ func TestLinksStayInside(t *testing.T) {
 			}
 			before, machine := snapshot(t, c.root()), snapshot(t, outside)
 			for _, change := range []string{"install a", "install b", "rollback 1", "install without", "status", "uninstall"} {
-				c.again(t)
+				c.newInstaller(t)
 				var err error
 				switch change {
 				case "install without":

@@ -32,14 +32,14 @@ type changing struct {
 // at is a node after some changes.
 func at(t *testing.T, l layout, done ...string) *changing {
 	t.Helper()
-	c := &changing{world: newWorld(t, l), wishes: wishes(t), health: &atomic.Int64{}}
+	c := &changing{world: newWorld(t, l), wishes: writeConfigs(t), health: &atomic.Int64{}}
 	for _, d := range done {
 		if err := c.run(c.wishes, d); err != nil {
 			t.Fatal(d, err)
 		}
 	}
 	c.Calls = nil
-	c.again(t)
+	c.newInstaller(t)
 	c.health.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(c.health.Load())) }))
 	t.Cleanup(server.Close)
@@ -47,8 +47,8 @@ func at(t *testing.T, l layout, done ...string) *changing {
 	return c
 }
 
-// again is another regcred on the same node.
-func (c *changing) again(t *testing.T) {
+// newInstaller replaces the installer by a new one for the same node.
+func (c *changing) newInstaller(t *testing.T) {
 	t.Helper()
 	in, err := c.installer(nil)
 	if err != nil {
@@ -58,13 +58,13 @@ func (c *changing) again(t *testing.T) {
 }
 
 func (c *changing) do(ctx context.Context, change string) error {
-	return do(ctx, c.Installer, c.wishes, change)
+	return makeChange(ctx, c.Installer, c.wishes, change)
 }
 
-// sameAs fails unless the node is as it was, but for what tells of memories.
+// sameAs fails unless the node is unchanged except for the recorded state.
 func (c *changing) sameAs(t *testing.T, before tree) {
 	t.Helper()
-	if diff := before.without(memories()...).differs(snapshot(t, c.root()).without(memories()...)); diff != "" {
+	if diff := before.without(recordFiles()...).differs(snapshot(t, c.root()).without(recordFiles()...)); diff != "" {
 		t.Errorf("the node is not as before: %s", diff)
 	}
 	if _, err := c.check(); err != nil {
@@ -72,7 +72,7 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 	}
 }
 
-// TestGoesBack: a kubelet that does not come back is restarted as it was.
+// TestGoesBack verifies that a kubelet that does not start is restarted with its previous state.
 func TestGoesBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -141,8 +141,8 @@ func once(name string) func(string) error {
 	}
 }
 
-// TestProbe: what cannot be pulled after a change undoes it, with a restart and
-// without; that the node went back is not made to depend on it.
+// TestProbe verifies that a change is rolled back if an image cannot be pulled after it, with and without a restart; the
+// rollback itself does not depend on the pull.
 func TestProbe(t *testing.T) {
 	for change, calls := range map[string]string{
 		"install b": "reload restart reload restart", // a provider with tokens: the kubelet has to read its entry
@@ -162,7 +162,7 @@ func TestProbe(t *testing.T) {
 			if got := strings.Join(c.Calls, " "); got != calls {
 				t.Errorf("calls: %s, want %s", got, calls)
 			}
-			c.again(t)
+			c.newInstaller(t)
 			c.Service.Manager = &manager{world: c.world}
 			c.Probe = func(context.Context) error { probes++; return nil }
 			if err := c.do(t.Context(), change); err != nil || probes != 2 {
@@ -172,7 +172,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeHangs: a test pull has as long as a kubelet has to become healthy.
+// TestProbeHangs verifies that a test pull has the same timeout as the kubelet's health.
 func TestProbeHangs(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a")
 	c.Criteria.Within = 50 * time.Millisecond
@@ -182,8 +182,8 @@ func TestProbeHangs(t *testing.T) {
 	}
 }
 
-// TestNeverHealthy: a kubelet that is not well with what it had either is no
-// reason to leave the node in between.
+// TestNeverHealthy verifies that the rollback completes even if the kubelet is unhealthy with the earlier configuration
+// too.
 func TestNeverHealthy(t *testing.T) {
 	c := at(t, layoutNamed(t, "kubeadm"))
 	c.Service.Manager = manager{world: c.world, ill: func() bool { return true }}
@@ -198,14 +198,14 @@ func TestNeverHealthy(t *testing.T) {
 	if s, err := c.Status(t.Context()); err != nil || s.BrokenOff == "" {
 		t.Errorf("status: %+v, %v", s, err)
 	}
-	c.again(t)
+	c.newInstaller(t)
 	if err := c.do(t.Context(), "uninstall"); err != nil {
 		t.Fatal(err)
 	}
 	c.sameAs(t, before)
 }
 
-// TestInterrupted: ^C at each step, and at each call of systemd, goes back.
+// TestInterrupted verifies the rollback after ^C at each step and at each call of systemd.
 func TestInterrupted(t *testing.T) {
 	l := layoutNamed(t, "kubeadm")
 	for _, change := range []struct {
@@ -215,7 +215,7 @@ func TestInterrupted(t *testing.T) {
 		base := at(t, l, change.before...)
 		before, places := snapshot(t, base.root()), 0
 		scene := &scene{t: t, layout: l, base: base.dir}
-		for place := 1; place == 1 || place <= places; place += base.layout.stride() {
+		for place := 1; place == 1 || place <= places; place += base.layout.stepInterval() {
 			c := &changing{world: scene.copy(), wishes: base.wishes, health: base.health}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -235,7 +235,7 @@ func TestInterrupted(t *testing.T) {
 			err = c.do(ctx, change.do)
 			places = max(places, seen)
 			if err == nil { // so late that it was done
-				c.again(t)
+				c.newInstaller(t)
 				if s, err := c.Status(t.Context()); err != nil || s.BrokenOff != "" || len(s.Problems) > 0 {
 					t.Errorf("%s, interrupted at %d: %+v, %v", change.do, place, s, err)
 				}
@@ -253,8 +253,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessRestart: a change that fails before the kubelet was restarted is
-// undone without that.
+// TestNoNeedlessRestart verifies that a change that fails before the kubelet was restarted is rolled back without a
+// restart.
 func TestNoNeedlessRestart(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"))
 	flipped := false
@@ -271,7 +271,7 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestCannotFinish: what was interrupted, and still fails, is named in a sentence.
+// TestCannotFinish verifies that an interrupted change that still fails is reported in one sentence.
 func TestCannotFinish(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"))
 	flipped := false

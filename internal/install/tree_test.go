@@ -19,11 +19,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree is what is in a directory: by path, all that can be told of a file but its
-// times.
+// tree maps each path in a directory to all properties of the file except its times.
 type tree map[string]string
 
-// times are what is not the same when the same is done again.
+// times matches values that differ when the same steps are repeated.
 var times = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
 
 func snapshot(t testing.TB, root string) tree {

@@ -45,7 +45,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestDepth: what encoding/json takes at most is not too deep for us.
+// TestDepth verifies that the deepest document that encoding/json accepts is accepted.
 func TestDepth(t *testing.T) {
 	for depth, ok := range map[int]bool{10000: true, 10001: false} {
 		if _, err := Parse([]byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))); (err == nil) != ok {

@@ -124,7 +124,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestCaseOfClaims: package json would let AUD stand for aud.
+// TestCaseOfClaims verifies that claim names are case-sensitive, although package json would accept AUD as aud.
 func TestCaseOfClaims(t *testing.T) {
 	payload := `{"aud":"registry.example","AUD":"elsewhere.example","sub":"a","Sub":"b","exp":1,"EXP":99}`
 	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
@@ -175,7 +175,7 @@ func TestWithoutAudience(t *testing.T) {
 	}
 }
 
-// TestAccess: what a registry's token grants.
+// TestAccess verifies the decoded permissions of a registry's token.
 func TestAccess(t *testing.T) {
 	const payload = `{"access":[{"type":"repository","name":"team/app","actions":["pull"]}]}`
 	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".e30")

@@ -45,7 +45,7 @@ func generate[K any](t testing.TB, key K, err error) K {
 	return key
 }
 
-// verify is what the receiver of a token does.
+// verify checks a signature as the receiver of a token does.
 func verify(public crypto.PublicKey, text string, signature []byte) bool {
 	digest := sha256.Sum256([]byte(text))
 	switch key := public.(type) {
@@ -129,8 +129,8 @@ func TestSignWithoutKeyID(t *testing.T) {
 	}
 }
 
-// TestParseKeyBehindOthers: openssl ecparam writes the curve before the key, and
-// a file may have the certificate first.
+// TestParseKeyBehindOthers verifies that other PEM blocks may precede the key: openssl ecparam writes the curve first,
+// and a file may start with the certificate.
 func TestParseKeyBehindOthers(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	key := generate(t, private, err)
@@ -192,7 +192,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// FuzzParseKey: no file makes it panic, and what is a key signs.
+// FuzzParseKey verifies that no file leads to a panic, and that each parsed key signs.
 func FuzzParseKey(f *testing.F) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
 	edKey = generate(f, edKey, err)

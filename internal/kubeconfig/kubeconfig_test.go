@@ -78,8 +78,8 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestConfig: where the API server is found, and what is said of it. DIR
-// stands for a directory of the test.
+// TestConfig verifies where the API server's address is found, and the error messages. DIR is replaced by a directory of
+// the test.
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -13,8 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestBounds has files of a layout that are valid but for their size: what
-// is read of them is bounded, to the byte.
+// TestBounds verifies the exact size limits with files of a layout that are valid except for their size.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		file, begin string

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestNameKeepsTheOthers: index.json goes on to name what it did, but for what
-// had the same name, and keeps the fields that we do not know.
+// TestNameKeepsTheOthers verifies that index.json keeps its other entries and unknown fields; only an entry with the
+// same name is replaced.
 func TestNameKeepsTheOthers(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(dir)
@@ -60,7 +60,7 @@ func TestNameKeepsTheOthers(t *testing.T) {
 	}
 }
 
-// TestCommitCloses: of an image with thousands of blobs no file stays open.
+// TestCommitCloses verifies that no file of an image with thousands of blobs stays open.
 func TestCommitCloses(t *testing.T) {
 	l, err := Open(t.TempDir())
 	if err != nil {

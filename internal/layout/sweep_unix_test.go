@@ -43,7 +43,7 @@ func descriptor() v1.Descriptor {
 	return v1.Descriptor{Digest: hash, Size: size}
 }
 
-// writeSlowly writes half a blob, says so, and the rest once it is told to.
+// writeSlowly writes half a blob, reports that, and writes the rest on request.
 func writeSlowly(dir string) error {
 	l, err := Open(dir)
 	if err != nil {
@@ -115,8 +115,8 @@ func open(t *testing.T, dir string) *Layout {
 	return l
 }
 
-// TestSweep: of two processes that write into a layout one is killed. What it
-// has left is taken away by the next to open it, and nothing of the other's.
+// TestSweep kills one of two processes that write into a layout. The next process that opens it removes the files of the
+// killed one and no others.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	killed, _ := startWriter(t, dir)
@@ -148,8 +148,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepsOnlyOurs: what has another kind of name is somebody else's, and so
-// is what is no file.
+// TestSweepsOnlyOurs verifies that files with other names are kept, and so is anything that is not a file.
 func TestSweepsOnlyOurs(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -178,7 +177,7 @@ func TestSweepsOnlyOurs(t *testing.T) {
 	}
 }
 
-// TestSweptWhileWriting: many that write and sweep do not hinder each other.
+// TestSweptWhileWriting verifies that concurrent writers and sweeps do not disturb each other.
 func TestSweptWhileWriting(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error)

@@ -66,8 +66,8 @@ func naiveMatches(p, at Location) bool {
 	return true
 }
 
-// TestMatchEveryWord compares Match with the naive rule for all short patterns
-// and images made of the characters that have a meaning.
+// TestMatchEveryWord compares Match with the naive rule for all short patterns and images over the characters with a
+// special meaning.
 func TestMatchEveryWord(t *testing.T) {
 	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")

@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestLearn: who has an answer of the registry already logs in by that, and does
-// not ask at /v2/.
+// TestLearn verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
 func TestLearn(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.None: "", testregistry.Basic: "basic", testregistry.Bearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
@@ -49,7 +48,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestLearnOtherScheme: what was learned over plain HTTP says nothing of TLS.
+// TestLearnOtherScheme verifies that facts learned over plain HTTP are not used for TLS.
 func TestLearnOtherScheme(t *testing.T) {
 	f, r := start(t, testregistry.Basic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")

@@ -114,8 +114,8 @@ func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	return resp
 }
 
-// TestLogin: one ping for all credentials, over the scheme that answers; no mark
-// is sent, and who asks keeps his name.
+// TestLogin verifies that one ping over the responding scheme serves all credentials, that no marker is sent, and that
+// the user agent is kept.
 func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Basic, testregistry.Bearer} {
 		for _, tls := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestPingNotKept: what says nothing of how to log in is asked again.
+// TestPingNotKept verifies that a response without an authentication method is not cached.
 func TestPingNotKept(t *testing.T) {
 	broken := true
 	f, r := start(t, testregistry.Basic, false, func(w http.ResponseWriter, r *http.Request) bool {
@@ -186,7 +186,7 @@ func TestPingNotKept(t *testing.T) {
 	}
 }
 
-// TestBudget: each request has its own, unless there is one for all.
+// TestBudget verifies that each request has its own timeout, unless there is a total one.
 func TestBudget(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
@@ -218,8 +218,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestIdle: a server that never answers, be it the ping or the content, and one
-// that begins and goes no further.
+// TestIdle verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
+// in the middle.
 func TestIdle(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestNoUser: a credential is never made an anonymous login.
+// TestNoUser verifies that a credential without a user name does not become an anonymous login.
 func TestNoUser(t *testing.T) {
 	f, r := start(t, testregistry.None, false, nil)
 	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
@@ -270,8 +270,8 @@ func TestNoUser(t *testing.T) {
 	}
 }
 
-// TestWhereto: a credential goes to the registry under every spelling of its host,
-// and with no request that names another anywhere.
+// TestWhereto verifies that a credential is sent to the registry under every spelling of its host, and never with a
+// request that names another host.
 func TestWhereto(t *testing.T) {
 	shown := map[string]bool{}
 	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
@@ -344,8 +344,8 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestUploadOnce: go-containerregistry sends a body that is gone again with a new
-// token; it is had anew, or the request fails.
+// TestUploadOnce verifies that a consumed body is recreated, or that the request fails, because go-containerregistry
+// sends the body again with a new token.
 func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0

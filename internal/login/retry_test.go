@@ -112,7 +112,7 @@ func TestRetryOnlyGET(t *testing.T) {
 	}
 }
 
-// TestHurried: nobody waits on 429 who is told not to; other failures are repeated.
+// TestHurried verifies that 429 is not waited for if waiting is disabled; other failures are retried.
 func TestHurried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {

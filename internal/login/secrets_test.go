@@ -11,8 +11,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestShortPassword: what is found is found once, not again in what was put
-// in its place.
+// TestShortPassword verifies that a password is not redacted again within the replacement of another.
 func TestShortPassword(t *testing.T) {
 	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
 	x := &Secrets{}
@@ -23,7 +22,7 @@ func TestShortPassword(t *testing.T) {
 	}
 }
 
-// TestSuspects: what looks like a secret, of which nobody told us.
+// TestSuspects verifies that text that looks like a secret is redacted even if it is not a known secret.
 func TestSuspects(t *testing.T) {
 	for text, want := range map[string]string{
 		"sent Bearer abcdefghijkl0123, refused":          "sent Bearer [redacted], refused",
@@ -45,7 +44,7 @@ func TestSuspects(t *testing.T) {
 	}
 }
 
-// TestSecretsForget: a token server cannot fill the memory.
+// TestSecretsForget verifies that a token server cannot fill the memory.
 func TestSecretsForget(t *testing.T) {
 	x := &Secrets{}
 	for i := range 100 {
@@ -56,8 +55,8 @@ func TestSecretsForget(t *testing.T) {
 	}
 }
 
-// TestSecretsOfLongCopy: the signatures of many blobs do not make each refusal
-// take seconds, and drive out no token that is in use.
+// TestSecretsOfLongCopy verifies that the signatures of many blobs neither slow down redaction nor displace tokens that
+// are in use.
 func TestSecretsOfLongCopy(t *testing.T) {
 	const token = "a-token-of-the-registry"
 	x := &Secrets{}

@@ -33,8 +33,7 @@ func (d *dribble) Read(p []byte) (int, error) {
 
 func (d *dribble) Close() error { return nil }
 
-// TestFailedRequestIsLetGo: nothing of a request that failed waits for the end
-// of the pull.
+// TestFailedRequestIsLetGo verifies that a failed request is released before the end of the pull.
 func TestFailedRequestIsLetGo(t *testing.T) {
 	var sent context.Context
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -53,8 +52,7 @@ func TestFailedRequestIsLetGo(t *testing.T) {
 	}
 }
 
-// TestContentAgain: what is asked for again is content still, and neither cut nor
-// read as an answer to a login.
+// TestContentAgain verifies that repeated content is neither truncated nor parsed as the response to a login.
 func TestContentAgain(t *testing.T) {
 	var sent []http.Header
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -84,8 +82,7 @@ func TestContentAgain(t *testing.T) {
 	}
 }
 
-// TestLeastRate: an answer that brings too little is given up, whatever it is
-// of, and a slow line is not.
+// TestLeastRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
 func TestLeastRate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -142,8 +139,7 @@ func TestLeastRate(t *testing.T) {
 	}
 }
 
-// TestLeastRateOfEachPeriod: a quick beginning does not make up for an end that
-// never comes.
+// TestLeastRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
 func TestLeastRateOfEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &dribble{64 << 20, 1 << 20, time.Second}

@@ -24,7 +24,7 @@ const (
 	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
-// TestPlan: what the files that nodes have need, and what they do not.
+// TestPlan verifies which changes the files found on nodes need.
 func TestPlan(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider string

@@ -57,8 +57,8 @@ const (
 	byNewest    = config.NewestKubelet + ": tokenAttributes.cacheType: missing: "
 )
 
-// TestAcceptInstalled: if the newest kubelet rejects a configuration, version and feature
-// gates of the node's kubelet decide.
+// TestAcceptInstalled verifies that the version and feature gates of the node's kubelet decide if the newest kubelet
+// rejects a configuration.
 func TestAcceptInstalled(t *testing.T) {
 	for name, tt := range map[string]struct{ flags, config, dropIn, want string }{
 		"no gate":          {want: withoutGate},
@@ -91,7 +91,7 @@ func TestAcceptInstalled(t *testing.T) {
 	}
 }
 
-// TestLoadInterrupted: Load does not wait for a kubelet that hangs after it is canceled.
+// TestLoadInterrupted verifies that Load does not wait for a kubelet that hangs after it is canceled.
 func TestLoadInterrupted(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
@@ -105,8 +105,7 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadDoubt: an error contains the reason if the kubelet's version or feature gates are
-// unknown.
+// TestLoadDoubt verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
 func TestLoadDoubt(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
@@ -132,8 +131,8 @@ func TestLoadDoubt(t *testing.T) {
 	}
 }
 
-// TestValidateCommand: the command contains the relevant gates, including one whose wrong
-// case prevents the kubelet from starting.
+// TestValidateCommand verifies that the command contains the relevant gates, including one whose wrong case prevents the
+// kubelet from starting.
 func TestValidateCommand(t *testing.T) {
 	got := ValidateCommand(config.Target{KubeletVersion: "1.33.4", FeatureGates: map[string]bool{tokenGate: true, "allBeta": false, "Other": true}}, "/etc/a b.yaml")
 	if want := "regcred validate --kubelet-version 1.33.4 --feature-gates " + tokenGate + "=true,allBeta=false '/etc/a b.yaml'"; got != want {
@@ -141,7 +140,7 @@ func TestValidateCommand(t *testing.T) {
 	}
 }
 
-// TestAcceptRunning: for a running kubelet, the running program decides.
+// TestAcceptRunning verifies that the program of a running kubelet decides.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
 	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
@@ -177,8 +176,7 @@ func TestAcceptRunning(t *testing.T) {
 	}
 }
 
-// TestVersionRoot: only a kubelet of this machine is run, whether its root directory is ""
-// or "/".
+// TestVersionRoot verifies that only a kubelet of this machine is run, whether its root directory is "" or "/".
 func TestVersionRoot(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")

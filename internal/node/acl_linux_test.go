@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestACL: with an access control list, the group's permission bits are the list's mask.
+// TestACL verifies that the group's permission bits are treated as the mask if there is an access control list.
 func TestACL(t *testing.T) {
 	needRoot(t)
 	root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": ""})
@@ -29,7 +29,7 @@ func TestACL(t *testing.T) {
 	for _, e := range []struct {
 		tag, perm uint16
 		id        uint32
-	}{{1, 6, ^uint32(0)}, {2, 6, somebody}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 4, ^uint32(0)}} {
+	}{{1, 6, ^uint32(0)}, {2, 6, otherUser}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 4, ^uint32(0)}} {
 		list = binary.LittleEndian.AppendUint16(list, e.tag)
 		list = binary.LittleEndian.AppendUint16(list, e.perm)
 		list = binary.LittleEndian.AppendUint32(list, e.id)

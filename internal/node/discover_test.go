@@ -47,8 +47,8 @@ func TestKubeletFlags(t *testing.T) {
 	}
 }
 
-// TestRootOfADrive: a configuration below a relative root directory, as on Windows, is
-// not used, because any user might be able to create it.
+// TestRootOfADrive verifies that a configuration below a relative root directory, as on Windows, is not used, because
+// any user might be able to create it.
 func TestRootOfADrive(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, loc := range wellKnownLocations() {
@@ -64,7 +64,7 @@ func TestRootOfADrive(t *testing.T) {
 	}
 }
 
-// TestFindCanceled: a canceled search does not report that there is no configuration.
+// TestFindCanceled verifies that a canceled search does not report that the configuration is missing.
 func TestFindCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestHealthDropIn: drop-ins change the health endpoint.
+// TestHealthDropIn verifies that drop-ins change the health endpoint.
 func TestHealthDropIn(t *testing.T) {
 	const byDefault = "http://127.0.0.1:10248/healthz"
 	for name, tt := range map[string]struct{ config, dropIn, url, from string }{

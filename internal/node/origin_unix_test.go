@@ -101,8 +101,7 @@ func inRoot(root string, o Origin) Origin {
 	return o
 }
 
-// TestCheckTrust: other users must not be able to change a configuration, or the files
-// that name it.
+// TestCheckTrust verifies that a configuration is rejected if other users can change it or the files that name it.
 func TestCheckTrust(t *testing.T) {
 	for name, open := range map[string]string{"nothing": "", "config": "c.yaml", "executable": "bin/p", "directory": "bin", "what names it": "kubelet.env"} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +125,7 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
-// TestFixIsQuoted: a command in the output does not run commands from a file name.
+// TestFixIsQuoted verifies that a command in the output does not run commands from a file name.
 func TestFixIsQuoted(t *testing.T) {
 	const name = "10 $(touch pwned);.yaml"
 	root := newRoot(t, map[string]string{"c/" + name: ""})
@@ -140,8 +139,8 @@ func TestFixIsQuoted(t *testing.T) {
 	}
 }
 
-// TestKubeletConfigTrust: users who can change the kubelet's configuration could redirect
-// credentials to their own socket.
+// TestKubeletConfigTrust verifies that a kubelet configuration that other users can change is rejected, because it could
+// redirect credentials to their socket.
 func TestKubeletConfigTrust(t *testing.T) {
 	for _, open := range []string{"", "c.yaml", "conf.d", "conf.d/a.conf", "conf.d/b/c.conf"} {
 		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "{imageServiceEndpoint: unix:///s, containerRuntimeEndpoint: unix:///t}", "conf.d/b/c.conf": "containerRuntimeEndpoint: null"})
@@ -171,7 +170,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 	}
 }
 
-// TestPipes: named pipes without a writer are not opened.
+// TestPipes verifies that named pipes without a writer are not opened.
 func TestPipes(t *testing.T) {
 	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
 	env, config := filepath.Join(root, "/etc/default/kubelet"), filepath.Join(root, "/kubelet/c.yaml")
@@ -186,7 +185,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestClosedToThisUser: no hint recommends a location that this user cannot read.
+// TestClosedToThisUser verifies that no hint recommends a location that this user cannot read.
 func TestClosedToThisUser(t *testing.T) {
 	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{

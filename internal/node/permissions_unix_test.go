@@ -16,8 +16,7 @@ import (
 	"testing"
 )
 
-// TestCheckTrustLinks: each symlink on a path is checked, and each directory on the path of
-// its target.
+// TestCheckTrustLinks verifies that each symlink on a path is checked, and each directory on the path of its target.
 func TestCheckTrustLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -112,7 +111,7 @@ func lay(t *testing.T, root string, lines []string) error {
 	return nil
 }
 
-// TestCheckTrustBelowTheRoot: the parents of a root directory are trusted.
+// TestCheckTrustBelowTheRoot verifies that the parents of a root directory are trusted.
 func TestCheckTrustBelowTheRoot(t *testing.T) {
 	open := newRoot(t, nil)
 	if err := lay(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
@@ -131,7 +130,7 @@ func TestCheckTrustBelowTheRoot(t *testing.T) {
 	}
 }
 
-// TestCheckTrustNotSeen: a path that cannot be checked is not trusted.
+// TestCheckTrustNotSeen verifies that a path that cannot be checked is not trusted.
 func TestCheckTrustNotSeen(t *testing.T) {
 	root := newRoot(t, nil)
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, strings.Repeat("x", 1000))}, nil)

@@ -152,7 +152,7 @@ func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	return Node{Root: root}
 }
 
-const somebody = 12345 // a user who is neither root nor the caller
+const otherUser = 12345 // a user who is neither root nor the caller
 
 func needRoot(t *testing.T) {
 	t.Helper()
@@ -161,7 +161,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestAsKubelet: untrusted kubelets are rejected, both by process ID and with "auto".
+// TestAsKubelet verifies that untrusted kubelets are rejected, both by process ID and with "auto".
 func TestAsKubelet(t *testing.T) {
 	needRoot(t)
 	dir := sharedDir(t)
@@ -171,7 +171,7 @@ func TestAsKubelet(t *testing.T) {
 	}
 	jail := sharedDir(t)
 	asRoot := &syscall.SysProcAttr{}
-	stranger := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+	stranger := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 	for _, tt := range []struct {
 		name, what string
 		attr       *syscall.SysProcAttr
@@ -229,8 +229,7 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletBesideContainers: kubelets in containers, such as kind nodes, are not this
-// node's.
+// TestAsKubeletBesideContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
 func TestAsKubeletBesideContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
@@ -247,7 +246,7 @@ func TestAsKubeletBesideContainers(t *testing.T) {
 	}
 }
 
-// TestAsKubeletUnprivileged: reading the caller's own process needs no privileges.
+// TestAsKubeletUnprivileged verifies that reading the caller's own process needs no privileges.
 func TestAsKubeletUnprivileged(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	k, err := nodeWith(t, cmd).readKubelet(cmd.Process.Pid)
@@ -256,7 +255,7 @@ func TestAsKubeletUnprivileged(t *testing.T) {
 	}
 }
 
-// TestProcessEnds: an open process is not confused with a later one with the same ID.
+// TestProcessEnds verifies that an open process is not confused with a later one with the same ID.
 func TestProcessEnds(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	p, err := Node{}.openProcess(cmd.Process.Pid)
@@ -276,8 +275,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestBecomesAnother: flags of one program are never combined with the environment of
-// the next one in the same process.
+// TestBecomesAnother verifies that flags of one program are never combined with the environment of the next one in the
+// same process.
 func TestBecomesAnother(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
 	n := nodeWith(t, cmd)
@@ -301,8 +300,8 @@ func TestBecomesAnother(t *testing.T) {
 	}
 }
 
-// TestFindUnprivileged: the search continues after a path that this user cannot read, and
-// reports it.
+// TestFindUnprivileged verifies that the search continues after a path that this user cannot read, and that the path is
+// reported.
 func TestFindUnprivileged(t *testing.T) {
 	needRoot(t)
 	program := filepath.Join(sharedDir(t), "find")
@@ -331,14 +330,14 @@ func TestFindUnprivileged(t *testing.T) {
 		}
 		cmd := exec.Command(program)
 		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root, "GORACE=atexit_sleep_ms=0"}, "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: somebody, Gid: somebody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
 			t.Errorf("got %q, want %q", out, want)
 		}
 	}
 }
 
-// TestProcIncomplete: a kubelet is rejected if a file of its process cannot be read.
+// TestProcIncomplete verifies that a kubelet is rejected if a file of its process cannot be read.
 func TestProcIncomplete(t *testing.T) {
 	uid := os.Geteuid()
 	files := map[string]string{

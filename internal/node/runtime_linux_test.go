@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestRuntimeOfUnit: without a process, the environment is read from the unit.
+// TestRuntimeOfUnit verifies that the environment is read from the unit if there is no process.
 func TestRuntimeOfUnit(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAutoEndpoint: the only runtime is found, several are an error, and files that are not
-// sockets are ignored.
+// TestAutoEndpoint verifies that the only runtime is found, several are an error, and files that are not sockets are
+// ignored.
 func TestAutoEndpoint(t *testing.T) {
 	const containerd, crio, k3s = "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock"
 	for _, tt := range []struct {
@@ -67,8 +67,8 @@ func TestAutoEndpoint(t *testing.T) {
 	}
 }
 
-// TestKubeletDropIns: like the kubelet, read only *.conf, also in subdirectories, in the
-// order of their paths.
+// TestKubeletDropIns verifies that only *.conf files are read, also in subdirectories, in the order of their paths, as
+// in the kubelet.
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
 	got := Node{}.newFileCache().newReader(t.Context()).configFiles([]string{"--config-dir", root})
@@ -78,8 +78,7 @@ func TestKubeletDropIns(t *testing.T) {
 	}
 }
 
-// TestConfigDirLink: like the kubelet, follow a symlink as --config-dir only if a slash
-// follows it.
+// TestConfigDirLink verifies that a symlink as --config-dir is followed only if a slash follows it, as in the kubelet.
 func TestConfigDirLink(t *testing.T) {
 	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
 	if err := os.Symlink("d", filepath.Join(root, "link")); err != nil {
@@ -93,7 +92,7 @@ func TestConfigDirLink(t *testing.T) {
 	}
 }
 
-// TestDenied: permission errors are distinguished from other errors.
+// TestDenied verifies that permission errors are distinguished from other errors.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
 	if err := PermissionError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {

@@ -105,7 +105,7 @@ func parses(t *testing.T, kind Kind, text string) {
 	}
 }
 
-// TestCommandWith: each added argument is one word, and the other words do not change.
+// TestCommandWith verifies that each added argument is one word, and the other words do not change.
 func TestCommandWith(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
 	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
@@ -119,7 +119,7 @@ func TestCommandWith(t *testing.T) {
 	}
 }
 
-// FuzzCommandWith: quoting preserves any word.
+// FuzzCommandWith verifies that quoting preserves any word.
 func FuzzCommandWith(f *testing.F) {
 	f.Add("--x=%h$HOME \\ \"'", true)
 	f.Add("$$", false)
@@ -135,7 +135,7 @@ func FuzzCommandWith(f *testing.F) {
 	})
 }
 
-// FuzzEnvironmentFile: parsing any file ends and returns valid names.
+// FuzzEnvironmentFile verifies that parsing any file ends and returns valid names.
 func FuzzEnvironmentFile(f *testing.F) {
 	f.Add("A=\"x\\\ny\" 'z\nB=\\\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -174,7 +174,7 @@ func TestEnvironmentFile(t *testing.T) {
 	}
 }
 
-// TestSetupRunning: the flags of a running kubelet may differ from its files.
+// TestSetupRunning verifies the flags of a running kubelet, which may differ from its files.
 func TestSetupRunning(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may look at another root directory of a process")
@@ -203,8 +203,7 @@ func TestSetupRunning(t *testing.T) {
 	}
 }
 
-// TestSetupRunningByUnit: a kubelet with another name is found by its unit; its child
-// processes are not.
+// TestSetupRunningByUnit verifies that a kubelet with another name is found by its unit; its child processes are not.
 func TestSetupRunningByUnit(t *testing.T) {
 	const text = "-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/opt/start-kubelet\n" +
 		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
@@ -227,7 +226,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 	}
 }
 
-// TestFixedPlaces: read-only and noexec file systems are detected.
+// TestFixedPlaces verifies that read-only and noexec file systems are detected.
 func TestFixedPlaces(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		self, err := os.Executable()
@@ -286,7 +285,7 @@ func fixedOf(t *testing.T, root string) []string {
 
 const inNamespace = "REGCRED_TEST_MOUNTS"
 
-// TestSetupUnread: files that this user cannot read are reported.
+// TestSetupUnread verifies that files that this user cannot read are reported.
 func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
 	root := plant(t, txtar.Parse([]byte(unit)))
@@ -328,7 +327,7 @@ func sharedTemp(t *testing.T) string {
 	return dir
 }
 
-// TestVersionTime: a program that hangs is killed.
+// TestVersionTime verifies that a program that hangs is killed.
 func TestVersionTime(t *testing.T) {
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -339,7 +338,7 @@ func TestVersionTime(t *testing.T) {
 	}
 }
 
-// TestVersionChild: child processes are killed too.
+// TestVersionChild verifies that child processes are killed too.
 func TestVersionChild(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
@@ -375,8 +374,7 @@ func TestVersionChild(t *testing.T) {
 	}
 }
 
-// TestVersionLeftRunning: a child process that keeps the output open does not change the
-// result.
+// TestVersionLeftRunning verifies that a child process that keeps the output open does not change the result.
 func TestVersionLeftRunning(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -398,7 +396,7 @@ func TestVersionLeftRunning(t *testing.T) {
 	}
 }
 
-// TestVersionEndless: only the start of a long output is kept.
+// TestVersionEndless verifies that only the start of a long output is kept.
 func TestVersionEndless(t *testing.T) {
 	out := &limitedBuffer{left: 4}
 	n, err := io.Copy(out, io.LimitReader(rand.Reader, 1<<20))
@@ -424,7 +422,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestForeignKubelet: a program below another root directory is run only with Foreign.
+// TestForeignKubelet verifies that a program below another root directory is run only with Foreign.
 func TestForeignKubelet(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {

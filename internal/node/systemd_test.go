@@ -54,7 +54,7 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsOurs: systemd reads the words of a drop-in as they were quoted.
+// TestSystemdReadsOurs verifies that systemd reads the words of a drop-in as they were quoted.
 func TestSystemdReadsOurs(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
 	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")

@@ -32,7 +32,7 @@ func TestUnits(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  string // configuration and bin dir; "" if there is none
+		want  string // configuration and bin dir; "" if not found
 		err   string
 	}{
 		{name: "ExecStart", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + both)}, want: "/c /b"},
@@ -102,7 +102,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestMaskedUnit: a symlink to /dev/null masks a unit.
+// TestMaskedUnit verifies that a symlink to /dev/null masks a unit.
 func TestMaskedUnit(t *testing.T) {
 	root := newRoot(t, map[string]string{usr: "[Service]\nExecStart=kubelet " + both, etc + ".d/x": ""})
 	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
@@ -128,7 +128,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzUnit: parsing any unit and environment file ends.
+// FuzzUnit verifies that parsing any unit and environment file ends.
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestCheckUnits: findings have the position, and no values.
+// TestCheckUnits verifies that findings have the position, and no values.
 func TestCheckUnits(t *testing.T) {
 	secret := canary.PasswordSecret
 	for value, want := range map[string]string{
@@ -49,7 +49,7 @@ func TestCheckUnits(t *testing.T) {
 	}
 }
 
-// TestCheckUnitsTrees: nodes of distributions have no findings.
+// TestCheckUnitsTrees verifies that nodes of distributions have no findings.
 func TestCheckUnitsTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
@@ -68,7 +68,7 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestCheckUnitsWord: a typographic dash is found.
+// TestCheckUnitsWord verifies that a typographic dash is found.
 func TestCheckUnitsWord(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
@@ -79,7 +79,7 @@ func TestCheckUnitsWord(t *testing.T) {
 	}
 }
 
-// TestGateSet: all settings of a feature gate are found, and only these.
+// TestGateSet verifies that all settings of a feature gate are found, and only these.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
@@ -94,8 +94,8 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestGateRancher: kubelet-arg in a later file replaces earlier ones, and gates are searched
-// for in the settings of the kubelet.
+// TestGateRancher verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
+// settings of the kubelet.
 func TestGateRancher(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
@@ -117,7 +117,7 @@ func TestGateRancher(t *testing.T) {
 	}
 }
 
-// TestRancherArgs: arguments and paths are merged as k3s does.
+// TestRancherArgs verifies that arguments and paths are merged as k3s does.
 func TestRancherArgs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second string
@@ -149,7 +149,7 @@ func TestRancherArgs(t *testing.T) {
 	}
 }
 
-// TestBothRoles: of two k3s units, the enabled one is used.
+// TestBothRoles verifies that the enabled one of two k3s units is used.
 func TestBothRoles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")

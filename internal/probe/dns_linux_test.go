@@ -108,8 +108,8 @@ func answerName(m *dnsmessage.Message) {
 	}
 }
 
-// TestNoNameserver: one that is not there. (Go reads resolv.conf every five seconds
-// alone, so each case is a process.)
+// TestNoNameserver verifies the report for a missing name server. Each case runs in its own process because Go reads
+// resolv.conf only every five seconds.
 func TestNoNameserver(t *testing.T) {
 	if ownNetwork(t) {
 		mount(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
@@ -126,7 +126,7 @@ func TestNoRouteToNameserver(t *testing.T) {
 	}
 }
 
-// TestDNS: what a name has come to.
+// TestDNS verifies the reported result of name resolution.
 func TestDNS(t *testing.T) {
 	if !ownNetwork(t) {
 		return
@@ -142,7 +142,7 @@ func TestDNS(t *testing.T) {
 	serveNames(t)
 	mount(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
-	// Plain HTTP goes to loopback alone, whatever a name leads to: it is the steps before that count.
+	// Plain HTTP is only sent to loopback whatever a name resolves to; the test is about the earlier steps.
 	r := send("registry.example")
 	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
 		t.Errorf("got:\n%s", got)
@@ -161,7 +161,7 @@ func TestDNS(t *testing.T) {
 	check(t, send("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
 	check(t, send("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
-	// An address to which there is no route, and one that does not response.
+	// One address without a route, and one that does not respond.
 	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
 	// A proxy that is set here, and not for the runtime.

@@ -171,8 +171,7 @@ func show(r *probe.Result) string {
 	return b.String()
 }
 
-// check demands the step at which it ends, and what is said of it in text and
-// fix.
+// check verifies the step at which the probe ends, and its message and fix.
 func check(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
 	all := show(r)
@@ -214,7 +213,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestPlain: on loopback a runtime falls back to plain HTTP.
+// TestPlain verifies the fallback to plain HTTP on loopback, as in a runtime.
 func TestPlain(t *testing.T) {
 	reg := newRegistry(t, testregistry.Bearer)
 	h := hop("https", reg.Addr())
@@ -231,7 +230,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestTLS: what is wrong with a certificate, and where to mend it.
+// TestTLS verifies the report of certificate errors and their fixes.
 func TestTLS(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	inter := newAuthority(t, "Intermediate", ca)
@@ -293,8 +292,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestOwnAuthority: a file that the runtime's configuration names counts, and
-// a hop that skips the verification is a warning.
+// TestOwnAuthority verifies that the runtime configuration's CA file is used, and that a hop without verification is a
+// warning.
 func TestOwnAuthority(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
@@ -313,7 +312,7 @@ func TestOwnAuthority(t *testing.T) {
 	}
 }
 
-// TestConnection: what is wrong before TLS, and what is no TLS.
+// TestConnection verifies the report of failures before TLS, and of servers without TLS.
 func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	check(t, prober("").Query(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
@@ -338,7 +337,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestRefused: what a registry says.
+// TestRefused verifies the report of each error that a registry returns.
 func TestRefused(t *testing.T) {
 	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer} {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +368,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestFaults: registries that are out of order, and what is none.
+// TestFaults verifies the report for broken registries and for servers that are not registries.
 func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc
@@ -453,8 +452,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPlainRealm: a registry behind TLS whose token server is not is not given
-// the password.
+// TestPlainRealm verifies that a token server without TLS gets no password if the registry uses TLS.
 func TestPlainRealm(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.Bearer)
@@ -467,8 +465,7 @@ func TestPlainRealm(t *testing.T) {
 	}
 }
 
-// TestTokenServer: one that cannot be reached is named, with the step at which
-// the way to it ends.
+// TestTokenServer verifies that an unreachable token server is named together with the step that failed.
 func TestTokenServer(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -478,7 +475,7 @@ func TestTokenServer(t *testing.T) {
 	check(t, prober("").Query(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
-// TestPlatform: an index that has nothing for the node.
+// TestPlatform verifies the finding for an index without the node's platform.
 func TestPlatform(t *testing.T) {
 	index := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"platform":{"os":"linux","architecture":"s390x"}}]}`
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -492,7 +489,7 @@ func TestPlatform(t *testing.T) {
 	check(t, p.Query(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
 }
 
-// TestMirror: what a mirror is told, and below which path.
+// TestMirror verifies the requests that a mirror receives, and their path prefix.
 func TestMirror(t *testing.T) {
 	reg := newRegistry(t, testregistry.Basic)
 	var asked []string
@@ -511,7 +508,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestBounded: it ends with its context.
+// TestBounded verifies that a probe ends with its context.
 func TestBounded(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,7 +27,7 @@ func proxied(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 	return p.Query(t.Context(), hop("https", "registry.example"), good())
 }
 
-// TestProxy: the runtime's environment counts.
+// TestProxy verifies that the proxy of the runtime's environment is used.
 func TestProxy(t *testing.T) {
 	world, err := testcloud.NewNet()
 	if err != nil {
@@ -70,7 +70,7 @@ func TestProxy(t *testing.T) {
 	check(t, proxied(t, world.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
 }
 
-// TestProxyRefuses: what a proxy may say, and what is none.
+// TestProxyRefuses verifies the report for each proxy response, valid or not.
 func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
@@ -80,7 +80,7 @@ func TestProxyRefuses(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
-	// Loopback is never asked through a proxy; what the variable holds is seen all the same.
+	// Loopback is never reached through a proxy, but the variable is still checked.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
 	r := p.Query(t.Context(), hop("https", closed), nil)
@@ -106,8 +106,8 @@ func TestProxyRefuses(t *testing.T) {
 	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
-// TestProxySchemes: what Go takes for a proxy is asked as Go asks it, and a password
-// for one with TLS is shown to that alone.
+// TestProxySchemes verifies that the same proxy URLs are used as in package http, and that a password for a TLS proxy is
+// sent only over TLS.
 func TestProxySchemes(t *testing.T) {
 	user := "://user:" + canary.PasswordSecret + "@"
 	ca := newAuthority(t, "Our CA", nil)
@@ -132,7 +132,7 @@ func TestProxySchemes(t *testing.T) {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}
 
-	// A registry without TLS is asked by the proxy, request by request.
+	// The proxy forwards each request to a registry without TLS.
 	p := prober("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
 	check(t, p.Query(t.Context(), hop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")

@@ -56,8 +56,8 @@ func gives(name string) http.HandlerFunc {
 	}
 }
 
-// TestTokenMethods: a token server is asked as the runtime asks, and is in order
-// where that gets a token.
+// TestTokenMethods verifies that the token server is called as by the runtime, and that it passes if that returns a
+// token.
 func TestTokenMethods(t *testing.T) {
 	const post, get = http.MethodPost, http.MethodGet
 	away := func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func TestTokenMethods(t *testing.T) {
 	}
 }
 
-// TestNoToken: what a token server may response in a token's place.
+// TestNoToken verifies the report for each response of a token server without a token.
 func TestNoToken(t *testing.T) {
 	says := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestNoManifest: a 200 is not all.
+// TestNoManifest verifies that a response with status 200 needs a manifest.
 func TestNoManifest(t *testing.T) {
 	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
 	for name, tt := range map[string]struct {
@@ -160,8 +160,7 @@ func TestNoManifest(t *testing.T) {
 	}
 }
 
-// TestTokenRefused: where the registry refuses what the token server gives, the
-// password is not to blame.
+// TestTokenRefused verifies that the password is not blamed if the registry rejects the token server's token.
 func TestTokenRefused(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"access_token":"bad"}`)
@@ -173,7 +172,7 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// TestLate: whoever notices first that the time is over, it is said alike.
+// TestLate verifies the report of a token server that does not respond in time.
 func TestLate(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
@@ -182,7 +181,7 @@ func TestLate(t *testing.T) {
 	check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
-// TestMeaning: what to do about a refusal depends on whose login it is.
+// TestMeaning verifies that the fix for a rejected credential depends on its source.
 func TestMeaning(t *testing.T) {
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)

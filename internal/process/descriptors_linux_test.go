@@ -22,8 +22,8 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestDescriptorsAreClosed: by the run, not by the garbage collector some day;
-// of plugins that answer, and of those that do not start.
+// TestDescriptorsAreClosed verifies that the run closes its descriptors without the garbage collector, for plugins that
+// respond and for plugins that do not start.
 func TestDescriptorsAreClosed(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	missing := testCommand(t, "say")
@@ -44,8 +44,8 @@ func TestDescriptorsAreClosed(t *testing.T) {
 	}
 }
 
-// TestEscapedChildKeepsNoDescriptors: of a run that was cut off nothing is read
-// any more, also if a child in a session of its own lives on with the pipes.
+// TestEscapedChildKeepsNoDescriptors verifies that output is no longer read after a run is canceled, even if a child
+// process in another session keeps the pipes open.
 func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	f := newFIFOs(t)
@@ -64,7 +64,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	f.allGone(t)
 }
 
-// TestStartErrorsInDir: a path that is relative is relative to Dir.
+// TestStartErrorsInDir verifies that a relative path is relative to Dir.
 func TestStartErrorsInDir(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644); err != nil {

@@ -27,7 +27,7 @@ const patience = time.Minute
 type fifos struct {
 	env    []string
 	goPath string
-	lines  chan string // what the processes report; closed when all are gone
+	lines  chan string // the lines of the processes; closed when all have exited
 }
 
 func newFIFOs(t *testing.T) *fifos {
@@ -94,7 +94,7 @@ func (f *fifos) allGone(t *testing.T) {
 	}
 }
 
-// goOn lets a waiting process go on.
+// goOn resumes a waiting process.
 func (f *fifos) goOn(t *testing.T) {
 	t.Helper()
 	opened := make(chan error, 1)
@@ -381,8 +381,8 @@ func TestStdinIsClosed(t *testing.T) {
 	f.allGone(t)
 }
 
-// TestHeadTailEveryLength: what is kept, dropped and said of standard error
-// around its bounds, in one write or byte by byte.
+// TestHeadTailEveryLength verifies the kept, dropped and reported parts of standard error around its limits, in one
+// write and byte by byte.
 func TestHeadTailEveryLength(t *testing.T) {
 	for _, n := range []int{0, 1, HeadTailSize - 1, HeadTailSize, HeadTailSize + 1, 2*HeadTailSize - 1, 2 * HeadTailSize, 2*HeadTailSize + 1, 3*HeadTailSize + 7} {
 		data := make([]byte, n)

@@ -28,7 +28,7 @@ const (
 	testStderr = "PROGRAM_STDERR"
 	testExit   = "PROGRAM_EXIT"
 	testReport = "PROGRAM_REPORT" // a FIFO to write to, and to hold open while alive
-	testGo     = "PROGRAM_GO"     // a FIFO to read from before going on
+	testGo     = "PROGRAM_GO"     // a FIFO to read before continuing
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// output is what the programs print.
+// output is printed by the programs.
 const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
 
 // testCommand returns a Command whose program is the test binary.
@@ -77,11 +77,11 @@ var modes = map[string]func() int{
 		return say()
 	},
 	"hang": hangDeaf,
-	"fork": func() int { // leaves a child behind that holds stdout and stderr
+	"fork": func() int { // leaves a child process that keeps stdout and stderr open
 		startChild("child", nil)
 		return say()
 	},
-	"fork-half": func() int { // leaves a child behind that finishes its answer
+	"fork-half": func() int { // leaves a child process that completes the response
 		answer := os.Getenv(testStdout)
 		os.Stdout.WriteString(answer[:len(answer)/2])
 		startChild("child-half", nil)

@@ -27,7 +27,7 @@ func TestStartErrors(t *testing.T) {
 		mode    fs.FileMode
 		message string
 		is      error
-		linux   bool // what the kernel says elsewhere is not known
+		linux   bool // other kernels' messages are unknown
 	}{
 		"empty file":          {"", 0o755, "the file is empty; install it again", syscall.ENOEXEC, true},
 		"not executable":      {"#!/bin/sh\n", 0o644, "not executable (mode -rw-r--r--); run chmod +x: permission denied", fs.ErrPermission, false},
@@ -112,7 +112,7 @@ func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	return string(testelf.Image(t, elf.ELFCLASS64, self.ByteOrder, machine, loader))
 }
 
-// countingContext calls f with the number of times that it was asked.
+// countingContext calls f with the number of calls so far.
 type countingContext struct {
 	context.Context
 	n int

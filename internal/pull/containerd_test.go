@@ -204,8 +204,8 @@ func loggedIn(reg *testregistry.Server) (user string) {
 	return user
 }
 
-// TestContainerdDockerHub pulls from a stand-in that containerd takes for
-// Docker Hub's own server: what it asks for there goes through a proxy to us.
+// TestContainerdDockerHub pulls from a fake Docker Hub: containerd's requests to Docker Hub go through a proxy to the
+// test server.
 func TestContainerdDockerHub(t *testing.T) {
 	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
 	if _, err := reg.Push("library/nginx", "latest", testregistry.Image{}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// What a token server hands out, and a signature.
+// A token server's token, and a signature.
 const (
 	bearerToken  = canary.TokenSecret + ".bearer/+"
 	refreshToken = canary.TokenSecret + ".refresh"
@@ -78,7 +78,7 @@ func TestEchoes(t *testing.T) {
 	}
 	steps := []struct {
 		path  string
-		there []string // of the secrets, by then
+		there []string // the secrets that are found after the step
 	}{
 		{"/v2/", []string{"password", "pair"}},
 		{"/token", []string{"password", "pair"}},
@@ -134,8 +134,8 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfSecrets: a registry cannot have a password forgotten, and so shown,
-// by sending more to be remembered than there is room for.
+// TestFloodOfSecrets verifies that a registry cannot displace a password from the list of secrets, and so have it shown,
+// by sending many tokens.
 func TestFloodOfSecrets(t *testing.T) {
 	n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {

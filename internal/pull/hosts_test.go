@@ -26,8 +26,7 @@ import (
 // seen is a request as it left the pull.
 type seen struct{ url, auth string }
 
-// network is a world of its own: every TLS connection, to whatever name, ends
-// at the handler, and no other connection is made.
+// network routes every TLS connection, for any name, to the handler, and makes no other connection.
 type network struct {
 	mu   sync.Mutex
 	seen []seen
@@ -39,7 +38,7 @@ func newNetwork(t *testing.T, h http.HandlerFunc) *network {
 	srv := httptest.NewTLSServer(h)
 	t.Cleanup(srv.Close)
 	tr := srv.Client().Transport.(*http.Transport).Clone()
-	tr.TLSClientConfig.ServerName = "example.com" // what the test certificate is for
+	tr.TLSClientConfig.ServerName = "example.com" // the name in the test certificate
 	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", srv.Listener.Addr().String())
 	}
@@ -97,7 +96,7 @@ func TestHosts(t *testing.T) {
 		host     string
 		insecure bool
 		says     string
-		plain    bool     // the failure is one that Insecure would mend
+		plain    bool     // Insecure would avoid this failure
 		logins   []string // hosts that may get one
 	}{
 		{"realm without TLS", challenge("http://auth.example.com/token"), "example.com", false, `realm scheme "http" not allowed`, false, nil},
@@ -109,7 +108,7 @@ func TestHosts(t *testing.T) {
 		{"ping redirected to plain HTTP", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.com/v2/", http.StatusFound)
 		}, "example.com", false, "plain HTTP", true, nil},
-		// To its own host go-containerregistry goes on over TLS.
+		// go-containerregistry continues over TLS to the same host.
 		{"manifest redirected to plain HTTP", redirect("http://example.com/x?" + secretQuery), "example.com", false, "stopped after 10 redirects", false, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere", redirect("http://cdn.example.com/x?" + secretQuery), "example.com", false, "plain HTTP", true, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere, insecure", redirect("http://cdn.example.com/x"), "example.com", true, "plain HTTP", true, []string{"example.com"}},

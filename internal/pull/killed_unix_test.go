@@ -60,9 +60,8 @@ func pullAndDie(args []string) error {
 	return err
 }
 
-// TestKilled kills a pull at each event of its progress, and at many moments
-// after the last: what is there then is a layout, it still has the image that
-// was in it, and the next pull finishes and leaves nothing behind.
+// TestKilled kills a pull at each event of its progress and at many moments after the last. Each time a valid layout
+// with the earlier image remains, and the next pull succeeds and removes temporary files.
 func TestKilled(t *testing.T) {
 	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
 	newer := strings.Replace(image, ":v1", ":v2", 1)

@@ -263,8 +263,7 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestPasswordIsAWord: what we say ourselves stays whole, whatever the password
-// is; a hole in it would tell the password.
+// TestPasswordIsAWord verifies that fixed text in messages is not redacted, because the gap would reveal the password.
 func TestPasswordIsAWord(t *testing.T) {
 	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
@@ -339,7 +338,7 @@ func TestRegistryFaults(t *testing.T) {
 			refused := 0
 			p := &Puller{Retry: fast, Parallel: 1, Refused: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.Slow {
-				p.IdleTimeout = time.Second // what comes before the stall has to arrive within it, too
+				p.IdleTimeout = time.Second // the data before the stall has to arrive within it, too
 			}
 			dir := t.TempDir()
 			if tt.status == 0 {

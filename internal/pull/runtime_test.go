@@ -242,7 +242,7 @@ func TestRuntimeGone(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
 	}
-	// Nor is the next image asked for in vain.
+	// The next image is not requested either.
 	if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given()); !errors.Is(err, ErrRuntimeGone) {
 		t.Errorf("got %v, want ErrRuntimeGone", err)
 	}
@@ -299,7 +299,7 @@ func TestRuntimeCanceled(t *testing.T) {
 	<-told // the runtime gives up its work too
 }
 
-// TestRuntimeEmptyAnswer: what a kubelet takes for a failure is no success.
+// TestRuntimeEmptyAnswer verifies that a response that a kubelet treats as a failure is not a success.
 func TestRuntimeEmptyAnswer(t *testing.T) {
 	var there *runtimeapi.Image
 	s := &testcri.Server{

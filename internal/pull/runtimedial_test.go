@@ -35,7 +35,7 @@ func TestDialRuntimeName(t *testing.T) {
 	}
 }
 
-// TestDialRuntimeTooEarly: containerd serves its socket before it is ready.
+// TestDialRuntimeTooEarly verifies the retry while containerd, which opens its socket early, is not ready.
 func TestDialRuntimeTooEarly(t *testing.T) {
 	asked := 0
 	s := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
@@ -88,9 +88,8 @@ func TestDialRuntimeFails(t *testing.T) {
 	}
 }
 
-// TestDialRuntimeDeaf: gRPC must not give up a socket that accepts and never
-// answers before us, for it says less. Its patience follows from ours, of
-// which less than the 10 seconds is enough here.
+// TestDialRuntimeDeaf verifies that regcred's timeout, whose error says more, ends before gRPC's for a socket that
+// accepts and never responds. gRPC's timeout follows from ours; less than 10 seconds is enough here.
 func TestDialRuntimeDeaf(t *testing.T) {
 	t.Parallel()
 	if got := (RuntimeOptions{}).firstCallTimeout(); got != 10*time.Second {
@@ -116,8 +115,7 @@ func TestDialRuntimeDenied(t *testing.T) {
 	}
 }
 
-// listen makes a socket that serve gets the connections of; with nil, one
-// that nobody listens on any more.
+// listen creates a socket whose connections serve handles. With nil the listener is closed.
 func listen(t *testing.T, path string, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -93,8 +93,8 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// TestRuntimeEchoes: a runtime reports what a registry sends back, and what it
-// asked it for itself.
+// TestRuntimeEchoes verifies the redaction of runtime errors that quote a registry's response or the runtime's own
+// request.
 func TestRuntimeEchoes(t *testing.T) {
 	const message = "failed to fetch: 403 Forbidden: Server message: denied: "
 	for _, secret := range []string{
@@ -114,7 +114,7 @@ func TestRuntimeEchoes(t *testing.T) {
 			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
 		}
 		if strings.HasPrefix(secret, canary.PasswordSecret) || secret == basicAuth(&good) {
-			continue // before a pull, the runtime has not got them
+			continue // the runtime does not have them before a pull
 		}
 		text := fmt.Errorf("asking: %w", login.SafeError(err)).Error()
 		canary.AssertAbsent(t, "an answer", text)

@@ -83,7 +83,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestCheck: each class of faults is one finding, at its line.
+// TestCheck verifies that each class of faults is one finding with its line.
 func TestCheck(t *testing.T) {
 	const two = "/etc/containers/registries.conf.d/2.conf"
 	for name, tt := range map[string]struct {
@@ -121,7 +121,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWithoutLogin: a host that stands in for another is shown nothing, which is said.
+// TestWithoutLogin verifies that a mirror of another host gets no credentials, and that this is reported.
 func TestWithoutLogin(t *testing.T) {
 	const login = `{"auths": {"m.example": {"auth": "eDp5"}}}`
 	for name, tt := range map[string]struct {
@@ -149,7 +149,7 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestPasswords: one that stands in an address is in nothing that is said.
+// TestPasswords verifies that a password in an address does not occur in any message.
 func TestPasswords(t *testing.T) {
 	const address = "ci:" + canary.PasswordSecret + "@m.example"
 	for _, text := range []string{
@@ -173,7 +173,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// FuzzRoute: whatever is in the files, they are read.
+// FuzzRoute verifies that any files can be read.
 func FuzzRoute(f *testing.F) {
 	f.Add(mirrored, "[aliases]\nx = 'y.example/z'\n", `{"auths": {"m.example": {}}}`)
 	f.Add("[registries.block]\nregistries = ['quay.io']\n", "[[registry]]\nprefix = '*.io'\n[[registry.mirror]]\nlocation = 'a'\n", "{}")

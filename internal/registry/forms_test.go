@@ -46,8 +46,8 @@ func checkForm(pattern string) (Unmatchable, bool) {
 	return CheckForm(host, port)
 }
 
-// TestCheckReal: real hosts, the same with any label a glob, and what is
-// nobody's form are left alone.
+// TestCheckReal verifies that real hosts, also with any label replaced by a glob, and unknown host forms have no
+// findings.
 func TestCheckReal(t *testing.T) {
 	for host := range strings.FieldsSeq(real + strangers) {
 		patterns := []string{host, host + ":443"}
@@ -189,8 +189,8 @@ func samples(seed []byte) (list []string) {
 	return list
 }
 
-// FuzzCheckForm: if a pattern is said to match no host of a family, it matches none
-// that is made from the family's forms; and what is proposed instead does.
+// FuzzCheckForm verifies that a pattern reported as matching no host of a family matches no host of the family's forms,
+// and that the suggested pattern does.
 func FuzzCheckForm(f *testing.F) {
 	for p := range strings.FieldsSeq(real + strangers) {
 		f.Add(p, []byte{1, 2, 3})
@@ -219,8 +219,8 @@ func FuzzCheckForm(f *testing.F) {
 	})
 }
 
-// TestSamples: the hosts that the fuzz test is made of have the form that
-// upstream's own plugins want, and no two seeds give the same.
+// TestSamples verifies that the hosts of the fuzz test have the form that the upstream plugins require, and that
+// different seeds give different hosts.
 func TestSamples(t *testing.T) {
 	upstream := regexp.MustCompile(`^\d{12}\.dkr[.-]ecr(-fips)?\.[a-zA-Z0-9][a-zA-Z0-9-_]*\.`)
 	a, b := samples([]byte("a")), samples([]byte("fuzz"))
@@ -237,7 +237,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestDomains: each domain that the plugins know has a form here.
+// TestDomains verifies that each domain of the plugins has a form here.
 func TestDomains(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
 		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {

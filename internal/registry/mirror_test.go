@@ -16,7 +16,7 @@ const (
 	other  = "other.cloud.example:5000"
 )
 
-// options are those of a plugin that serves *.cloud.example.
+// options returns the options of a plugin that serves *.cloud.example.
 func options(origin registry.MirrorOrigin) registry.MirrorOptions {
 	return registry.MirrorOptions{
 		Own: func(host string) bool {

@@ -20,8 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestAlternatives: the first host to which there is a way is asked, and is
-// asked at once the next time.
+// TestAlternatives verifies that the first reachable host is used, and used first for the next request.
 func TestAlternatives(t *testing.T) {
 	s := server(t)
 	var dialed []string
@@ -69,7 +68,7 @@ func TestAlternatives(t *testing.T) {
 			if tt.want != "" {
 				return
 			}
-			// The one that was found is asked again, and may redirect to itself alone.
+			// The host that was found is used again, and may redirect only to itself.
 			dialed = nil
 			s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/y"}}})
 			if _, err = client.Do(t.Context(), remote.Call{Step: "ask", URL: "http://" + tt.hosts[0] + "/x"}); err != nil {

@@ -39,7 +39,7 @@ func TestCauseNoRoute(t *testing.T) {
 	}
 }
 
-// TestCauseBadProxy: package http quotes what stands in HTTPS_PROXY.
+// TestCauseBadProxy verifies that errors do not contain the value of HTTPS_PROXY, which package http quotes.
 func TestCauseBadProxy(t *testing.T) {
 	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) {
 		return nil, fmt.Errorf("invalid proxy address %q: no URL", "http://user:"+canary.PasswordSecret+"%zz@proxy.example")
@@ -55,8 +55,7 @@ func TestCauseBadProxy(t *testing.T) {
 	}
 }
 
-// TestCauseOfTLS: what TLS itself says is kept, is not worth another attempt,
-// and is told apart by its type, whatever its text.
+// TestCauseOfTLS verifies that TLS errors keep their text, are not retried, and are recognized by their type.
 func TestCauseOfTLS(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer, want string

@@ -64,8 +64,7 @@ func TestIsMetadata(t *testing.T) {
 	}
 }
 
-// TestMain sets a proxy before Go reads it, once a process. It is not asked
-// for loopback.
+// TestMain sets a proxy before Go reads the variable, which it does once per process. Loopback does not use it.
 func TestMain(m *testing.M) {
 	if addresses := os.Getenv(envAsk); addresses != "" {
 		askAll(strings.Fields(addresses))
@@ -76,8 +75,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// envAsk makes a process of this test ask addresses, and nothing else: what a
-// process knows of the system's authorities it reads once.
+// envAsk makes a process of this test only send requests to addresses, because a process reads the system's CAs once.
 const envAsk = "REMOTE_TEST_ASK"
 
 // askAll asks one after the other with one transport, and prints what came of it.
@@ -105,8 +103,7 @@ func askAll(addresses []string) {
 	}
 }
 
-// onceOnly sends bodies as the AWS SDK does: nobody can get them again, and
-// once closed they have no more to read.
+// onceOnly sends bodies as the AWS SDK does: without GetBody, and empty after Close.
 type onceOnly struct{ *Transport }
 
 func (o onceOnly) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -132,7 +129,7 @@ func (b *sealedBody) Close() error {
 	return nil
 }
 
-// TestProxy: whatever the environment says, a metadata server is asked directly.
+// TestProxy verifies that a metadata server is called without a proxy whatever the environment sets.
 func TestProxy(t *testing.T) {
 	proxy := func(address string) *url.URL {
 		u, err := url.Parse(address)

@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestPackedAnswer: the bound is for an answer as it is read, and not for the
-// little that is sent of it.
+// TestPackedAnswer verifies that the size limit applies to the decompressed response.
 func TestPackedAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		size int

@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// TestCauseOfProxysTLS: a proxy that is asked over TLS and has a certificate
-// of nobody, or no TLS, is told apart from one whose answer cannot be read,
-// and is not asked again.
+// TestCauseOfProxysTLS verifies that a TLS proxy without TLS or with an untrusted certificate is distinguished from a
+// proxy with an unreadable response, and is not called again.
 func TestCauseOfProxysTLS(t *testing.T) {
 	stranger := newAuthority(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
 	for name, tt := range map[string]struct {

@@ -78,11 +78,10 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestFaults is every way for an endpoint to fail: what the error says, and
-// how often it was asked.
+// TestFaults verifies, for every way in which an endpoint can fail, the error and the number of attempts.
 func TestFaults(t *testing.T) {
 	oauth := `{"error":"invalid_grant","error_description":"AADSTS700016: ` + canary.TokenSecret + `"}`
-	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than what a server keeps back
+	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than a buffered response
 	for name, tt := range map[string]struct {
 		fault testcloud.Fault
 		call  remote.Call
@@ -140,7 +139,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRedirectKeepsTheHost: the scheme counts too, and the other host gets nothing.
+// TestRedirectKeepsTheHost verifies that a redirect to another scheme or host is not followed, and that the other host
+// gets nothing.
 func TestRedirectKeepsTheHost(t *testing.T) {
 	other, s := server(t), server(t)
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
@@ -175,7 +175,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestNotHTTP: Go quotes what it cannot parse, and that may be a token.
+// TestNotHTTP verifies that an error does not quote an unparsable response, as Go does, since it may be a token.
 func TestNotHTTP(t *testing.T) {
 	for name, text := range map[string]string{
 		"garbage":  canary.TokenSecret + "\r\n\r\n",
@@ -249,7 +249,7 @@ func TestUnknownAuthority(t *testing.T) {
 	}
 }
 
-// TestProxyFails: the error names the proxy, which is not the endpoint.
+// TestProxyFails verifies that the error names the proxy instead of the endpoint.
 func TestProxyFails(t *testing.T) {
 	refusing := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, canary.TokenSecret, http.StatusProxyAuthRequired)
@@ -296,7 +296,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestLongRetryAfter: what would end after the deadline is not waited for.
+// TestLongRetryAfter verifies that a Retry-After beyond the deadline is not waited for.
 func TestLongRetryAfter(t *testing.T) {
 	for name, after := range map[string]string{
 		"seconds": "3000", "date": time.Now().Add(24 * 365 * time.Hour).UTC().Format(http.TimeFormat),
@@ -314,8 +314,7 @@ func TestLongRetryAfter(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreClosed: of a call without a transport of the caller's,
-// nothing stays open for the next one.
+// TestConnectionsAreClosed verifies that a call without the caller's transport leaves no connection open.
 func TestConnectionsAreClosed(t *testing.T) {
 	closed := make(chan struct{})
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))

@@ -129,7 +129,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "well, %s", body)
 }
 
-// ask asks addresses in a process of its own, and returns a line for each.
+// ask calls addresses in a separate process and returns one line for each.
 func ask(t testing.TB, environ []string, addresses ...string) []string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -154,7 +154,7 @@ func write(t testing.TB, path, text string) string {
 	return path
 }
 
-// writeOrPipe makes a named pipe, which nobody writes to, where the text is PIPE.
+// writeOrPipe writes text to path, or creates a named pipe without a writer if the text is PIPE.
 func writeOrPipe(t testing.TB, path, text string) {
 	t.Helper()
 	if text != "PIPE" {
@@ -166,8 +166,8 @@ func writeOrPipe(t testing.TB, path, text string) {
 	}
 }
 
-// TestStores: an authority in the bundle or in the directory is found, one in
-// neither is not, and who is connected how often for that.
+// TestStores verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
+// connections for that.
 func TestStores(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
@@ -180,7 +180,7 @@ func TestStores(t *testing.T) {
 	const well = "well, a=b"
 	for name, tt := range map[string]struct {
 		bundle string            // "" the file does not exist
-		dir    map[string]string // nil: there is no such directory
+		dir    map[string]string // nil: the directory does not exist
 		pem    string
 		server *tlsServer
 		want   string // BUNDLE and DIR are replaced
@@ -233,7 +233,7 @@ func TestStores(t *testing.T) {
 				}
 				conns := tt.server.conns.Load()
 				if tt.want != well && ahead != "" {
-					conns = min(conns, tt.conns) // what fails ahead is silent, and done anew
+					conns = min(conns, tt.conns) // a failed early connection is silent and attempted again
 				}
 				if conns != tt.conns {
 					t.Errorf("%d connections, want %d", conns, tt.conns)
@@ -243,7 +243,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// TestTenThousandFiles: a store that takes long to read is read only if it must be.
+// TestTenThousandFiles verifies that a large store is read only if necessary.
 func TestTenThousandFiles(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
@@ -275,7 +275,7 @@ func TestTenThousandFiles(t *testing.T) {
 	}
 }
 
-// TestStoreBehindProxy: the same holds for what a proxy is asked to connect to.
+// TestStoreBehindProxy verifies the same for connections through a proxy.
 func TestStoreBehindProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
@@ -320,9 +320,8 @@ func clientConfig(a *authority) *tls.Config {
 	return &tls.Config{RootCAs: roots}
 }
 
-// BenchmarkProcess is a process that asks one TLS server once, with a store
-// like Debian's: 144 authorities, each in the bundle and in the directory.
-// "all" is what a transport of package http would do.
+// BenchmarkProcess measures a process that sends one request to a TLS server, with a store like Debian's: 144 CAs, each
+// in the bundle and in the directory. "all" uses a plain http.Transport.
 func BenchmarkProcess(b *testing.B) {
 	future := time.Now().Add(24 * time.Hour)
 	dir := b.TempDir()
@@ -349,8 +348,7 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// TestAuthorities: those of a process in whose environment is looked, with the
-// places that there are.
+// TestAuthorities verifies the CAs of a process, depending on its environment and the existing files.
 func TestAuthorities(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")

@@ -31,8 +31,8 @@ func trusting(a *authority, dial func(context.Context, string, string) (net.Conn
 	return remote.Wrap(base)
 }
 
-// TestRedirectsEnd: a server that speaks HTTP/2 and redirects to itself is
-// asked four times, whichever client asks, and one elsewhere never.
+// TestRedirectsEnd verifies that an HTTP/2 server that redirects to itself is called four times by each client, and
+// another server never.
 func TestRedirectsEnd(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -43,7 +43,7 @@ func TestRedirectsEnd(t *testing.T) {
 	s = a.serveTLS(t, future, func(w http.ResponseWriter, r *http.Request) {
 		protocol = r.Proto
 		if s.requests.Load() > 50 {
-			return // in a circle, which nobody ends
+			return // a loop that never ends
 		}
 		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
 	})
@@ -109,8 +109,7 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestAhead: one handshake, before the request that waits for it, and no other
-// request.
+// TestAhead verifies that one handshake precedes the request that waits for it, without another request.
 func TestAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -138,8 +137,7 @@ func TestAhead(t *testing.T) {
 				}
 				cancel() // the connection is the request's by now
 			}
-			// That there is no second one says that the first request waited for it,
-			// and did not go on without.
+			// A second connection would mean that the first request did not wait for the connection.
 			if conns, requests := s.conns.Load(), s.requests.Load(); conns != 1 || requests != 2 {
 				t.Errorf("%d connections, %d requests", conns, requests)
 			}
@@ -147,7 +145,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadEnds: what nobody asks for is closed, and a failure is silent.
+// TestAheadEnds verifies that unused connections are closed, and that their failures are silent.
 func TestAheadEnds(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -208,7 +206,7 @@ func TestAheadEnds(t *testing.T) {
 	})
 }
 
-// TestOwnRoots: authorities that were given are the only ones.
+// TestOwnRoots verifies that only the given CAs are trusted.
 func TestOwnRoots(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
@@ -222,7 +220,7 @@ func TestOwnRoots(t *testing.T) {
 	}
 }
 
-// TestTrust: what is no certificate is not taken for one.
+// TestTrust verifies that a file that is not a certificate is not trusted.
 func TestTrust(t *testing.T) {
 	if err := remote.NewTransport().Trust([]byte("garbage")); err == nil {
 		t.Error("garbage is trusted")

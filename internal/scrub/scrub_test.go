@@ -84,7 +84,7 @@ func TestForms(t *testing.T) {
 func TestEachForm(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret
-		signs  = canary.PasswordSecret + "~~~???~~~???" + canary.PasswordSecret // + and / in base64, - and _ in that of URLs
+		signs  = canary.PasswordSecret + "~~~???~~~???" + canary.PasswordSecret // + and / in standard base64, - and _ in URL base64
 		spaced = canary.PasswordSecret + " $&+=:@/" + canary.PasswordSecret
 	)
 	var unescaped strings.Builder
@@ -127,8 +127,7 @@ func TestEachForm(t *testing.T) {
 	}
 }
 
-// TestMaskIsNoText: a password that stands in the mask is not replaced in what
-// was put there for another.
+// TestMaskIsNoText verifies that a password that is part of the mask is not replaced within the mask of another.
 func TestMaskIsNoText(t *testing.T) {
 	for _, secret := range []string{"e", "redact", "redacted", "[redacted]", "[", "red"} {
 		got := Text("pass: "+canary.PasswordSecret+" "+canary.PasswordSecret, []string{canary.PasswordSecret, secret})
@@ -138,7 +137,7 @@ func TestMaskIsNoText(t *testing.T) {
 	}
 }
 
-// TestNames: a mask says which secret it stands for, if it stands for one.
+// TestNames verifies that a mask names its secret if the secret has a name.
 func TestNames(t *testing.T) {
 	args := []Secret{{"/etc/registry", "args[0]"}, {"/etc/registry/login.json", "args[1]"}, {"/etc/registry/login.json", "args[2]"}, {Text: canary.PasswordSecret}}
 	for _, tt := range []struct{ name, text, want string }{

@@ -120,9 +120,8 @@ func TestReadUnreadable(t *testing.T) {
 	}
 }
 
-// TestReadTogether swaps a directory as a kubelet swaps that of a mounted
-// secret, for a new one each time, while it is read: user name and password
-// are always of one moment.
+// TestReadTogether replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
+// name and password always belong together.
 func TestReadTogether(t *testing.T) {
 	dir := t.TempDir()
 	swap := func(i int) {

@@ -22,9 +22,9 @@ import (
 // faulty is a server of D-Bus that stands for systemd where the real one cannot
 // be brought to fail. It knows a unit's properties, restarts, and reloads.
 type faulty struct {
-	faults map[string]fault             // by what is asked: "AUTH", a method's name
+	faults map[string]fault             // by request: "AUTH" or a method's name
 	look   func(n int) map[string]any   // the n-th look at the unit, from 0
-	job    func(*faulty, *dbus.Message) // what comes of a restart's job
+	job    func(*faulty, *dbus.Message) // the result of a restart's job
 
 	mu    sync.Mutex
 	calls []string
@@ -32,7 +32,7 @@ type faulty struct {
 	conns []net.Conn
 }
 
-// fault is an answer in place of the right one.
+// fault replaces the correct reply.
 type fault struct {
 	name, text string // an error's
 	raw        string // bytes, after which the connection ends
@@ -201,7 +201,7 @@ func message(kind dbus.Type, body ...any) *dbus.Message {
 }
 
 func send(conn net.Conn, msg *dbus.Message) {
-	_ = msg.EncodeTo(conn, binary.LittleEndian) // a client that has gone is none of our concern
+	_ = msg.EncodeTo(conn, binary.LittleEndian) // the client may have disconnected
 }
 
 // unit is a unit's properties, as systemd has them, of one that runs well as

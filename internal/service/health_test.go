@@ -38,7 +38,7 @@ func answer(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// serve answers at an address of its own until the test ends.
+// serve listens on address until the test ends.
 func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -54,8 +54,8 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	return "http://" + listener.Addr().String() + "/healthz"
 }
 
-// TestAsk: of all that may listen at a kubelet's port only what answers 200 is
-// healthy, and nothing of it holds us up.
+// TestAsk verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
+// delays the check.
 func TestAsk(t *testing.T) {
 	const loopback = "127.0.0.1:0"
 	elsewhere := serve(t, loopback, answer(http.StatusOK))
@@ -92,7 +92,7 @@ func TestAsk(t *testing.T) {
 	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
-// TestAskSilent: who accepts and says nothing is given up with the context.
+// TestAskSilent verifies that a server that accepts and never responds is abandoned when the context ends.
 func TestAskSilent(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -100,7 +100,7 @@ func TestAskSilent(t *testing.T) {
 	check(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
 }
 
-// TestAskDirectly: no proxy of the environment is asked for what is on this machine.
+// TestAskDirectly verifies that requests to this machine do not use a proxy from the environment.
 func TestAskDirectly(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	check(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")

@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// TestTelling: of many lines the last are shown, after the one that says why.
+// TestTelling verifies that the last of many lines are shown after the line with the cause.
 func TestTelling(t *testing.T) {
 	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
 	var lines []string
@@ -49,7 +49,7 @@ func TestTelling(t *testing.T) {
 	if got := selectLines(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
 		t.Errorf("flags of the next process: %q", got)
 	}
-	// The provider's fault was mended, and then the kubelet ended of another one.
+	// The provider's fault was fixed, and then the kubelet exited because of another one.
 	const later = `E1123 00:00:09.000000     300 run.go:72] "command failed" err="failed to run Kubelet: x"`
 	runs := `I1123 00:00:12.000000     400 x.go:1] "runs"`
 	if got := selectLines([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
@@ -79,8 +79,8 @@ func TestTelling(t *testing.T) {
 	}
 }
 
-// TestJournal: journalctl is asked for the unit and the time, without a shell, and
-// whatever it prints is bounded and fit to be shown.
+// TestJournal verifies that journalctl runs without a shell for the unit and the time, and that its output is limited
+// and sanitized.
 func TestJournal(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	for name, tt := range map[string]struct {
@@ -127,7 +127,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestJournalHangs: a journalctl that does not end is ended.
+// TestJournalHangs verifies that a journalctl that hangs is killed.
 func TestJournalHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -137,7 +137,7 @@ func TestJournalHangs(t *testing.T) {
 	}
 }
 
-// TestFileLog: of a log that several kubelets have written, the lines of the last.
+// TestFileLog verifies that only the last kubelet's lines of a log are used.
 func TestFileLog(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 500, time.Local)
 	const old = "E1123 09:59:59.000000  1 x.go:1] \"old\" err=\"unknown flag: --old\"\n"

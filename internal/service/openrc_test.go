@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// openRC is a machine with OpenRC whose rc-service is a script. What the real one
-// keeps in /run/openrc was looked at in its version 0.45.2.
+// openRC is a machine with OpenRC whose rc-service is a script. The files of /run/openrc are like those of version
+// 0.45.2.
 func openRC(t *testing.T, script string) OpenRC {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -102,7 +102,7 @@ func TestOpenRCState(t *testing.T) {
 	}
 }
 
-// TestOpenRCRestart: it is carried through when nobody waits any more.
+// TestOpenRCRestart verifies that a restart completes after its context is canceled.
 func TestOpenRCRestart(t *testing.T) {
 	o := openRC(t, `[ "$2" = status ] && exit 9; [ "$*" = "kubelet restart" ] || exit 9; echo " * Starting kubelet ..."; echo " * ERROR: kubelet failed to start"; exit 1`)
 	check(t, Service{Manager: o, Name: "kubelet"}.Restart(t.Context()), "restart kubelet: "+o.Command+": exit status 1:  * ERROR: kubelet failed to start", "")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMasked: what looks like a secret goes, and what says why a kubelet ended stays.
+// TestMasked verifies that text that looks like a secret is redacted, and that the cause of the exit is kept.
 func TestMasked(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for line, want := range map[string]string{

@@ -18,8 +18,7 @@ import (
 
 const denied = "org.freedesktop.DBus.Error.AccessDenied"
 
-// TestFaults: whatever goes wrong on the way to systemd, each call returns, and
-// says what it was and what to do.
+// TestFaults verifies that each call returns after any failure of the connection to systemd, with a cause and a fix.
 func TestFaults(t *testing.T) {
 	restart := func(ctx context.Context, s Service) error { return s.Restart(ctx) }
 	reload := func(ctx context.Context, s Service) error { return s.Reload(ctx) }
@@ -75,7 +74,7 @@ func check(t *testing.T, err error, want, hint string) {
 	}
 }
 
-// TestNoReply: a systemd that does not answer holds nobody longer than the context.
+// TestNoReply verifies that a call to a systemd that does not reply ends with its context.
 func TestNoReply(t *testing.T) {
 	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
@@ -117,8 +116,7 @@ func TestNoSocket(t *testing.T) {
 	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
-// TestBus: without systemd's own socket it is asked over the bus, which wants to
-// be greeted.
+// TestBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
 func TestBus(t *testing.T) {
 	f := &faulty{look: always(unit(7))}
 	m := f.start(t)
@@ -168,8 +166,7 @@ func TestState(t *testing.T) {
 	check(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
 
-// TestReload: a unit that systemd has read and cannot use is an error, although
-// systemd calls that a success.
+// TestReload verifies that a unit that systemd cannot load is an error, although systemd reports success.
 func TestReload(t *testing.T) {
 	loadError := struct{ Name, Text string }{"org.freedesktop.systemd1.BadUnitSetting", "Unit has a bad unit file setting.\n"}
 	for load, want := range map[string][2]string{
@@ -186,8 +183,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRestart: a restart ends with its job. Before it systemd is made to forget
-// how often the unit was started.
+// TestRestart verifies that a restart ends with its job, and that systemd's start counter is reset before it.
 func TestRestart(t *testing.T) {
 	gone := always(unit(8))
 	for name, tt := range map[string]struct {
@@ -216,7 +212,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a job that has begun goes on, and that is said.
+// TestInterrupted verifies that a started job continues, and that this is reported.
 func TestInterrupted(t *testing.T) {
 	f := &faulty{look: always(unit(7, "Job", job{jobID, "/x"}))}
 	ctx, cancel := context.WithCancel(t.Context())

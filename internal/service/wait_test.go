@@ -33,8 +33,7 @@ const (
 
 var quick = Criteria{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
 
-// waitFor waits for a unit that is seen so, one look after the other; process 7 is
-// that of before.
+// waitFor waits for a unit with these successive states; process 7 is the earlier one.
 func waitFor(t *testing.T, want Criteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
 	f := &faulty{look: look}
@@ -54,8 +53,7 @@ func waitFor(t *testing.T, want Criteria, look func(int) map[string]any) (State,
 	return state, unhealthy
 }
 
-// TestWaitHealthy: healthy is another process than before, which answers, and
-// goes on to.
+// TestWaitHealthy verifies that a unit is healthy if a new process responds and keeps responding.
 func TestWaitHealthy(t *testing.T) {
 	dead := unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart")
 	for name, look := range map[string]func(int) map[string]any{
@@ -84,7 +82,7 @@ func TestWaitHealthy(t *testing.T) {
 	}
 }
 
-// TestWaitHealthyFlaps: one failing answer, and the time begins anew.
+// TestWaitHealthyFlaps verifies that one failed response restarts the waiting time.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
 	want := Criteria{Within: time.Minute, Stable: 3 * time.Millisecond}
@@ -105,8 +103,7 @@ func TestWaitHealthyFlaps(t *testing.T) {
 	}
 }
 
-// TestWaitUnhealthy: it is given up early where waiting is of no use, and what was
-// seen is said.
+// TestWaitUnhealthy verifies that the wait ends early if waiting is of no use, and reports the last state.
 func TestWaitUnhealthy(t *testing.T) {
 	const tail = `; its log: E1123 00:00:00.000002       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"`
 	healthy := serve(t, "127.0.0.1:0", answer(http.StatusOK))
@@ -161,8 +158,8 @@ func TestWaitUnhealthy(t *testing.T) {
 	}
 }
 
-// TestWaitInterrupted: ^C ends the wait at once, and is told from a kubelet that
-// does not come.
+// TestWaitInterrupted verifies that ^C ends the wait at once, and that the error differs from that for a kubelet that
+// does not start.
 func TestWaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{look: func(n int) map[string]any {
@@ -177,7 +174,7 @@ func TestWaitInterrupted(t *testing.T) {
 	}
 }
 
-// TestWaitUnanswered: a manager that does not answer for a while is asked again.
+// TestWaitUnanswered verifies that a manager that does not reply for a while is called again.
 func TestWaitUnanswered(t *testing.T) {
 	f := &faulty{}
 	f.look = func(n int) map[string]any {

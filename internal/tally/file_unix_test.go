@@ -23,7 +23,7 @@ import (
 
 var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.Found, Duration: time.Second}}}
 
-// TestAdd: batches add up, in a file that nobody else may read.
+// TestAdd verifies that batches are added up, in a file that only its owner can read.
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if _, err := tally.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func check(t *testing.T, dir string, runs, dropped uint64) {
 	}
 }
 
-// TestBusy: who does not get the lock gives up, and the next one counts that.
+// TestBusy verifies that a caller that does not get the lock gives up, and that the next one counts that.
 func TestBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.Add(t.Context(), dir, batch); err != nil {
@@ -80,8 +80,8 @@ func TestBusy(t *testing.T) {
 	check(t, dir, 3, 2)
 }
 
-// TestDroppedStay: who cannot write what it counted, as one that is killed before
-// it has, takes no dropped ones along.
+// TestDroppedStay verifies that the number of dropped counts is kept if a process cannot write its counts or is killed
+// before.
 func TestDroppedStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	must(t, tally.Add(t.Context(), dir, batch))
@@ -96,7 +96,7 @@ func TestDroppedStay(t *testing.T) {
 	check(t, dir, 2, 3)
 }
 
-// TestTooLate: who has no time left either counts or drops, and never begins anew.
+// TestTooLate verifies that a call without remaining time counts or drops, and never resets the counts.
 func TestTooLate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestBusyInTheWay: what stands where the dropped are noted is not opened.
+// TestBusyInTheWay verifies that a non-regular file at the path of the drop counter is not opened.
 func TestBusyInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
@@ -127,7 +127,7 @@ func TestBusyInTheWay(t *testing.T) {
 	}
 }
 
-// TestAtOnce: all of many are counted or dropped, and who reads finds a whole file.
+// TestAtOnce verifies that all concurrent calls are counted or dropped, and that a reader finds a complete file.
 func TestAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.Add(t.Context(), dir, batch); err != nil {
@@ -159,13 +159,13 @@ func TestAtOnce(t *testing.T) {
 	check(t, dir, writers*each+1, 0)
 }
 
-// TestInTheWay: what is not ours is replaced without being opened or followed,
-// or left alone; nothing hangs.
+// TestInTheWay verifies that foreign files are replaced without being opened or followed, or are kept, and that nothing
+// hangs.
 func TestInTheWay(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		put   func(t *testing.T, dir, file string)
-		fails string // "" means that counting begins anew
+		fails string // "" if counting is reset
 	}{
 		{"garbage", func(t *testing.T, _, file string) { write(t, file, "{") }, ""},
 		{"a later version", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":2}`) }, ""},

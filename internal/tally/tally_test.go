@@ -14,7 +14,7 @@ import (
 // noon is when these tests count.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
 
-// TestBounds: whatever is counted, what is kept is bounded, and readable again.
+// TestBounds verifies that the stored counts are limited and readable for any input.
 func TestBounds(t *testing.T) {
 	c := newCounts(noon)
 	for i := range 3 * maxProviders {
@@ -37,7 +37,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestSound: what this package did not write is no count.
+// TestSound verifies that data that this package did not write is not accepted as counts.
 func TestSound(t *testing.T) {
 	for name, spoil := range map[string]func(*Counts){
 		"later":             func(c *Counts) { c.SchemaVersion++ },

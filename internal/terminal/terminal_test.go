@@ -16,10 +16,10 @@ import (
 	"github.com/vbauerster/mpb/v8"
 )
 
-// evil is what a plugin or a registry might say.
+// evil is a possible text of a plugin or a registry.
 const evil = "\x1b[2Jok\rall is well\u202e"
 
-// TestEscapes: whatever is printed, nothing of it is obeyed.
+// TestEscapes verifies that no terminal interprets the printed text.
 func TestEscapes(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	term := &Terminal{Stdout: &stdout, Stderr: &stderr}
@@ -64,8 +64,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestNobodyForgesALine: a text with lines in it makes no line that looks like
-// one of ours, wherever it is printed.
+// TestNobodyForgesALine verifies that a text with line breaks cannot imitate one of regcred's own lines.
 func TestNobodyForgesALine(t *testing.T) {
 	const text = "ci\nerror: forged"
 	const row = "ci\nerror    forged"
@@ -104,7 +103,7 @@ func TestNobodyForgesALine(t *testing.T) {
 	}
 }
 
-// TestProgressEscapes: names beside bars are whatever a registry or a list says.
+// TestProgressEscapes verifies that names next to progress bars are escaped.
 func TestProgressEscapes(t *testing.T) {
 	const name = "\n\x1b[2J" + evil
 	for what, draw := range map[string]func(p *mpb.Progress, drawn func()){
@@ -182,8 +181,7 @@ func TestWriteJSON(t *testing.T) {
 	}
 }
 
-// TestJSONObeyed: no terminal obeys what is in a JSON document, and its values
-// are what they were.
+// TestJSONObeyed verifies that JSON output contains no terminal control sequences, and that its values are unchanged.
 func TestJSONObeyed(t *testing.T) {
 	const value = "\x00\x1b[2J\x7f\u0085\u009b31m\u061c\u200e\u202e\u2028\u2029\u2066\ufeff\U000e0001<é世>\\\""
 	var stdout bytes.Buffer
@@ -217,7 +215,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoTerminal: what is drawn is for a terminal alone.
+// TestNoTerminal verifies that progress is drawn only on a terminal.
 func TestNoTerminal(t *testing.T) {
 	var stderr bytes.Buffer
 	term := &Terminal{Stdout: &stderr, Stderr: &stderr}

@@ -63,7 +63,7 @@ func TestWrapUnlimited(t *testing.T) {
 	}
 }
 
-// TestCutTable: a line that does not fit is cut, and a colour does not run over its cell.
+// TestCutTable verifies that a line that is too long is cut, and that a color ends with its cell.
 func TestCutTable(t *testing.T) {
 	header, marks := []string{"NODE", "STATE", "ERROR"}, []Mark{OK, Error}
 	rows := [][]string{{"a", "well", "-"}, {"b\n", "failed", "no space left"}}

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestAWSRefuses: requests that an SDK would not send are rejected. The tests of
-// provider/ecr show that an SDK's requests succeed.
+// TestAWSRefuses verifies that requests that an SDK would not send are rejected. The tests of provider/ecr show that an
+// SDK's requests succeed.
 func TestAWSRefuses(t *testing.T) {
 	cloud, err := testcloud.NewAWS()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestAWSRefuses(t *testing.T) {
 	}
 }
 
-// TestAWSEnviron: every variable is empty or selects this server.
+// TestAWSEnviron verifies that every variable is empty or selects this server.
 func TestAWSEnviron(t *testing.T) {
 	cloud, err := testcloud.NewAWS()
 	if err != nil {

@@ -45,8 +45,7 @@ func azureAsk(t *testing.T, client *http.Client, address string, form url.Values
 	return resp.StatusCode, answer
 }
 
-// TestAzure: each endpoint accepts a valid request, and rejects it without any
-// one of its parts.
+// TestAzure verifies that each endpoint accepts a valid request, and rejects it without any one of its parts.
 func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestGoogle: only requests that the real services accept succeed.
+// TestGoogle verifies that only requests that the real services accept succeed.
 func TestGoogle(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -91,7 +91,7 @@ func TestGoogle(t *testing.T) {
 	}
 }
 
-// TestGoogleEnviron: no variable of Google's SDKs selects another endpoint.
+// TestGoogleEnviron verifies that no variable of Google's SDKs selects another endpoint.
 func TestGoogleEnviron(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {

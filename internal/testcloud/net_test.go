@@ -47,7 +47,7 @@ func TestNet(t *testing.T) {
 	}
 }
 
-// TestServeTLS: without the proxy, the TLS server name selects the handler.
+// TestServeTLS verifies that without the proxy, the TLS server name selects the handler.
 func TestServeTLS(t *testing.T) {
 	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
 	defer server.Close()

@@ -12,8 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestFreeAddrIsReserved: the kernel gives a reserved port to no listener and no
-// client.
+// TestFreeAddrIsReserved verifies that the kernel gives a reserved port to no listener and no client.
 func TestFreeAddrIsReserved(t *testing.T) {
 	reserved := map[string]bool{}
 	for range 400 {
@@ -54,7 +53,7 @@ func TestFreeAddrIsReserved(t *testing.T) {
 	}
 }
 
-// TestFreeAddr: connections are refused until the test listens, repeatedly.
+// TestFreeAddr verifies that connections are refused until the test listens, repeatedly.
 func TestFreeAddr(t *testing.T) {
 	host := testenv.FreeAddr(t)
 	for range 2 {

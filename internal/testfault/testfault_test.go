@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNext: of several faults only the first applies and counts.
+// TestNext verifies that only the first of several faults applies and counts.
 func TestNext(t *testing.T) {
 	var s Set[string]
 	first := s.Inject("a", 1, 0)

@@ -48,8 +48,7 @@ func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	return resp.StatusCode, raw
 }
 
-// TestToken: a token is a JSON Web Token with the marker for planted secrets,
-// unless the test must show it.
+// TestToken verifies that a token is a JSON Web Token with the marker for planted secrets, unless the test must show it.
 func TestToken(t *testing.T) {
 	for _, tt := range []struct {
 		secret  string
@@ -74,7 +73,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestKubeconfig: only its owner may read it.
+// TestKubeconfig verifies that only the kubeconfig's owner may read it.
 func TestKubeconfig(t *testing.T) {
 	s := newServer(t, Options{})
 	path := filepath.Join(t.TempDir(), "config")
@@ -87,7 +86,7 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// TestStartStop: the server restarts at the same address with the same objects.
+// TestStartStop verifies that the server restarts at the same address with the same objects.
 func TestStartStop(t *testing.T) {
 	s := newServer(t, Options{})
 	s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder", UID: "u"})

@@ -15,7 +15,7 @@ func TestSecondDocument(t *testing.T) {
 		"a: 1\n---\nb: 1\n":                            2,
 		"---\n---\nb: 1\n":                             2,
 		"a: 1\n...\n# c\n%YAML 1.1\n":                  0,
-		"a: 1\n...\n---\n{ [ :\n":                      2, // broken, which nobody sees
+		"a: 1\n...\n---\n{ [ :\n":                      2, // broken, but never read
 		"a: 1\r---\r\"":                                2,
 		"a: 1\u2028--- \u2028b: 1":                     2,
 		"\ufeff# c\n--- a\n---\tb\n":                   3,

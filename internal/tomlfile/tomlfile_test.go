@@ -36,7 +36,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestError: an error is a place, and has nothing of what stands there.
+// TestError verifies that an error contains a position and no content.
 func TestError(t *testing.T) {
 	f, err := tomlfile.Parse("x", []byte("a = 1\nb = "+canary.PasswordSecret+"\n"))
 	bad, ok := errors.AsType[*tomlfile.Error](err)
@@ -54,7 +54,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// FuzzParse: no panic, and every line is one of the file's.
+// FuzzParse verifies that no input leads to a panic, and that every line is one of the file's.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("a = 1\n[t.'x.y']\nb = {c = 1}\n[[l]]\n[[l.m]]\n"))
 	f.Add([]byte(strings.Repeat("a.", 5000) + "b = 1\n"))
@@ -74,7 +74,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestReadOld: what version 1 of the parser takes is at the lines where it stands.
+// TestReadOld verifies the lines of values that only version 1 of the parser accepts.
 func TestReadOld(t *testing.T) {
 	for text, line := range map[string]int{"\ufeffa = 1\n": 1, "# \xff\x00\x01\n\r\na = 1\r\n": 3, "b = 1\ra = 1\r": 2, "\ufeffb = 1\n[": 0} {
 		path := filepath.Join(t.TempDir(), "f.toml")

@@ -68,8 +68,8 @@ func signers(aws *testcloud.AWS) (keys []string) {
 	return keys
 }
 
-// TestAWS: who asks for the password, by what is configured, and that the
-// node's metadata server is asked only if nothing is.
+// TestAWS verifies which identity each configuration uses, and that the node's metadata server is called only without
+// another one.
 func TestAWS(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T, aws *testcloud.AWS) map[string]string
@@ -119,7 +119,7 @@ func TestAWS(t *testing.T) {
 	}
 }
 
-// TestAWSFails: an identity of the pod that fails is a failure.
+// TestAWSFails verifies that a failing identity of the pod is an error.
 func TestAWSFails(t *testing.T) {
 	refusal := testcloud.Fault{
 		Match: func(r testcloud.Request) bool { return r.Form().Get("Action") != "" }, Times: -1,
@@ -183,7 +183,7 @@ func TestAWSFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)
-			w.fails(tt.environ(t, aws), tt.want...)
+			w.checkError(tt.environ(t, aws), tt.want...)
 			if keys := signers(aws); len(keys) != 0 {
 				t.Errorf("ECR was asked by %q", keys)
 			}
@@ -191,7 +191,7 @@ func TestAWSFails(t *testing.T) {
 	}
 }
 
-// TestAWSRotates: the token is read anew for each exchange.
+// TestAWSRotates verifies that the token file is read for each exchange.
 func TestAWSRotates(t *testing.T) {
 	w, aws := newAWS(t)
 	token := file(t, canary.TokenSecret+"-1")

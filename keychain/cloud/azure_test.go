@@ -53,11 +53,11 @@ func webhook(file string) map[string]string {
 	}
 }
 
-// TestAzure: who asks, by what is configured.
+// TestAzure verifies which identity each configuration uses.
 func TestAzure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T) map[string]string
-		token   string // where it was asked for
+		token   string // the path where it is requested
 		id      string // the identity that was named
 		tenant  string // in the exchange
 	}{
@@ -130,12 +130,12 @@ func TestAzureFails(t *testing.T) {
 			if tt.fault != nil {
 				azure.Inject(*tt.fault)
 			}
-			w.fails(tt.environ(t), tt.want...)
+			w.checkError(tt.environ(t), tt.want...)
 		})
 	}
 }
 
-// TestAzureRotates: the token is read anew for each exchange.
+// TestAzureRotates verifies that the token file is read for each exchange.
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
 	token := file(t, canary.TokenSecret+"-1")

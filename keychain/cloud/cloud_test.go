@@ -28,8 +28,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// nothing is the environment of a pod without an identity.
-func nothing(string) string { return "" }
+// emptyEnviron is the environment of a pod without an identity.
+func emptyEnviron(string) string { return "" }
 
 func only(environ ...string) func(string) string {
 	return func(name string) string {
@@ -62,7 +62,7 @@ var none = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.R
 })
 
 func TestRefuses(t *testing.T) {
-	amazon := provider(ecr.InPod(ecr.Options{Getenv: nothing}))
+	amazon := provider(ecr.InPod(ecr.Options{Getenv: emptyEnviron}))
 	for want, tt := range map[string]struct {
 		opts      regcred.Options
 		providers []cloud.Provider
@@ -84,7 +84,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestHalves: what is configured in part would lead to the node, without a word.
+// TestHalves verifies that an incomplete configuration is an error, because a pod would silently use the node's
+// identity.
 func TestHalves(t *testing.T) {
 	amazon := func(environ ...string) error {
 		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
@@ -96,7 +97,7 @@ func TestHalves(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		err  error
-		want string // "" is no error
+		want string // "" for no error
 	}{
 		{amazon("AWS_ROLE_ARN=arn"), "AWS_ROLE_ARN is set but AWS_WEB_IDENTITY_TOKEN_FILE is not; "},
 		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token"), "AWS_WEB_IDENTITY_TOKEN_FILE is set but AWS_ROLE_ARN is not; "},
@@ -120,7 +121,7 @@ func TestHalves(t *testing.T) {
 			canary.AssertAbsent(t, "the error", tt.err.Error())
 		}
 	}
-	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json", Getenv: nothing}); err == nil {
+	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json", Getenv: emptyEnviron}); err == nil {
 		t.Error("azure.json in a pod: no error")
 	}
 	if _, err := gcr.InPod(gcr.Options{Getenv: only("GCE_METADATA_HOST=http://x/")}); err == nil {
@@ -128,7 +129,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestImages: which provider a keyring asks for an image, if any.
+// TestImages verifies which provider a keyring calls for an image, if any.
 func TestImages(t *testing.T) {
 	amazon, err := ecr.New(ecr.Options{
 		AllowHosts: []string{"Images.Corp.example:5000=eu-west-1"}, MirrorOrigin: "none",
@@ -191,8 +192,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOthers: providers that are none of a cloud's, with images of their own;
-// a cloud's with more; and nobody for the rest.
+// TestOthers verifies a cloud's provider with more images, third-party providers with their own images, and the error
+// for images without a provider.
 func TestOthers(t *testing.T) {
 	password := file(t, canary.PasswordSecret)
 	if err := os.Chmod(password, 0o600); err != nil {
@@ -233,12 +234,12 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestDefaults: a password is renewed before it ends and nobody waits; who
-// refuses is not asked again at once; both can be switched off.
+// TestDefaults verifies that a password is renewed in the background before it expires, that a failing provider is not
+// called again at once, and that both can be disabled.
 func TestDefaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts            regcred.Options
-		renewed, failed int32 // how often the provider is asked
+		renewed, failed int32 // number of provider calls
 	}{
 		"as it is": {regcred.Options{}, 2, 1},
 		"off":      {regcred.Options{RefreshAhead: -1, Backoff: -1}, 1, 3},
@@ -281,7 +282,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// clouds are the three, each with a pod that has no identity of its own.
+// clouds returns the three clouds, each with a pod without an identity.
 func clouds() map[string]func(*testing.T) *world {
 	return map[string]func(*testing.T) *world{
 		"Amazon": func(t *testing.T) *world { w, _ := newAWS(t); return w },
@@ -300,8 +301,8 @@ func (w *world) asked() (n int) {
 	return n
 }
 
-// TestOnce: 1,000 lookups of one registry at once, of as many images, are one
-// question to the cloud, and those that follow none.
+// TestOnce verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
+// ones none.
 func TestOnce(t *testing.T) {
 	for name, newWorld := range clouds() {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,7 @@ func read(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }
 
-// TestDocsQuoteExamples: the code of the document is that of the examples,
-// which are compiled and run.
+// TestDocsQuoteExamples verifies that the document quotes the compiled examples.
 func TestDocsQuoteExamples(t *testing.T) {
 	examples := read(t, "example_test.go")
 	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "../../docs/keychain-cloud.md"), -1)
@@ -35,8 +34,7 @@ func TestDocsQuoteExamples(t *testing.T) {
 	}
 }
 
-// TestDocsQuoteMessages: the messages of the document are those of the code,
-// piece by piece between what is filled in.
+// TestDocsQuoteMessages verifies that the document quotes the code's messages, except for the values filled in.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
 	for _, pattern := range []string{"*.go", "../../provider/ecr/*.go", "../../provider/gcr/*.go", "../../provider/acr/*.go", "../../internal/secretfile/*.go"} {
@@ -56,8 +54,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("there is no section on failure messages")
 	}
-	// What is filled in: names, addresses, what the system says, a step's begin
-	// and what it says of whose credentials, a constant within a text.
+	// The values filled in are names, addresses, system errors, prefixes of steps, and constants within a text.
 	filled := regexp.MustCompile(`"?…"?|find the pod's AWS credentials|POST https://sts|AccessDenied|permission denied|; |: |workload identity federation \("external_account"\)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_(AUTHORITY_HOST|FEDERATED_TOKEN_FILE)`)
 	pieces := 0
 	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {

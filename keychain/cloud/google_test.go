@@ -54,8 +54,8 @@ func federated(t *testing.T, source, more string) map[string]string {
 
 func text(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
 
-// TestGoogle: who asks, by what is configured. The metadata server is GKE's
-// where that has workload identity, and the node's elsewhere.
+// TestGoogle verifies which identity each configuration uses. The metadata server is GKE's with workload identity, and
+// the node's otherwise.
 func TestGoogle(t *testing.T) {
 	const account = `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/pull%40project.iam.gserviceaccount.com:generateAccessToken"`
 	for name, tt := range map[string]struct {
@@ -143,12 +143,12 @@ func TestGoogleFails(t *testing.T) {
 			if tt.fault != nil {
 				google.Inject(*tt.fault)
 			}
-			w.fails(tt.environ(t), tt.want...)
+			w.checkError(tt.environ(t), tt.want...)
 		})
 	}
 }
 
-// TestGoogleRotates: the token is read anew for each exchange.
+// TestGoogleRotates verifies that the token file is read for each exchange.
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
 	token := file(t, canary.TokenSecret+"-1")

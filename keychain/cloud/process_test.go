@@ -37,9 +37,8 @@ func TestMain(m *testing.M) {
 // lookups is how many registries a program asks for, in each of two halves.
 const lookups = 40
 
-// program asks for many registries, waits for a line, and asks for as many
-// again, of which it says how many failed. Then it says what is left open.
-// Nothing is set but the environment.
+// program looks up many registries, waits for a line, looks up as many again, and prints the number of failures and the
+// open connections. It is configured only by its environment.
 func program(image string) (status int) {
 	k, err := cloud.New(regcred.Options{},
 		provider(ecr.InPod(ecr.Options{})), provider(gcr.InPod(gcr.Options{})), provider(acr.InPod(acr.Options{})))
@@ -55,7 +54,7 @@ func program(image string) (status int) {
 			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookups+i)}); err != nil {
 				failed++
 			}
-			if half == 0 && i == 0 { // what is made once in a process is there now
+			if half == 0 && i == 0 { // values that are created once per process exist now
 				goroutines, files = open()
 			}
 		}
@@ -77,10 +76,9 @@ func open() (goroutines, files int) {
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// TestKeepsNothing: a program that asks for long keeps no connection and no
-// goroutine of what is over, whether it was answered or refused, and nothing
-// but the program itself writes to standard error. It runs with the
-// providers' own transports, in a process of its own.
+// TestKeepsNothing verifies that a long-running program keeps no connections and goroutines of finished lookups,
+// successful or not, and that the library never writes to standard error. It uses the providers' own transports in a
+// separate process.
 func TestKeepsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
@@ -156,7 +154,7 @@ func azureProcess(t *testing.T) (*testcloud.Server, []string) {
 	return azure.Server, append(net.Environ(), azure.Environ()...)
 }
 
-// newNet is an internet of its own, in which nobody is asked who is not there.
+// newNet creates a fake network in which connections to unknown hosts fail.
 func newNet(t *testing.T) *testcloud.Net {
 	t.Helper()
 	net, err := testcloud.NewNet()

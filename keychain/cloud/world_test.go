@@ -19,16 +19,14 @@ import (
 	"github.com/regcred/regcred/keychain/cloud"
 )
 
-// world is one cloud on loopback, and a pod in it. No address in it is that of
-// a metadata server: those are given by variables before anything is asked.
+// world is a cloud on loopback and a pod in it. Environment variables replace the addresses of metadata servers.
 type world struct {
 	t      *testing.T
 	server *testcloud.Server
-	// member makes the provider of a pod with these variables, in which it is
-	// what the world has already.
+	// provider returns the provider of a pod with these variables, or of this world's pod.
 	provider func(environ map[string]string) cloud.Provider
-	metadata string // what the paths of the node's metadata server begin with
-	last     string // the path of what is asked last, for the password
+	metadata string // prefix of the node's metadata server's paths
+	last     string // path of the last request, which returns the password
 	image    string
 	registry func(i int) string // one of many
 	log      *slog.Logger
@@ -88,7 +86,7 @@ func (w *world) password(k *regcred.Keyring, image string) (string, error) {
 	return result.Credentials[0].Password.Reveal(), nil
 }
 
-// askedMetadata is how often the node's metadata server was asked.
+// askedMetadata returns the number of requests to the node's metadata server.
 func (w *world) askedMetadata() (n int) {
 	for _, r := range w.server.Requests() {
 		if strings.HasPrefix(r.Path, w.metadata) {
@@ -98,9 +96,8 @@ func (w *world) askedMetadata() (n int) {
 	return n
 }
 
-// fails: the pod's identity fails, the error says so in these words, and the
-// node is not asked.
-func (w *world) fails(environ map[string]string, want ...string) {
+// checkError checks that the pod's identity fails with an error that contains want, and that the node's identity is not used.
+func (w *world) checkError(environ map[string]string, want ...string) {
 	w.t.Helper()
 	_, err := w.password(w.keyring(environ), w.image)
 	if err == nil {

@@ -29,8 +29,7 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestRedirects: a blob comes from another host, which gets no credential,
-// although the Keyring has one for it.
+// TestRedirects verifies a blob from another host, which gets no credential although the Keyring has one for it.
 func TestRedirects(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
@@ -50,7 +49,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestSignatures: errors after a redirect do not contain the URL's signature.
+// TestSignatures verifies that errors after a redirect do not contain the URL's signature.
 func TestSignatures(t *testing.T) {
 	denies := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer denies.Close()
@@ -69,7 +68,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestLoop: redirect loops end.
+// TestLoop verifies that redirect loops end.
 func TestLoop(t *testing.T) {
 	var n atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,8 +85,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestElsewhere: a redirect to another repository of the registry does not use
-// that repository's credential.
+// TestElsewhere verifies that a redirect to another repository of the registry does not use that repository's
+// credential.
 func TestElsewhere(t *testing.T) {
 	var sent sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +116,8 @@ func TestElsewhere(t *testing.T) {
 	})
 }
 
-// TestHub: oras-go and go-containerregistry use different hosts for Docker Hub.
-// Both get its credential, and no other host does.
+// TestHub verifies that both hosts that oras-go and go-containerregistry use for Docker Hub get its credential, and that
+// no other host does.
 func TestHub(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, BaseURL: "https://auth.docker.io"}, small)
@@ -169,7 +168,7 @@ func (a *absolute) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// TestPlainHTTP: outside loopback it needs the Keychain's Insecure.
+// TestPlainHTTP verifies that plain HTTP outside loopback needs the Keychain's Insecure.
 func TestPlainHTTP(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	tr := http.DefaultTransport.(*http.Transport).Clone()
@@ -190,7 +189,7 @@ func TestPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestBareHost: a registry name without a dot is not a repository on Docker Hub.
+// TestBareHost verifies that a registry name without a dot is not a repository on Docker Hub.
 func TestBareHost(t *testing.T) {
 	asked := roundTripper(func(req *http.Request) (*http.Response, error) {
 		t.Errorf("asked %s", req.URL)
@@ -202,8 +201,7 @@ func TestBareHost(t *testing.T) {
 	}
 }
 
-// TestConcurrent: 100 concurrent requests to more repositories than are cached,
-// while the Keyring is closed.
+// TestConcurrent sends 100 concurrent requests to more repositories than are cached, while the Keyring is closed.
 func TestConcurrent(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	k := keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
@@ -232,7 +230,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestCachedTransports: the least recently used one is removed first.
+// TestCachedTransports verifies that the least recently used transport is removed first.
 func TestCachedTransports(t *testing.T) {
 	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
@@ -256,7 +254,7 @@ func TestCachedTransports(t *testing.T) {
 	}
 }
 
-// TestCancelled: cancelling the first request does not affect the others.
+// TestCancelled verifies that cancelling the first request does not affect the others.
 func TestCancelled(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Hour})

@@ -30,7 +30,7 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestOrder: the third credential is right. The other two are sent once, even by
+// TestOrder verifies that the third credential, which is right, is accepted. The other two are sent once, even by
 // concurrent requests, and there is no anonymous login.
 func TestOrder(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
@@ -52,7 +52,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestPaths: one Client, one host, one credential for each path.
+// TestPaths verifies one Client with one host and one credential for each path.
 func TestPaths(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
@@ -71,8 +71,7 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestNotFound: once a credential was accepted, a 404 is final and no other
-// credential is tried.
+// TestNotFound verifies that once a credential was accepted, a 404 is final and no other credential is tried.
 func TestNotFound(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
@@ -91,7 +90,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestRetries: requests are not retried twice.
+// TestRetries verifies that requests are not retried twice.
 func TestRetries(t *testing.T) {
 	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
@@ -107,8 +106,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestEnds: the token expires during a copy of layers that are larger than the
-// limit for login responses.
+// TestEnds uses a token that expires during a copy of layers that are larger than the limit for login responses.
 func TestEnds(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
@@ -127,7 +125,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestAllRefused: the error has a message for each credential, and no password.
+// TestAllRefused verifies that the error has a message for each credential, and no password.
 func TestAllRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -146,8 +144,7 @@ func TestAllRefused(t *testing.T) {
 	})
 }
 
-// TestProviderFails: the error is the provider's, and no request is sent to the
-// registry.
+// TestProviderFails verifies that the error is the provider's, and no request is sent to the registry.
 func TestProviderFails(t *testing.T) {
 	s := start(t, testregistry.Options{}, small)
 	c := client(t, user{s.Addr(), "", "", errors.New("no network")})
@@ -157,8 +154,8 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// TestRegistry: a ping and the catalog use the registry's credentials; its
-// repositories use their own.
+// TestRegistry verifies that a ping and the catalog use the registry's credentials, and that its repositories use their
+// own.
 func TestRegistry(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -191,8 +188,8 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestWithin: an auth.Client may use the Client as its transport. It sees no
-// challenge, needs no credential, and requests are authorized.
+// TestWithin verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
+// credential, and requests are authorized.
 func TestWithin(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -231,8 +228,8 @@ func TestWithin(t *testing.T) {
 	})
 }
 
-// TestComparedWithAuthClient: oras-go's auth.Client uses one credential per
-// host, which is another repository's here.
+// TestComparedWithAuthClient compares the Client with oras-go's auth.Client, which uses one credential per host, here
+// another repository's.
 func TestComparedWithAuthClient(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	basic := func(user string) string {
@@ -262,8 +259,7 @@ func TestComparedWithAuthClient(t *testing.T) {
 	}
 }
 
-// TestRequestOfResponse: oras-go copies headers from a response's Request to the
-// next request.
+// TestRequestOfResponse verifies a response's Request, whose headers oras-go copies to the next request.
 func TestRequestOfResponse(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestPush: the first credential may only pull. The second pushes, including
-// content from another registry that can be sent only once.
+// TestPush uses a first credential that may only pull. The second pushes, including content from another registry that
+// can be sent only once.
 func TestPush(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
@@ -42,7 +42,7 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// TestPushRefused: a body that can be sent again is sent with each credential.
+// TestPushRefused verifies that a body that can be sent again is sent with each credential.
 func TestPushRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -59,8 +59,8 @@ func TestPushRefused(t *testing.T) {
 	})
 }
 
-// TestPushNewRepository: the first credential may not even read. The second may
-// push to a repository that does not exist yet.
+// TestPushNewRepository uses a first credential that may not even read. The second may push to a repository that does
+// not exist yet.
 func TestPushNewRepository(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: scheme}, small)
@@ -72,8 +72,8 @@ func TestPushNewRepository(t *testing.T) {
 	})
 }
 
-// TestMount: a blob that the registry does not mount is copied from the other
-// repository, with its credential.
+// TestMount verifies that a blob that the registry does not mount is copied from the other repository, with its
+// credential.
 func TestMount(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
@@ -107,8 +107,8 @@ func TestMount(t *testing.T) {
 	})
 }
 
-// TestUploads: an upload URL may have any path on the registry. It belongs to
-// the repository that is being pushed.
+// TestUploads verifies that an upload URL may have any path on the registry, and belongs to the repository that is being
+// pushed.
 func TestUploads(t *testing.T) {
 	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.Basic}, small)
 	back, err := url.Parse(s.URL())

@@ -39,7 +39,7 @@ func tersely(t *testing.T, c *Result) (lines []string) {
 	return lines
 }
 
-// Each case is one login, beside which there is nothing to say.
+// TestDockerLogin verifies one credential per case, without other findings.
 func TestDockerLogin(t *testing.T) {
 	const secret = canary.PasswordSecret
 	auth := func(s string) string { return `{"auth":"` + b64(s) + `"}` }
@@ -247,14 +247,14 @@ func TestPullSecretObject(t *testing.T) {
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
 		t.Errorf("got %v, want %s", c.Findings, want)
 	}
-	// What holds a login is nobody's pull secret if it is of another type.
+	// Secrets of another type are not pull secrets.
 	for _, kind := range []string{"", "Opaque", "kubernetes.io/basic-auth"} {
 		c := CheckSecret(Secret{Name: "x", Type: kind, Data: map[string][]byte{"username": []byte(canary.PasswordSecret)}}, testNow)
 		if got := tersely(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "error secret-type") {
 			t.Errorf("type %q: got %q", kind, got)
 		}
 	}
-	// One that will end may be renewed by whoever made it.
+	// An expiring credential may be renewed automatically.
 	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecr(testNow.Add(time.Hour))) + `"}}}`)
 	if c := CheckSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
@@ -290,7 +290,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestManyLogins: the work grows with the file, not with its square.
+// TestManyLogins verifies that the work grows linearly with the file.
 func TestManyLogins(t *testing.T) {
 	work := func(n int) float64 {
 		var b strings.Builder
@@ -311,8 +311,8 @@ func TestManyLogins(t *testing.T) {
 	}
 }
 
-// FuzzCredentials: what is refused is what the parser refuses, every login that
-// it counts is one of the parser's, and nothing of a value is shown.
+// FuzzCredentials verifies that the check and the parser reject the same files, that each counted credential is one of
+// the parser's, and that no value is shown.
 func FuzzCredentials(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"},"r.example":null}`,

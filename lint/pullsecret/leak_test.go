@@ -32,7 +32,7 @@ func secretForm(r *rand.Rand) string {
 	return forms[r.IntN(len(forms))]
 }
 
-// leakConfig is a docker config that is JSON, with secrets where nobody expects them.
+// leakConfig returns a docker config in JSON with secrets in unexpected places.
 func leakConfig(r *rand.Rand) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	var entries []string
@@ -52,8 +52,7 @@ func leakConfig(r *rand.Rand) string {
 		`{"auths":`+list+`,"HttpHeaders":{`+string(secret)+`:`+string(secret)+`}}`, `{"Auths":`+list+`,"auths":null}`, `{`+string(secret)+`:`+list+`}`, `{"auths":`+list+`,`+entries[0]+`,`+string(secret)+`:1}`)
 }
 
-// TestNothingShown: whatever a file is made of, no secret of it is shown, and
-// nothing panics.
+// TestNothingShown verifies that no file leads to a panic or to a message with a secret.
 func TestNothingShown(t *testing.T) {
 	said := map[string]int{}
 	for i := range uint64(12_000) {

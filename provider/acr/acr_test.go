@@ -47,7 +47,7 @@ func TestManagedIdentity(t *testing.T) {
 			if test.state != nil {
 				w.az.Set(test.state)
 			}
-			resp := w.answers(image("foo.azurecr.io/app"))
+			resp := w.checkKeys(image("foo.azurecr.io/app"))
 			if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
@@ -71,7 +71,7 @@ func TestServicePrincipal(t *testing.T) {
 	w.az.Set(func(s *testcloud.AzureState) {
 		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.PasswordSecret
 	})
-	resp := w.answers(image("foo.azurecr.io/app"))
+	resp := w.checkKeys(image("foo.azurecr.io/app"))
 	if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
@@ -103,7 +103,7 @@ func TestStaticSecret(t *testing.T) {
 			for _, key := range append(four, test.more...) {
 				want[key] = "node-client:secret"
 			}
-			resp := w.answers(image(test.image))
+			resp := w.checkKeys(image(test.image))
 			if diff := cmp.Diff(want, keys(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
@@ -116,12 +116,12 @@ func TestStaticSecret(t *testing.T) {
 		w := newWorld(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
 		w.opts.StaticSecret = true
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
-		w.fails(image("foo.azurecr.io/app"), "/nonexistent/env.json")
+		w.checkError(image("foo.azurecr.io/app"), "/nonexistent/env.json")
 	})
 	t.Run("not for a pod", func(t *testing.T) {
 		w := newWorld(t, principal)
 		w.opts.StaticSecret = true
-		resp := w.answers(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -139,7 +139,7 @@ func TestNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, config)
-			w.fails(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
+			w.checkError(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
 			if len(w.az.Steps()) > 0 {
 				t.Errorf("asked %q", w.az.Steps())
 			}
@@ -171,7 +171,7 @@ func TestKeys(t *testing.T) {
 			w.opts.AllowHosts = []string{"pull.example.com"}
 			w.opts.MirrorOrigin = "trusted"
 			w.opts.RegistryMirrors = []string{"mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com/oss:oss.azurecr.io", "quay.io:boot.azurecr.io,bar.azurecr.io/team:oss.azurecr.io"}
-			resp := w.answers(image(test.image))
+			resp := w.checkKeys(image(test.image))
 			if diff := cmp.Diff(withAnonymous(test.want...), keys(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
@@ -199,7 +199,7 @@ func TestOwnCloud(t *testing.T) {
 	const ask = "GET arm.own.example/metadata/endpoints"
 	t.Run("resource manager", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		resp := w.answers(pod("foo.azurecr.own.example/x", annotations("c", "t")))
+		resp := w.checkKeys(pod("foo.azurecr.own.example/x", annotations("c", "t")))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.own.example"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -215,7 +215,7 @@ func TestOwnCloud(t *testing.T) {
 		fault := challengeFault(`Bearer realm="https://foo.azurecr.own.example/oauth2/token",service="foo.azurecr.own.example"`)
 		fault.Path = "/v2/"
 		w.az.Inject(fault)
-		w.answers(image("pull.example.com/x"))
+		w.checkKeys(image("pull.example.com/x"))
 		want := []string{imdsLine, ask, "GET pull.example.com/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
 		if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
@@ -223,7 +223,7 @@ func TestOwnCloud(t *testing.T) {
 	})
 	t.Run("foreign", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.fails(image("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
+		w.checkError(image("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
 		if diff := cmp.Diff([]string{ask}, w.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
@@ -231,14 +231,14 @@ func TestOwnCloud(t *testing.T) {
 	t.Run("mirror", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.own.example"}
-		resp := w.answers(image("mcr.microsoft.com/x"))
+		resp := w.checkKeys(image("mcr.microsoft.com/x"))
 		if diff := cmp.Diff(withAnonymous("mcr.microsoft.com", "foo.azurecr.own.example"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("not asked for a known host", func(t *testing.T) {
 		w := newOwn(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.answers(image("foo.azurecr.io/x"))
+		w.checkKeys(image("foo.azurecr.io/x"))
 		if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
@@ -246,7 +246,7 @@ func TestOwnCloud(t *testing.T) {
 	t.Run("environment file", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"azurestackcloud","resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"name":"x","ActiveDirectoryEndpoint":"https://login.file.example/","containerRegistryDNSSuffix":".azsacr.file.example"}`)
-		w.answers(pod("foo.azsacr.file.example/x", annotations("c", "t")))
+		w.checkKeys(pod("foo.azsacr.file.example/x", annotations("c", "t")))
 		if got, want := w.az.Steps()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
 			t.Errorf("asked %q, want %q", got, want)
 		}
@@ -254,7 +254,7 @@ func TestOwnCloud(t *testing.T) {
 	t.Run("environment file of another cloud", func(t *testing.T) {
 		w := newOwn(t, managed)
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
-		w.answers(image("foo.azurecr.io/x"))
+		w.checkKeys(image("foo.azurecr.io/x"))
 	})
 	for name, test := range map[string]struct {
 		config, env, metadata string
@@ -274,14 +274,14 @@ func TestOwnCloud(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newOwn(t, test.config)
 			if test.config == "0666" {
-				w.opts.ConfigFile = w.mode(0o666, `{"resourceManagerEndpoint":"https://arm.own.example"}`)
+				w.opts.ConfigFile = w.fileWithMode(0o666, `{"resourceManagerEndpoint":"https://arm.own.example"}`)
 			}
 			w.az.Set(func(s *testcloud.AzureState) { s.Metadata = test.metadata })
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = test.env
 			if test.fault != nil {
 				w.az.Inject(*test.fault)
 			}
-			w.fails(image("foo.azurecr.own.example/x"), test.want)
+			w.checkError(image("foo.azurecr.own.example/x"), test.want)
 		})
 	}
 	for name, endpoint := range map[string]string{"plain": "http://login.own.example", "garbage": "login.own.example", "user": "https://u@login.own.example"} {
@@ -290,7 +290,7 @@ func TestOwnCloud(t *testing.T) {
 			w.az.Set(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.fails(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
+			w.checkError(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
 		})
 	}
 }
@@ -317,7 +317,7 @@ func TestCacheFor(t *testing.T) {
 			w := newWorld(t, managed)
 			w.opts.now = func() time.Time { return now }
 			w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
-			if got := *w.answers(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
+			if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -325,13 +325,13 @@ func TestCacheFor(t *testing.T) {
 	t.Run("opaque", func(t *testing.T) {
 		w := newWorld(t, managed)
 		w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
-		if got := *w.answers(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
+		if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
 			t.Errorf("got %v; log:\n%s", got, w.log)
 		}
 	})
 }
 
-// TestPull: what the plugin answers is what a registry takes.
+// TestPull verifies that a registry accepts the plugin's response.
 func TestPull(t *testing.T) {
 	refresh := testcloud.AzureJWT(map[string]any{"exp": time.Now().Add(3 * time.Hour).Unix(), "jti": canary.PasswordSecret})
 	reg, err := testregistry.New(testregistry.Options{
@@ -346,7 +346,7 @@ func TestPull(t *testing.T) {
 	}
 	w := newWorld(t, managed)
 	w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
-	auth := w.answers(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
+	auth := w.checkKeys(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
 	ref, err := name.ParseReference("foo.azurecr.io/team/app:v1")
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +362,7 @@ func TestPull(t *testing.T) {
 func TestUserAgents(t *testing.T) {
 	for _, config := range []string{managed, principal} {
 		w := newWorld(t, strings.Replace(config, "{", `{"userAgent":"kubelet-of-mine",`, 1))
-		w.answers(image("foo.azurecr.io/x"))
+		w.checkKeys(image("foo.azurecr.io/x"))
 		token := imdsPath
 		if config == principal {
 			token = entraPath

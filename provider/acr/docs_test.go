@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestDocsQuoteMessages: the failure messages of the document are those of the
-// code, piece by piece between what is filled in.
+// TestDocsQuoteMessages verifies that the document quotes the code's failure messages, except for the values filled in.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
 	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../internal/registry/*.go", "../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../cmd/acr-credential-provider/main.go"} {
@@ -32,7 +31,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("there is no section on failure messages")
 	}
-	// What stands between pieces of the code: hosts, counts, and statuses.
+	// The values filled in are hosts, counts and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
 		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$|` +
 		`not part of Azure Container Registry|Azure Container Registry|remove it from matchImages, |, or set|=(none|trusted|empty)|is a named pipe|permission denied`)

@@ -32,7 +32,7 @@ func TestFailures(t *testing.T) {
 		path  string
 		fault testcloud.Fault
 		want  string // of the error, after step and endpoint
-		times int    // how often the endpoint was asked
+		times int    // number of requests
 	}{
 		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
 		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401", 1},
@@ -100,7 +100,7 @@ func TestFailures(t *testing.T) {
 			if test.path == entraPath {
 				req = pod("foo.azurecr.io/app", annotations("client-1", "tenant-1"))
 			}
-			w.fails(req, "credentials for foo.azurecr.io: ", test.want)
+			w.checkError(req, "credentials for foo.azurecr.io: ", test.want)
 			asked := 0
 			for _, line := range w.az.Steps() {
 				if strings.Contains(line, test.path) {
@@ -118,7 +118,7 @@ func challengeFault(value string) testcloud.Fault {
 	return testcloud.Fault{Status: 401, Header: http.Header{"Www-Authenticate": {value}}}
 }
 
-// TestErrorsNameTheStep: what an operator needs is in the line.
+// TestErrorsNameTheStep verifies that an error names the failed step.
 func TestErrorsNameTheStep(t *testing.T) {
 	for path, want := range map[string]string{
 		imdsPath:     "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 403",
@@ -127,15 +127,15 @@ func TestErrorsNameTheStep(t *testing.T) {
 	} {
 		w := newWorld(t, managed)
 		w.az.Inject(testcloud.Fault{Path: path, Status: 403})
-		w.fails(image("foo.azurecr.io/app"), want)
+		w.checkError(image("foo.azurecr.io/app"), want)
 	}
 	w := newWorld(t, managed)
 	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
+	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
 		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
-// TestRecovery: what is wrong for a moment does no harm.
+// TestRecovery verifies that temporary failures are retried.
 func TestRecovery(t *testing.T) {
 	for _, fault := range []testcloud.Fault{
 		{Path: imdsPath, Status: 404, Times: 2}, {Path: imdsPath, Status: 410, Times: 2}, {Path: imdsPath, Status: 500, Times: 4},
@@ -146,15 +146,15 @@ func TestRecovery(t *testing.T) {
 		w := newWorld(t, managed)
 		w.az.Inject(fault)
 		begun := time.Now()
-		w.answers(image("foo.azurecr.io/app"))
+		w.checkKeys(image("foo.azurecr.io/app"))
 		if took := time.Since(begun); fault.Header != nil && took < time.Second {
 			t.Errorf("%s: asked again after %v, though told to wait a second", fault.Path, took)
 		}
 	}
 }
 
-// hanging never answers what is asked at the path, and closes the connection
-// when the client has gone: then an answer could still overtake the news.
+// hanging never responds to requests for path, and closes the connection after the client has disconnected; an earlier
+// response could still arrive before the cancellation.
 func hanging(path string, next http.Handler, began func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, path) {
@@ -176,7 +176,7 @@ func (w *world) hang(path string) {
 	}
 }
 
-// TestHang: an endpoint that never answers is named before time is up.
+// TestHang verifies that an endpoint that never responds is named before the timeout.
 func TestHang(t *testing.T) {
 	for _, path := range []string{imdsPath, "/v2/", exchangePath, entraPath} {
 		for name, limit := range map[string]func(*Options){
@@ -191,9 +191,9 @@ func TestHang(t *testing.T) {
 				if path == entraPath {
 					req = pod("foo.azurecr.io/app", annotations("c", "t"))
 				}
-				w.fails(req, endpoint+": no response within ")
+				w.checkError(req, endpoint+": no response within ")
 				if path == entraPath {
-					w.fails(req, "check that the node can reach the endpoint, directly or through HTTPS_PROXY")
+					w.checkError(req, "check that the node can reach the endpoint, directly or through HTTPS_PROXY")
 				}
 			})
 		}
@@ -202,24 +202,24 @@ func TestHang(t *testing.T) {
 		w := newWorld(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.hang("/metadata/endpoints")
-		w.fails(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
+		w.checkError(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
 	})
 	t.Run("identity binding", func(t *testing.T) {
 		w := newWorld(t, managed)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
-		w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
+		w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
 	})
 }
 
-// TestRefused: a node without a metadata server says so soon.
+// TestRefused verifies that a missing metadata server is reported quickly.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, managed)
 	w.opts.Backoff = 0 // as it is in the program
 	w.opts.Transport = remote.NewTransport()
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
 	begun := time.Now()
-	w.fails(image("foo.azurecr.io/app"), "GET http://127.0.0.1:1/metadata/identity/oauth2/token: connection refused, 3 times; check that the node")
+	w.checkError(image("foo.azurecr.io/app"), "GET http://127.0.0.1:1/metadata/identity/oauth2/token: connection refused, 3 times; check that the node")
 	if took := time.Since(begun); took > 2*time.Second {
 		t.Errorf("it took %v", took)
 	}

@@ -57,8 +57,8 @@ func (w *world) withCertificate(path string) string {
 	return w.file("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
 }
 
-// TestCertificate: what is signed says what Microsoft's documentation wants,
-// and the certificate's owner signed it.
+// TestCertificate verifies that the signed assertion has the claims that Microsoft documents, and the signature of the
+// certificate's key.
 func TestCertificate(t *testing.T) {
 	cert, key, private := selfSigned(t)
 	otherCert, _, _ := selfSigned(t)
@@ -73,7 +73,7 @@ func TestCertificate(t *testing.T) {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w.opts.now = func() time.Time { return now }
 			w.az.Set(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
-			w.answers(image("foo.azurecr.us/app"))
+			w.checkKeys(image("foo.azurecr.us/app"))
 			want := []string{"POST login.microsoftonline.us/node-tenant/oauth2/v2.0/token", "GET foo.azurecr.us/v2/", "POST foo.azurecr.us/oauth2/exchange"}
 			if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
@@ -85,14 +85,14 @@ func TestCertificate(t *testing.T) {
 		w := newWorld(t, "")
 		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(join(cert, key))))
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
-		w.fails(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
+		w.checkError(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
-	t.Run("in a region", func(t *testing.T) { // whose endpoint takes what is signed for that of all
+	t.Run("in a region", func(t *testing.T) { // whose endpoint accepts an assertion for the global audience
 		w := newWorld(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
 		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(join(cert, key)))+`"}`)
-		w.answers(image("foo.azurecr.io/app"))
+		w.checkKeys(image("foo.azurecr.io/app"))
 		asked := w.asked(entraPath)
 		if got := claims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
 			t.Errorf("asked %s with a token for %v", asked.Host, got)
@@ -108,7 +108,7 @@ func join(parts ...[]byte) []byte {
 	return all
 }
 
-// claims are what a signed token says.
+// claims returns the claims of a signed token.
 func claims(t *testing.T, token string) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -199,7 +199,7 @@ func TestCertificateRefused(t *testing.T) {
 			w := newWorld(t, "")
 			path := w.file("cert.pem", string(tt.text))
 			w.opts.ConfigFile = w.withCertificate(path)
-			w.fails(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
+			w.checkError(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
 			if strings.Contains(strings.Join(w.az.Steps(), " "), entraPath) {
 				t.Errorf("asked %q", w.az.Steps())
 			}
@@ -215,20 +215,20 @@ func TestFederatedTokenFile(t *testing.T) {
 	w := newWorld(t, "")
 	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.TokenSecret+"\n")))
 	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
-	w.answers(image("foo.azurecr.io/app"))
+	w.checkKeys(image("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
 		" \n": "empty or not a token", canary.TokenSecret + "\n" + canary.TokenSecret: "empty or not a token", canary.TokenSecret + "\x00": "empty or not a token",
 	} {
 		path := w.file("token", text)
 		w.opts.ConfigFile = w.file("azure.json", federated(path))
-		w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
+		w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
 	}
 	w.opts.ConfigFile = w.file("azure.json", federated("/nonexistent/token"))
-	w.fails(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
+	w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
-// TestOthersMayRead: a file with a secret is its owner's and group's; what says
-// where secrets go is theirs to write.
+// TestOthersMayRead verifies that a file with a secret must be readable only by owner and group, and that a file that
+// determines where secrets are sent must be writable only by them.
 func TestOthersMayRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no mode that says what others may")
@@ -242,34 +242,34 @@ func TestOthersMayRead(t *testing.T) {
 		says  string
 	}{
 		"azure.json with a secret": {func(w *world, mode os.FileMode) string {
-			w.opts.ConfigFile = w.mode(mode, principal)
+			w.opts.ConfigFile = w.fileWithMode(mode, principal)
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
 		"azure.json with a password": {func(w *world, mode os.FileMode) string {
-			w.opts.ConfigFile = w.mode(mode, `{"useManagedIdentityExtension":true,"aadClientCertPassword":"x"}`)
+			w.opts.ConfigFile = w.fileWithMode(mode, `{"useManagedIdentityExtension":true,"aadClientCertPassword":"x"}`)
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
 		"azure.json without": {func(w *world, mode os.FileMode) string {
-			w.opts.ConfigFile = w.mode(mode, managed)
+			w.opts.ConfigFile = w.fileWithMode(mode, managed)
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
 		"azure.json of AKS": {func(w *world, mode os.FileMode) string {
-			w.opts.ConfigFile = w.mode(mode, `{"useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`)
+			w.opts.ConfigFile = w.fileWithMode(mode, `{"useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`)
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
 		"token file": {func(w *world, mode os.FileMode) string {
-			path := w.mode(mode, canary.TokenSecret)
+			path := w.fileWithMode(mode, canary.TokenSecret)
 			wrote(w, federated(path))
 			return path
 		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
 		"certificate": {func(w *world, mode os.FileMode) string {
-			path := w.mode(mode, string(join(cert, key)))
+			path := w.fileWithMode(mode, string(join(cert, key)))
 			wrote(w, `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+path+`"}`)
 			return path
 		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
 		"environment file": {func(w *world, mode os.FileMode) string {
 			wrote(w, `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"`+canary.PasswordSecret+`"}`)
-			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.mode(mode, `{}`)
+			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.fileWithMode(mode, `{}`)
 			return w.env["AZURE_ENVIRONMENT_FILEPATH"]
 		}, [3]string{"", writable, ""}, "AZURE_ENVIRONMENT_FILEPATH: environment file "},
 	} {
@@ -277,7 +277,7 @@ func TestOthersMayRead(t *testing.T) {
 			w := newWorld(t, "")
 			path := tt.place(w, mode)
 			if want := tt.wants[i]; want != "" {
-				w.fails(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+` "`+path+`"`)
+				w.checkError(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+` "`+path+`"`)
 			} else if _, err := w.ask(image("foo.azurecr.io/app")); err != nil {
 				t.Errorf("%s with %v: %v", name, mode, err)
 			}
@@ -285,7 +285,7 @@ func TestOthersMayRead(t *testing.T) {
 	}
 	for mode, want := range map[os.FileMode]string{0o644: "", 0o646: writable} {
 		w := newWorld(t, managed)
-		w.bind(asItIs)
+		w.bind(unchanged)
 		if err := os.Chmod(w.opts.Binding.CAFile, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -295,8 +295,7 @@ func TestOthersMayRead(t *testing.T) {
 	}
 }
 
-// TestPipes: a named pipe in place of a file is named, and nobody waits for
-// who writes to it.
+// TestPipes verifies that a named pipe instead of a file is reported, without waiting for a writer.
 func TestPipes(t *testing.T) {
 	for says, place := range map[string]func(w *world, path string){
 		"cloud configuration ":   func(w *world, path string) { w.opts.ConfigFile = path },
@@ -310,12 +309,12 @@ func TestPipes(t *testing.T) {
 		w := newWorld(t, managed)
 		path := pipe(t, t.TempDir())
 		place(w, path)
-		w.fails(image("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
+		w.checkError(image("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
 	}
 	w := newWorld(t, managed)
-	w.bind(asItIs)
+	w.bind(unchanged)
 	w.opts.Binding.CAFile = pipe(t, t.TempDir())
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
+	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
 	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
-	w.fails(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
+	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
 }

@@ -83,7 +83,7 @@ func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	return environ
 }
 
-// FuzzCertificate: whatever the file is, there is a pair that fits, or an error.
+// FuzzCertificate verifies that any file leads to a matching pair of certificate and key, or to an error.
 func FuzzCertificate(f *testing.F) {
 	cert, key, _ := selfSigned(f)
 	f.Add(join(cert, key))
@@ -124,8 +124,7 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzRealm: whatever URL a registry names, the token goes to a registry of
-// the same name or to nobody.
+// FuzzRealm verifies that the token is sent only to a registry of the same name, whatever URL a registry names.
 func FuzzRealm(f *testing.F) {
 	for _, seed := range []string{
 		"https://foo.azurecr.io/oauth2/token", "https://foo.azurecr.io:443/", "https://foo.eastus.geo.azurecr.io/", "https://u@foo.azurecr.io/",
@@ -146,8 +145,7 @@ func FuzzRealm(f *testing.F) {
 	})
 }
 
-// FuzzMirrors: no list of mirrors makes it panic, and none has a source or a
-// target that is no host.
+// FuzzMirrors verifies that no list of mirrors leads to a panic, and that sources and targets are hosts.
 func FuzzMirrors(f *testing.F) {
 	f.Add("mcr.microsoft.com:boot.azurecr.io,quay.io:5000=q.azurecr.io/x")
 	f.Add("a.example/b=c.azurecr.io")

@@ -18,7 +18,7 @@ func TestHosts(t *testing.T) {
 	rules = rules.withSuffix(".azsacr.region.stack.example")
 	for _, test := range []struct {
 		image  string
-		server string // "" means that it is no registry
+		server string // "" if it is not a registry
 	}{
 		{"foo.azurecr.io/x", "foo.azurecr.io"},
 		{"foo.azurecr.io", "foo.azurecr.io"},

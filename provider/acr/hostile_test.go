@@ -19,10 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHostileChallenges: whatever a registry challenges with, there is an
-// answer or a line, and the token goes to the registry or to nobody. Those
-// without a blank, and with a last parameter that is not quoted, end the
-// plugin of upstream.
+// TestHostileChallenges verifies that any challenge leads to a response or a one-line error, and that the token is sent
+// only to the registry. Challenges without a space, or with an unquoted last parameter, crash the upstream plugin.
 func TestHostileChallenges(t *testing.T) {
 	const realm, service = `realm="https://foo.azurecr.io/oauth2/token"`, `service="foo.azurecr.io"`
 	const evil = `realm="https://evil.example/oauth2/token"`
@@ -59,7 +57,7 @@ func TestHostileChallenges(t *testing.T) {
 			w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 401, Times: -1, Header: http.Header{"Www-Authenticate": tt.lines}})
 			lines := []string{imdsLine, pingLine}
 			if tt.want == "" {
-				w.answers(image("foo.azurecr.io/app"))
+				w.checkKeys(image("foo.azurecr.io/app"))
 				lines = append(lines, exchangeLine)
 			} else {
 				_, err := w.ask(image("foo.azurecr.io/app"))
@@ -77,8 +75,7 @@ func TestHostileChallenges(t *testing.T) {
 	}
 }
 
-// asked is an endpoint, and how to make the provider ask it. (What others
-// answer is in TestFailures.)
+// asked is an endpoint and how to make the provider call it. TestFailures covers the responses of others.
 type asked struct {
 	name, path string
 	world      func(*testing.T) (*world, *testcloud.Azure)
@@ -92,7 +89,7 @@ func others() []asked {
 	}
 	bound := func(t *testing.T) (*world, *testcloud.Azure) {
 		w := newWorld(t, managed)
-		return w, w.bind(asItIs)
+		return w, w.bind(unchanged)
 	}
 	node := func(t *testing.T) (*world, *testcloud.Azure) {
 		w := newWorld(t, managed)
@@ -106,8 +103,8 @@ func others() []asked {
 	}
 }
 
-// TestHostileAnswers: redirects to another host are not followed, and bodies
-// without end, or with an early one, are not waited for and not shown.
+// TestHostileAnswers verifies that redirects to another host are not followed, and that endless and truncated bodies are
+// neither waited for nor shown.
 func TestHostileAnswers(t *testing.T) {
 	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.TokenSecret}}
 	long := strings.Repeat(canary.TokenSecret+" ", remote.MaxBody/len(canary.TokenSecret)+1)
@@ -129,20 +126,20 @@ func TestHostileAnswers(t *testing.T) {
 				fault := tt.fault
 				fault.Path, fault.Times = a.path, -1
 				az.Inject(fault)
-				w.fails(a.req, tt.want)
+				w.checkError(a.req, tt.want)
 			})
 		}
 	}
 }
 
-// TestBindingIgnoresTheSwitch: who a pod is bound to does not hang on what
-// azure.json says about the node.
+// TestBindingIgnoresTheSwitch verifies that a pod's identity binding does not depend on azure.json's setting for the
+// node.
 func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newWorld(t, config)
-		az := w.bind(asItIs)
+		az := w.bind(unchanged)
 		az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
-		resp := w.answers(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
+		resp := w.checkKeys(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -152,16 +149,16 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 	}
 }
 
-// TestBackoffOfTheController: what azure.json says to the cloud controller,
-// which has minutes, is not for the plugin.
+// TestBackoffOfTheController verifies that the plugin ignores azure.json's backoff for the cloud controller, which may
+// take minutes.
 func TestBackoffOfTheController(t *testing.T) {
 	w := newWorld(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
 		`"cloudProviderBackoffMode":"v1","enableMinimumRetryAfter":true,`, 1))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 500, Times: 4})
-	w.answers(image("foo.azurecr.io/app"))
+	w.checkKeys(image("foo.azurecr.io/app"))
 }
 
-// TestReadOnce: azure.json is read once for an answer, and again for the next.
+// TestReadOnce verifies that azure.json is read once per response.
 func TestReadOnce(t *testing.T) {
 	w := newWorld(t, managed)
 	p, err := New(w.opts)
@@ -178,25 +175,24 @@ func TestReadOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.fails(image("foo.azurecr.io/app"), "neither JSON nor YAML")
+	w.checkError(image("foo.azurecr.io/app"), "neither JSON nor YAML")
 }
 
-// TestDataPlane: an identity that is not supported is named.
+// TestDataPlane verifies that an unsupported identity is named.
 func TestDataPlane(t *testing.T) {
 	w := newWorld(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
-	w.fails(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
+	w.checkError(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
 }
 
-// TestExpiredAccessToken: a managed identity's token that has expired, by the
-// clock of whoever is wrong, is for the registry to refuse. It is not kept
-// for the next answer.
+// TestExpiredAccessToken verifies that a managed identity's expired token is sent, since the registry's clock decides,
+// and that it is not cached.
 func TestExpiredAccessToken(t *testing.T) {
 	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
 		w := newWorld(t, managed)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 200, Times: -1, Body: fmt.Sprintf(
 			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.TokenSecret+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {
-			w.answers(image("foo.azurecr.io/app"))
+			w.checkKeys(image("foo.azurecr.io/app"))
 			if got := len(w.az.Steps()); got != 3*n {
 				t.Errorf("%v: asked %q", expires, w.az.Steps())
 			}

@@ -23,7 +23,7 @@ func TestAppService(t *testing.T) {
 		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.setenv(w.az.AppServiceEnviron())
 		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
-		w.answers(image("foo.azurecr.io/app"))
+		w.checkKeys(image("foo.azurecr.io/app"))
 		query := w.asked("/appservice/token").Query
 		if query.Get("key") != "value" || query.Get("resource") != resource || parameter != "" && query.Get(parameter) != id {
 			t.Errorf("%q: asked with %v", id, query)
@@ -34,8 +34,8 @@ func TestAppService(t *testing.T) {
 	}
 }
 
-// TestNotForNodes: what is of places where no kubelet runs is named, and
-// nobody else's identity taken.
+// TestNotForNodes verifies that identities of environments without a kubelet are reported, and that no other identity is
+// used.
 func TestNotForNodes(t *testing.T) {
 	for name, env := range map[string][]string{
 		"IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
@@ -44,8 +44,8 @@ func TestNotForNodes(t *testing.T) {
 	} {
 		w := newWorld(t, managed)
 		w.setenv(env)
-		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
-		w.askedNobody()
+		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
+		w.checkNoTokenRequest()
 	}
 }
 
@@ -68,7 +68,7 @@ func TestArc(t *testing.T) {
 	const line = "GET 127.0.0.1/arc/token"
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
-		w.answers(image("foo.azurecr.io/app"))
+		w.checkKeys(image("foo.azurecr.io/app"))
 		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
 			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
 		}
@@ -87,21 +87,19 @@ func TestArc(t *testing.T) {
 		r.URL.Path = "/arc/token"
 		w.az.ServeHTTP(rw, r)
 	}))
-	w.answers(image("foo.azurecr.io/app"))
+	w.checkKeys(image("foo.azurecr.io/app"))
 }
 
-// TestArcOldAgent: an agent that knows one identity alone answers with that,
-// whichever it is asked for.
+// TestArcOldAgent verifies that an agent with one identity returns that identity for every request.
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
 		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
-		w.fails(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
+		w.checkError(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
 }
 
-// TestArcKey: whoever listens at the agent's port is told what is in a key of
-// the agent, and in no other file.
+// TestArcKey verifies that a listener on the agent's port receives only the content of the agent's key files.
 func TestArcKey(t *testing.T) {
 	// place makes the file that is named, and returns its name.
 	type place = func(t *testing.T, keys string) string
@@ -144,7 +142,7 @@ func TestArcKey(t *testing.T) {
 			w := arc(t, managed, "good.key", canary.TokenSecret)
 			path := tt.file(t, w.arc.keys)
 			w.az.Set(func(s *testcloud.AzureState) { s.KeyFile = path })
-			w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
+			w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
 					t.Error("the agent was told something")
@@ -156,17 +154,17 @@ func TestArcKey(t *testing.T) {
 		key := strings.Repeat("x", 4096)
 		w := arc(t, managed, "a.key", key)
 		w.az.Set(func(s *testcloud.AzureState) { s.Key = key })
-		w.answers(image("foo.azurecr.io/app"))
+		w.checkKeys(image("foo.azurecr.io/app"))
 	})
 	t.Run("no challenge", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.TokenSecret)
 		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.TokenSecret + `"}`, Times: -1})
-		w.fails(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
+		w.checkError(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
 	})
 	t.Run("no agent", func(t *testing.T) {
 		w := arc(t, managed, "a.key", canary.TokenSecret)
 		w.arc = arcAgent{}
-		w.fails(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
+		w.checkError(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
 	})
 }
 
@@ -180,7 +178,7 @@ func link(target string) func(*testing.T, string) string {
 	}
 }
 
-// TestArcOf: an agent is where Microsoft's installer puts it.
+// TestArcOf verifies that the agent is found where Microsoft's installer puts it.
 func TestArcOf(t *testing.T) {
 	if got := arcOf("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
@@ -199,18 +197,17 @@ func TestArcOf(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNoURL: what the environment says is not repeated.
+// TestEndpointsThatAreNoURL verifies that errors do not repeat values of the environment.
 func TestEndpointsThatAreNoURL(t *testing.T) {
 	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.TokenSecret, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.TokenSecret} {
 		w := newWorld(t, managed)
 		w.env["IDENTITY_HEADER"] = "x"
 		w.env[name] = value
-		w.fails(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
+		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
 	}
 }
 
-// TestNobodyElseIsAsked: the endpoint of a managed identity is not believed
-// when it leads elsewhere, however little it sends there.
+// TestNobodyElseIsAsked verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
 func TestNobodyElseIsAsked(t *testing.T) {
 	w := newWorld(t, managed)
 	reached := false

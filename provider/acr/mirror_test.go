@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMirrors: both flags make one map.
+// TestMirrors verifies that both flags fill one map.
 func TestMirrors(t *testing.T) {
 	p, err := New(Options{
 		ConfigFile: "azure.json", MirrorOrigin: "trusted",
@@ -46,7 +46,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestMirrorsRefused: before an image is asked for, by its entry.
+// TestMirrorsRefused verifies that invalid mirrors are reported before any request, with their entry.
 func TestMirrorsRefused(t *testing.T) {
 	upstreams := func(list string) Options { return Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"} }
 	ours := func(entry string) Options { return Options{Mirrors: []string{entry}, MirrorOrigin: "trusted"} }
@@ -67,7 +67,7 @@ func TestMirrorsRefused(t *testing.T) {
 		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is also the source of"}},
 		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"if the runtime falls back to docker.io, it sends this credential there", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
-		// A stranger that is named as a target is no registry as a source.
+		// A foreign registry that is configured as a target is not accepted as a source.
 		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"mcr.microsoft.com.evil.example:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 	} {
@@ -94,7 +94,7 @@ func TestMirrorsRefused(t *testing.T) {
 	}
 }
 
-// TestMirrorKeys: the password of the target is answered under the image's own name.
+// TestMirrorKeys verifies that the target's password is returned under the image's own name.
 func TestMirrorKeys(t *testing.T) {
 	for name, want := range map[string]struct {
 		keys  []string
@@ -106,27 +106,26 @@ func TestMirrorKeys(t *testing.T) {
 	} {
 		w := newWorld(t, managed)
 		w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub", "quay.io:5000=foo.azurecr.io"}, "none"
-		resp := w.answers(image(name))
+		resp := w.checkKeys(image(name))
 		if diff := cmp.Diff(withAnonymous(want.keys...), keys(resp)); diff != "" || resp.CacheKeyType != want.scope {
 			t.Errorf("%s: cached by %s, keys (-want +got)\n%s", name, resp.CacheKeyType, diff)
 		}
 	}
-	// The rest of a host that a mirror serves a part of is no mistake.
+	// A host may have images outside the mirrored part.
 	w := newWorld(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
-	if resp := w.answers(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.Steps()) != 0 || *resp.CacheDuration != 0 {
+	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.Steps()) != 0 || *resp.CacheDuration != 0 {
 		t.Errorf("the rest: got %v after %q", keys(resp), w.az.Steps())
 	}
 }
 
-// TestForeignTarget: the target of a mirror is held to the rule of any host,
-// though its cloud is known later.
+// TestForeignTarget verifies that a mirror's target is checked like any host, although its cloud is known later.
 func TestForeignTarget(t *testing.T) {
 	for _, config := range []string{managed, principal} {
 		w := newWorld(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = "empty"
-		w.fails(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
+		w.checkError(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
 		if len(w.az.Steps()) != 0 {
 			t.Errorf("asked %q", w.az.Steps())
 		}
@@ -143,9 +142,9 @@ func TestForeignHosts(t *testing.T) {
 				w := newWorld(t, config)
 				// None of these is looked at.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
-				w.fails(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
+				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
 				w.opts.OtherHosts = "empty"
-				resp := w.answers(pod(name, nil))
+				resp := w.checkKeys(pod(name, nil))
 				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
 					t.Errorf("got %v %v %v", keys(resp), resp.CacheKeyType, *resp.CacheDuration)
 				}
@@ -158,5 +157,5 @@ func TestForeignHosts(t *testing.T) {
 	// A registry of an own cloud would be described in what cannot be read.
 	w := newWorld(t, "{")
 	w.opts.OtherHosts = "empty"
-	w.fails(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
+	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// pipe makes a named pipe with the name of a key, which nobody writes to.
+// pipe creates a named pipe without a writer under the name of a key.
 func pipe(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "arc.key")

@@ -25,7 +25,7 @@ func TestServiceAccount(t *testing.T) {
 		w.az.Set(func(s *testcloud.AzureState) {
 			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", podToken.Reveal()
 		})
-		resp := w.answers(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -51,7 +51,7 @@ func TestServiceAccountAuthority(t *testing.T) {
 		w := newWorld(t, `{"cloud":"`+test.cloud+`"}`)
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = test.region
-		w.answers(pod("foo.azurecr.io/app", annotations("c", "t")))
+		w.checkKeys(pod("foo.azurecr.io/app", annotations("c", "t")))
 		if got, want := w.asked(entraPath).Host, test.host; got != want {
 			t.Errorf("%s %s: asked %q, want %q", test.cloud, test.region, got, want)
 		}
@@ -93,31 +93,30 @@ func TestServiceAccountIncomplete(t *testing.T) {
 			}
 			req := pod("foo.azurecr.io/app", test.annotations)
 			if strings.HasPrefix(test.want, "POST") || test.want == imdsLine {
-				w.answers(req)
+				w.checkKeys(req)
 				if got := w.az.Steps()[0]; got != test.want {
 					t.Errorf("asked %q, want %q", got, test.want)
 				}
 				return
 			}
-			w.fails(req, "credentials for foo.azurecr.io: ", test.want)
-			w.askedNobody()
+			w.checkError(req, "credentials for foo.azurecr.io: ", test.want)
+			w.checkNoTokenRequest()
 		})
 	}
 }
 
-// TestMirrorIsTheNodes: what a node is told to pull from a mirror is pulled
-// with the identity of the node.
+// TestMirrorIsTheNodes verifies that images of a mirror are pulled with the node's identity.
 func TestMirrorIsTheNodes(t *testing.T) {
 	w := newWorld(t, managed)
 	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
 	w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
-	w.answers(pod("mcr.microsoft.com/app", nil))
+	w.checkKeys(pod("mcr.microsoft.com/app", nil))
 	if got := w.az.Steps()[0]; got != imdsLine {
 		t.Errorf("asked %q first", got)
 	}
 }
 
-func asItIs(h http.Handler) http.Handler { return h }
+func unchanged(h http.Handler) http.Handler { return h }
 
 // bind makes the cloud answer for identity bindings too, as "example.com".
 func (w *world) bind(wrap func(http.Handler) http.Handler) *testcloud.Azure {
@@ -156,21 +155,21 @@ func TestIdentityBinding(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
-			az := w.bind(asItIs)
+			az := w.bind(unchanged)
 			az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}
 			req := pod("foo.azurecr.io/app", test.annotations)
 			if test.want != "" {
-				w.fails(req, test.want)
-				w.askedNobody()
+				w.checkError(req, test.want)
+				w.checkNoTokenRequest()
 				if len(az.Lines()) > 0 {
 					t.Errorf("asked %q", az.Lines())
 				}
 				return
 			}
-			w.answers(req)
+			w.checkKeys(req)
 			if !w.opts.FallbackToNode {
 				if diff := cmp.Diff([]string{"POST example.com/"}, az.Lines()); diff != "" {
 					t.Errorf("requests (-want +got)\n%s", diff)
@@ -186,11 +185,11 @@ func TestIdentityBinding(t *testing.T) {
 
 func TestIdentityBindingWithoutToken(t *testing.T) {
 	w := newWorld(t, managed)
-	az := w.bind(asItIs)
+	az := w.bind(unchanged)
 	w.opts.Binding.DefaultClientID = "client-1"
-	w.fails(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
+	w.checkError(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
 	w.opts.FallbackToNode = true
-	w.answers(image("foo.azurecr.io/app"))
+	w.checkKeys(image("foo.azurecr.io/app"))
 	if got := w.az.Steps()[0]; got != imdsLine || len(az.Lines()) > 0 {
 		t.Errorf("asked %q and %q", w.az.Steps(), az.Lines())
 	}

@@ -88,8 +88,8 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-// mode is file with other rights than 0600.
-func (w *world) mode(mode os.FileMode, text string) string {
+// fileWithMode is file with other rights than 0600.
+func (w *world) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
 	if err := os.Chmod(path, mode); err != nil {
@@ -110,9 +110,8 @@ func (w *world) asked(path string) testcloud.Request {
 	return testcloud.Request{}
 }
 
-// askedNobody: no endpoint of tokens was asked. The registry's challenge may
-// have been, beside what failed.
-func (w *world) askedNobody() {
+// checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have been requested in parallel.
+func (w *world) checkNoTokenRequest() {
 	w.t.Helper()
 	for _, line := range w.az.Steps() {
 		if line != pingLine {
@@ -132,8 +131,7 @@ func (w *world) provider() *Provider {
 	return p
 }
 
-// ask asks once. What is logged and said in errors holds no secret, and nobody
-// unknown is asked, whatever the test is about.
+// ask calls the provider once, and checks that logs and errors contain no secret and that no unknown host was called.
 func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
 	resp, err := w.provider().GetCredentials(context.Background(), req)
@@ -150,7 +148,7 @@ func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	return resp, err
 }
 
-func (w *world) fails(req *plugin.Request, want ...string) {
+func (w *world) checkError(req *plugin.Request, want ...string) {
 	w.t.Helper()
 	resp, err := w.ask(req)
 	if err == nil {
@@ -163,9 +161,9 @@ func (w *world) fails(req *plugin.Request, want ...string) {
 	}
 }
 
-// answers asks and returns the keys with the password "*" for the one that the
+// checkKeys asks and returns the keys with the password "*" for the one that the
 // registry handed out; others as they are.
-func (w *world) answers(req *plugin.Request) *plugin.Response {
+func (w *world) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
 	resp, err := w.ask(req)
 	if err != nil {
@@ -174,7 +172,7 @@ func (w *world) answers(req *plugin.Request) *plugin.Response {
 	return resp
 }
 
-// keys says what the answer is, without the passwords.
+// keys returns the keys of a response with the user names, without passwords.
 func keys(resp *plugin.Response) map[string]string {
 	got := map[string]string{}
 	for key, auth := range resp.Auth {

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// TestDefaultBudget: what nobody has set leaves time to say what went wrong.
+// TestDefaultBudget verifies that the default timeout leaves time to report the cause.
 func TestDefaultBudget(t *testing.T) {
 	p, err := New(Options{})
 	if err != nil {

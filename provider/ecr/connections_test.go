@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// TestLeavesNoConnections: a program that asks again and again keeps no
-// connection of a run that is over. (Found by fuzzing, which ran out of
-// descriptors.)
+// TestLeavesNoConnections verifies that a program that calls the provider repeatedly keeps no connection of an earlier
+// run.
 func TestLeavesNoConnections(t *testing.T) {
 	newCloud(t, keys()...)
-	p := newProvider(t, impatient())
+	p := newProvider(t, shortTimeouts())
 	before := runtime.NumGoroutine()
 	for range 50 {
 		if _, err := p.GetCredentials(t.Context(), image(privateHost)); err != nil {

@@ -85,7 +85,7 @@ func image(host string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: host + "/team/app"}
 }
 
-// mustGet is get for what has to succeed.
+// mustGet calls get and fails the test on an error.
 func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Response {
 	t.Helper()
 	resp, err := get(t, opts, req)
@@ -95,7 +95,7 @@ func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Respon
 	return resp
 }
 
-// checkServed compares an answer, but for the few seconds that a test takes.
+// checkServed compares a response, with a tolerance of a few seconds for its duration.
 func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	t.Helper()
 	if resp.CacheKeyType != plugin.CacheRegistry {
@@ -107,8 +107,7 @@ func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	}
 }
 
-// checkSigner: the last question of all, that for the password, is signed with
-// this key.
+// checkSigner checks that the last request, the one for the password, is signed with this key.
 func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	t.Helper()
 	all := signatures(cloud)
@@ -180,7 +179,7 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// TestVersions: the answer is in the version of the request.
+// TestVersions verifies that the response has the request's version.
 func TestVersions(t *testing.T) {
 	newCloud(t, keys()...)
 	for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
@@ -288,8 +287,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestIMDSv1: an instance metadata service without session tokens is asked
-// without one, unless that is forbidden.
+// TestIMDSv1 verifies that an instance metadata service without session tokens is called without one, unless that is
+// disabled.
 func TestIMDSv1(t *testing.T) {
 	for _, status := range []int{403, 404, 405} {
 		cloud := newCloud(t)
@@ -336,7 +335,7 @@ func TestCacheDuration(t *testing.T) {
 	}
 }
 
-// TestPassword: what the authorization token may hold.
+// TestPassword verifies which authorization tokens are accepted.
 func TestPassword(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	token := base64.StdEncoding.EncodeToString([]byte("AWS:open:sesame"))

@@ -31,7 +31,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// world has every name lead to one cloud over TLS, but for those that fail.
+// world resolves every name to one cloud with TLS, except the names that fail.
 type world struct {
 	cloud *testcloud.AWS
 	tls   *httptest.Server
@@ -104,7 +104,7 @@ func (w *world) names() []string {
 	return slices.Clone(w.dialed)
 }
 
-// The ways in which there is no connection.
+// These functions fail in different ways to connect.
 func unresolved(_ context.Context, name string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}}
 }
@@ -121,7 +121,7 @@ func blackHole(ctx context.Context, _ string) (net.Conn, error) { // a dialer gi
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 }
 
-func hungUp(context.Context, string) (net.Conn, error) { // a firewall that reads names in handshakes
+func resetInHandshake(context.Context, string) (net.Conn, error) { // a firewall that reads names in handshakes
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -136,13 +136,13 @@ func hungUp(context.Context, string) (net.Conn, error) { // a firewall that read
 	return net.Dial("tcp", listener.Addr().String())
 }
 
-// TestFallback: where there is no connection to a dual-stack endpoint, the
-// other is asked; but one that is FIPS stays FIPS.
+// TestFallback verifies that the IPv4 endpoint is used if the dual-stack endpoint cannot be reached, and that a FIPS
+// endpoint stays FIPS.
 func TestFallback(t *testing.T) {
 	const dual, dualFIPS = "111122223333.dkr-ecr.us-west-2.on.aws", "111122223333.dkr-ecr-fips.us-west-2.on.aws"
 	isDual := func(name string) bool { return strings.HasSuffix(name, ".api.aws") }
 	for failure, fail := range map[string]func(context.Context, string) (net.Conn, error){
-		"unresolved": unresolved, "unreachable": unreachable, "black hole": blackHole, "hung up": hungUp,
+		"unresolved": unresolved, "unreachable": unreachable, "black hole": blackHole, "hung up": resetInHandshake,
 	} {
 		for name, tt := range map[string]struct {
 			host string
@@ -201,8 +201,7 @@ func (w *world) get(t *testing.T, opts Options, host string, pod bool) (*plugin.
 	return p.GetCredentials(t.Context(), req)
 }
 
-// TestEndpointsOfForms: which endpoints are connected to, in order, and
-// nobody else is.
+// TestEndpointsOfForms verifies the endpoints that are called, in order, and that no other is.
 func TestEndpointsOfForms(t *testing.T) {
 	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
 	for name, tt := range map[string]struct {
@@ -243,8 +242,8 @@ func TestEndpointsOfForms(t *testing.T) {
 	}
 }
 
-// TestNoFallback: what the configuration names is not replaced, nor is an
-// endpoint that answers; and an error names all that were tried.
+// TestNoFallback verifies that configured and responding endpoints are not replaced, and that an error names all
+// endpoints that were tried.
 func TestNoFallback(t *testing.T) {
 	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
 	t.Run("configured", func(t *testing.T) {
@@ -276,7 +275,7 @@ func TestNoFallback(t *testing.T) {
 			w := newWorld(t)
 			w.fails = func(_ context.Context, name string) (net.Conn, error) {
 				if strings.HasSuffix(name, ".api.aws") {
-					return somebodyElse(t, tt.first), nil
+					return foreignServer(t, tt.first), nil
 				}
 				return nil, nil
 			}
@@ -306,9 +305,8 @@ func TestNoFallback(t *testing.T) {
 	})
 }
 
-// somebodyElse is at the other end, and says this, or shakes hands with a
-// certificate that nobody vouches for.
-func somebodyElse(t *testing.T, says string) net.Conn {
+// foreignServer returns a connection to a server that sends says, or that presents an untrusted certificate.
+func foreignServer(t *testing.T, says string) net.Conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { there.Close() })
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

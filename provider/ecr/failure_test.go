@@ -26,14 +26,13 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// impatient are the options of tests in which endpoints fail.
-func impatient() ecr.Options {
+// shortTimeouts are the options of tests in which endpoints fail.
+func shortTimeouts() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
 
-// TestNotServed: other hosts fail with the cure in one line, or have an empty
-// answer if that is asked for. Nobody is asked for anything, whatever the SDK
-// is configured to do.
+// TestNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
+// and that no request is sent whatever the SDK's configuration.
 func TestNotServed(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
@@ -98,8 +97,7 @@ func TestAnyHost(t *testing.T) {
 	}
 }
 
-// TestOneSessionWithMetadata: the token of the metadata service is good for
-// the region and for the keys.
+// TestOneSessionWithMetadata verifies that one token of the metadata service serves for the region and for the keys.
 func TestOneSessionWithMetadata(t *testing.T) {
 	cloud := newCloud(t)
 	checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{"registry.example"}}, image("registry.example")), "registry.example")
@@ -129,7 +127,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestAllowedHost: a host with a name of its own, and where its region is from.
+// TestAllowedHost verifies custom hosts and the source of their region.
 func TestAllowedHost(t *testing.T) {
 	const host = "registry.corp.example:5000"
 	config := filepath.Join(t.TempDir(), "config")
@@ -177,8 +175,7 @@ func TestAllowedHost(t *testing.T) {
 	}
 }
 
-// TestECRFails: what the API may answer instead, how often it is asked, and
-// what the error says.
+// TestECRFails verifies the number of attempts and the error for each failure of the API.
 func TestECRFails(t *testing.T) {
 	refusal := func(status int, code, message string) testcloud.Fault {
 		return testcloud.Fault{Status: status, Times: -1, Body: testcloud.AWSErrorJSON(code, message),
@@ -220,7 +217,7 @@ func TestECRFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, keys()...)
 			cloud.Inject(tt.fault)
-			opts := impatient()
+			opts := shortTimeouts()
 			if tt.fault.Hang {
 				opts.Timeout = 200 * time.Millisecond
 			}
@@ -243,7 +240,7 @@ func TestECRFails(t *testing.T) {
 	}
 }
 
-// TestECRRecovers: a failure that passes is not seen.
+// TestECRRecovers verifies that a temporary failure is retried.
 func TestECRRecovers(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	for _, fault := range []testcloud.Fault{
@@ -252,19 +249,19 @@ func TestECRRecovers(t *testing.T) {
 	} {
 		cloud.Reset()
 		cloud.Inject(fault)
-		checkServed(t, mustGet(t, impatient(), image(privateHost)), privateHost)
+		checkServed(t, mustGet(t, shortTimeouts(), image(privateHost)), privateHost)
 	}
 }
 
-// TestClockSkew: a node whose clock is wrong is told the time by the API.
+// TestClockSkew verifies that a wrong clock of the node is corrected with the API's time.
 func TestClockSkew(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	cloud.Inject(testcloud.Fault{Status: 400, Body: testcloud.AWSErrorJSON("InvalidSignatureException", "Signature expired"),
 		Header: http.Header{"Date": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}})
-	checkServed(t, mustGet(t, impatient(), image(privateHost)), privateHost)
+	checkServed(t, mustGet(t, shortTimeouts(), image(privateHost)), privateHost)
 }
 
-// TestIdentityFails: where the node's credentials should have come from.
+// TestIdentityFails verifies that the error names the source of the node's credentials.
 func TestIdentityFails(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	container := func(a *testcloud.AWS) []string {
@@ -335,7 +332,7 @@ func TestIdentityFails(t *testing.T) {
 				setenv(t, tt.environ(cloud)...)
 			}
 			cloud.Inject(tt.fault)
-			opts := impatient()
+			opts := shortTimeouts()
 			if tt.fault.Hang {
 				opts.Timeout = 200 * time.Millisecond
 			}
@@ -358,8 +355,8 @@ func TestIdentityFails(t *testing.T) {
 	}
 }
 
-// TestProcessEnds: the profile's process does not outlive the run. It holds
-// the plugin's standard error, and a kubelet waits for that to be closed.
+// TestProcessEnds verifies that the profile's process ends with the run. It holds the plugin's standard error open, and
+// a kubelet waits until that is closed.
 func TestProcessEnds(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the profile's command is one of a Unix shell")
@@ -392,8 +389,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestConfigOnPipe: a file of the SDK's configuration that nobody writes to, or
-// on a mount that hangs, ends a run early, and with a word about the files.
+// TestConfigOnPipe verifies that an SDK configuration file that is a pipe without a writer, or on a hanging mount, ends
+// the run early with an error about the files.
 func TestConfigOnPipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no named pipes among its files")
@@ -414,7 +411,7 @@ func TestConfigOnPipe(t *testing.T) {
 	}
 }
 
-// TestNoURL: an address without a scheme is named as what it is, at once.
+// TestNoURL verifies that an address without a scheme is reported at once.
 func TestNoURL(t *testing.T) {
 	newCloud(t, append(keys(), "AWS_ENDPOINT_URL_ECR=proxy.example")...)
 	_, err := get(t, ecr.Options{}, image(privateHost))
@@ -423,7 +420,7 @@ func TestNoURL(t *testing.T) {
 	}
 }
 
-// ssoSession returns the environment of somebody who has signed in.
+// ssoSession returns the environment of a user with an SSO session.
 func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 	home := t.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")
@@ -438,8 +435,7 @@ func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 	return func(*testcloud.AWS) []string { return []string{"HOME=" + home, "USERPROFILE=" + home} }
 }
 
-// TestMetadataRefused: a node without a metadata service is told so at once:
-// few attempts, and not minutes of them.
+// TestMetadataRefused verifies that a missing metadata service is reported after a few attempts instead of minutes.
 func TestMetadataRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -456,8 +452,7 @@ func TestMetadataRefused(t *testing.T) {
 	t.Logf("refused after %v", time.Since(begun).Round(time.Millisecond))
 }
 
-// TestBudget: the time for everything is bounded, and the error still names
-// the endpoint.
+// TestBudget verifies that the total time is limited, and that the error still names the endpoint.
 func TestBudget(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
@@ -486,8 +481,8 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestMaxAttemptsOfNode: AWS_MAX_ATTEMPTS is for STS too, when that is where
-// the node's identity is from, and for an endpoint with credentials.
+// TestMaxAttemptsOfNode verifies that AWS_MAX_ATTEMPTS also applies to STS as the source of the node's identity, and to
+// a credentials endpoint.
 func TestMaxAttemptsOfNode(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
@@ -504,7 +499,7 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 		cloud := newCloud(t, "AWS_MAX_ATTEMPTS=2")
 		setenv(t, environ(cloud)...)
 		cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
-		_, err := get(t, impatient(), image(privateHost))
+		_, err := get(t, shortTimeouts(), image(privateHost))
 		if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error") {
 			t.Errorf("%s: got %d requests, %v", name, got, err)
 		}
@@ -514,7 +509,7 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 func TestMaxAttempts(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_MAX_ATTEMPTS=2")...)
 	cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
-	_, err := get(t, impatient(), image(privateHost))
+	_, err := get(t, shortTimeouts(), image(privateHost))
 	if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error, 2 times") {
 		t.Errorf("got %d requests, %v", got, err)
 	}

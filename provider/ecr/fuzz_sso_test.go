@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// FuzzSSO has IAM Identity Center say anything, to somebody who has signed in.
+// FuzzSSO uses arbitrary responses of IAM Identity Center to a user with an SSO session.
 func FuzzSSO(f *testing.F) {
 	home := f.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")
@@ -32,7 +32,7 @@ func FuzzSSO(f *testing.F) {
 	config := write(filepath.Join(home, "config"), "[default]\nsso_account_id = 111122223333\nsso_region = eu-west-1\n"+
 		"sso_role_name = r\nsso_start_url = https://start.example\n")
 	cloud := newCloud(f, "AWS_CONFIG_FILE="+config, "HOME="+home, "USERPROFILE="+home)
-	p := newProvider(f, impatient())
+	p := newProvider(f, shortTimeouts())
 	for _, seed := range []string{
 		`{"roleCredentials":{"accessKeyId":"a","secretAccessKey":"b","sessionToken":"c","expiration":4102444800000}}`,
 		`{"roleCredentials":{"expiration":-1e300}}`, `{"roleCredentials":[]}`, `{"roleCredentials":null}`, `{}`, `null`, ``,

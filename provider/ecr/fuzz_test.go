@@ -30,7 +30,7 @@ func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 // FuzzAuthorization has ECR and ECR Public say anything.
 func FuzzAuthorization(f *testing.F) {
 	cloud := newCloud(f, keys()...)
-	p := newProvider(f, impatient())
+	p := newProvider(f, shortTimeouts())
 	for _, seed := range []string{
 		`{"authorizationData":[{"authorizationToken":"QVdTOmE=","expiresAt":1.7e9}]}`, `{"authorizationData":{"authorizationToken":"QVdTOmE=","expiresAt":1e300}}`,
 		`{"authorizationData":[null]}`, `{"authorizationData":null}`, `{}`, `null`, ``, `[]`, `{"authorizationData":[{"expiresAt":"x"}]}`,
@@ -56,7 +56,7 @@ func FuzzSTS(f *testing.F) {
 		f.Fatal(err)
 	}
 	cloud := newCloud(f, "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token)
-	p := newProvider(f, impatient())
+	p := newProvider(f, shortTimeouts())
 	const head, tail = `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>`, `</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`
 	for _, seed := range []string{
 		head + tail, head + `<Credentials/>` + tail, head + `<Credentials><AccessKeyId>a</AccessKeyId><Expiration>x</Expiration></Credentials>` + tail,
@@ -80,7 +80,7 @@ func FuzzSTS(f *testing.F) {
 // FuzzNode has the container endpoint, or the instance's metadata, say anything.
 func FuzzNode(f *testing.F) {
 	cloud := newCloud(f)
-	p := newProvider(f, ecr.Options{Timeout: impatient().Timeout, MaxPause: impatient().MaxPause, AllowHosts: []string{"a.example"}})
+	p := newProvider(f, ecr.Options{Timeout: shortTimeouts().Timeout, MaxPause: shortTimeouts().MaxPause, AllowHosts: []string{"a.example"}})
 	for _, seed := range []string{
 		`{"AccessKeyId":"a","SecretAccessKey":"b","Token":"c","Expiration":"2000-01-01T00:00:00Z","Code":"Success"}`, `{"Expiration":null}`, `null`, `[]`, ``,
 		`{"code":1}`, `eu-west-1`, "a\n../b", "\x00",

@@ -48,8 +48,8 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestFollow: a registry's own form says how the API is asked, unless the
-// SDK's configuration says it, or which endpoint.
+// TestFollow verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
+// form or an endpoint.
 func TestFollow(t *testing.T) {
 	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled

@@ -39,20 +39,20 @@ func endpoints(t *testing.T) []endpoint {
 		return func(r testcloud.Request) bool { return strings.HasSuffix(r.Path, suffix) }
 	}
 	isSTS := func(r testcloud.Request) bool { return r.Form().Get("WebIdentityToken") != "" }
-	allowed := impatient()
+	allowed := shortTimeouts()
 	allowed.AllowHosts = []string{"registry.example"}
 	return []endpoint{
-		{"metadata, token", nil, impatient(), image(privateHost), path("/api/token")},
-		{"metadata, role", nil, impatient(), image(privateHost), path("/security-credentials/")},
-		{"metadata, keys", nil, impatient(), image(privateHost), path(testcloud.AWSRole)},
+		{"metadata, token", nil, shortTimeouts(), image(privateHost), path("/api/token")},
+		{"metadata, role", nil, shortTimeouts(), image(privateHost), path("/security-credentials/")},
+		{"metadata, keys", nil, shortTimeouts(), image(privateHost), path(testcloud.AWSRole)},
 		{"metadata, region", nil, allowed, image("registry.example"), path("/placement/region")},
 		{"container", func(a *testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
-		}, impatient(), image(privateHost), path("/credentials")},
+		}, shortTimeouts(), image(privateHost), path("/credentials")},
 		{"STS for the node", func(*testcloud.AWS) []string {
 			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
-		}, impatient(), image(privateHost), isSTS},
-		{"STS for a pod", nil, impatient(), asPod(t, image(privateHost), annotated(role)), isSTS},
+		}, shortTimeouts(), image(privateHost), isSTS},
+		{"STS for a pod", nil, shortTimeouts(), asPod(t, image(privateHost), annotated(role)), isSTS},
 	}
 }
 
@@ -86,8 +86,8 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 	return err
 }
 
-// TestRedirectsOfIdentities: nobody is sent what was meant for an endpoint,
-// and nobody else's answer is taken for its own.
+// TestRedirectsOfIdentities verifies that no request follows a redirect to another host, and that no other host's
+// response is accepted.
 func TestRedirectsOfIdentities(t *testing.T) {
 	for _, e := range endpoints(t) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
@@ -108,14 +108,13 @@ func TestRedirectsOfIdentities(t *testing.T) {
 	}
 }
 
-// TestBodiesOfIdentities: whatever is in an answer, and however long it is,
-// there is an error without anything of it.
+// TestBodiesOfIdentities verifies that any response body, of any length, leads to an error that does not quote it.
 func TestBodiesOfIdentities(t *testing.T) {
 	long := strings.Repeat(canary.PasswordSecret+" ", 2<<20/len(canary.PasswordSecret))
 	for name, fault := range map[string]testcloud.Fault{
 		"huge":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"a","SecretAccessKey":"b","Token":"` + long},
 		"huge in an XML":  {Status: 200, Body: "<a>" + long},
-		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: packed(t, `{"Code":"`+long)},
+		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: gzipped(t, `{"Code":"`+long)},
 		"huge refusal":    {Status: 400, Body: long},
 		"cut off":         {Status: 200, Cut: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
 		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
@@ -139,8 +138,8 @@ func TestBodiesOfIdentities(t *testing.T) {
 	}
 }
 
-// packed is a text that is far longer than what is sent of it.
-func packed(t *testing.T, text string) string {
+// gzipped returns a gzip stream that expands to a much longer text.
+func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -42,7 +42,7 @@ func annotated(role string) map[string]string {
 	return map[string]string{ecr.RoleAnnotation: role}
 }
 
-// TestRole: whose identity is used, and what is asked for it.
+// TestRole verifies the identity that is used and the requests for it.
 func TestRole(t *testing.T) {
 	const other = "arn:aws:iam::111122223333:role/other"
 	for name, tt := range map[string]struct {
@@ -98,14 +98,13 @@ func TestAssumeRequest(t *testing.T) {
 	}
 }
 
-// TestAssumeWithBrokenNode: what is wrong with the node's own credentials does
-// not concern a pod with a role.
+// TestAssumeWithBrokenNode verifies that a pod with a role does not depend on the node's credentials.
 func TestAssumeWithBrokenNode(t *testing.T) {
 	newCloud(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/", "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent")
 	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(privateHost), annotated(role))), privateHost)
 }
 
-// TestAssumeForPublic: ECR Public names no region, and there need not be one.
+// TestAssumeForPublic verifies that ECR Public works without a configured region.
 func TestAssumeForPublic(t *testing.T) {
 	cloud := newCloud(t)
 	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role))), publicHost)
@@ -170,7 +169,7 @@ func TestSessionName(t *testing.T) {
 		t.Errorf("a token that is no JWT: got %q", got)
 	}
 
-	// No two accounts share one, and nobody can choose another's.
+	// No two accounts share a session name, and none can choose another's.
 	seen := map[string]string{}
 	for _, subject := range []string{
 		n63 + ":" + "a", n63 + ":" + "b", n63[:62] + "m:a", n63[:20] + ":" + n63 + "a", n63[:20] + ":" + n63 + "b",
@@ -190,8 +189,8 @@ func TestSessionName(t *testing.T) {
 	}
 }
 
-// TestAssumeFails: without the role there is no answer, and the node's
-// identity does not take its place.
+// TestAssumeFails verifies that a failure to assume the role is an error, and that the node's identity is not used
+// instead.
 func TestAssumeFails(t *testing.T) {
 	answer := func(credentials string) testcloud.Fault {
 		return testcloud.Fault{Status: 200, Times: -1, Header: map[string][]string{"Content-Type": {"text/xml"}}, Body: `<AssumeRoleWithWebIdentityResponse ` +
@@ -226,7 +225,7 @@ func TestAssumeFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			cloud.Inject(tt.fault)
-			_, err := get(t, impatient(), asPod(t, image(privateHost), annotated(role)))
+			_, err := get(t, shortTimeouts(), asPod(t, image(privateHost), annotated(role)))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
@@ -241,7 +240,7 @@ func TestAssumeFails(t *testing.T) {
 	}
 }
 
-// TestLogged: the steps, without what is secret about them.
+// TestLogged verifies that the log contains the steps without secrets.
 func TestLogged(t *testing.T) {
 	newCloud(t)
 	var logged bytes.Buffer

@@ -11,9 +11,8 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// TestMetadataAttempts: a metadata service that breaks all connections is
-// given up soon: three attempts at a session token, and three without one. The
-// SDK's own client makes many more.
+// TestMetadataAttempts verifies the attempts at a metadata service that resets all connections: three for a session
+// token, and three without one. The SDK's own client makes many more.
 func TestMetadataAttempts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts ecr.Options
@@ -35,8 +34,7 @@ func TestMetadataAttempts(t *testing.T) {
 	}
 }
 
-// TestExpiredKeys: keys of the instance that have expired, or seem to by a
-// clock that is wrong, are tried: it is for the API to refuse them.
+// TestExpiredKeys verifies that expired keys of the instance are used, since the clock may be wrong and the API decides.
 func TestExpiredKeys(t *testing.T) {
 	cloud := newCloud(t)
 	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {

@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// TestMirrors: the credential is that of the registry which has the images, and
-// it is answered under the name that they have.
+// TestMirrors verifies that the response contains the target registry's credential under the image's own host.
 func TestMirrors(t *testing.T) {
 	const cache = "222233334444.dkr.ecr.ap-south-1.amazonaws.com"
 	opts := ecr.Options{
@@ -55,7 +54,7 @@ func TestMirrors(t *testing.T) {
 		})
 	}
 	cloud := newCloud(t, keys()...)
-	resp := mustGet(t, opts, &plugin.Request{Image: "quay.io:8443/b/a"}) // beside what is mirrored
+	resp := mustGet(t, opts, &plugin.Request{Image: "quay.io:8443/b/a"}) // outside the mirrored part
 	empty := &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
 	if diff := cmp.Diff(empty, resp); diff != "" {
 		t.Error(diff)

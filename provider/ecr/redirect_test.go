@@ -46,9 +46,8 @@ func trustOf(t *testing.T, s *httptest.Server) string {
 	return "AWS_CA_BUNDLE=" + file
 }
 
-// TestRedirectsOverTLS: a server that redirects to itself is asked a few
-// times, and one that redirects to another host hands nothing on. (Over HTTP/2
-// the first was asked until the time was up.)
+// TestRedirectsOverTLS verifies that a server that redirects to itself is called a few times, and that a redirect to
+// another host passes nothing on. Over HTTP/2 the former was once followed until the timeout.
 func TestRedirectsOverTLS(t *testing.T) {
 	container := func(_ *testcloud.AWS, s *httptest.Server) []string {
 		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
@@ -80,7 +79,7 @@ func TestRedirectsOverTLS(t *testing.T) {
 				})
 				cloud := newCloud(t, trustOf(t, s))
 				setenv(t, tt.environ(cloud, s)...)
-				opts := impatient()
+				opts := shortTimeouts()
 				opts.Budget = 3 * time.Second
 				_, err := get(t, opts, tt.req)
 				if err == nil || !strings.Contains(err.Error(), "redirect") && !strings.Contains(err.Error(), "status 307 Temporary Redirect") {
@@ -97,7 +96,7 @@ func TestRedirectsOverTLS(t *testing.T) {
 	}
 }
 
-// TestOneProtocol: HTTP/1.1 is spoken to a server that can more.
+// TestOneProtocol verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
 func TestOneProtocol(t *testing.T) {
 	var protocol atomic.Value
 	cloud := newCloud(t, keys()...)

@@ -22,7 +22,7 @@ const (
 	target = "arn:aws:iam::111122223333:role/ops/pull"
 )
 
-// stsForms returns what STS was asked for, and by whom.
+// stsForms returns the forms of the requests to STS with their callers.
 func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 	for _, r := range cloud.Requests() {
 		form := r.Form()
@@ -40,8 +40,8 @@ func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 	return forms
 }
 
-// TestRolesOfAccount: a registry's account decides about the roles, and the
-// identity that asks is the one that there would be without them.
+// TestRolesOfAccount verifies that the registry's account selects the roles, and that the identity that assumes them is
+// the one used without them.
 func TestRolesOfAccount(t *testing.T) {
 	const hubKey, targetKey, podKey = "ASIAHUB", "ASIATARGET", "ASIAPOD"
 	chain := ecr.Options{Roles: []string{"111122223333=" + hub + "," + target, "777788889999=" + hub}}
@@ -98,13 +98,13 @@ func TestRolesOfAccount(t *testing.T) {
 	}
 }
 
-// TestChainFails: the error names the link, who asked for it, and what to do;
-// and ECR is not asked with what there is so far.
+// TestChainFails verifies that the error names the role, its caller and a fix, and that ECR is not called with an
+// intermediate role.
 func TestChainFails(t *testing.T) {
 	isFor := func(arn string) func(testcloud.Request) bool {
 		return func(r testcloud.Request) bool { return r.Form().Get("RoleArn") == arn }
 	}
-	opts := impatient()
+	opts := shortTimeouts()
 	opts.Roles = []string{"111122223333=" + hub + "," + target}
 	for name, tt := range map[string]struct {
 		req   *plugin.Request
@@ -140,7 +140,7 @@ func TestChainFails(t *testing.T) {
 	}
 }
 
-// TestOptionsRefused: what is wrong is said at the start, by the flag's name.
+// TestOptionsRefused verifies that invalid options are rejected at start with the flag's name.
 func TestOptionsRefused(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/pull"
 	roles := func(list ...string) ecr.Options { return ecr.Options{Roles: list} }

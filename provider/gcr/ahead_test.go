@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAccountsAhead: the service that impersonates is connected to while STS
-// is asked, which answers here only after that; and only if it will be asked.
+// TestAccountsAhead verifies that a connection to the impersonation service is opened during the STS request, and only
+// if the service will be called. Here STS responds only after the connection.
 func TestAccountsAhead(t *testing.T) {
 	for _, account := range []string{"", "a@p.iam.gserviceaccount.com"} {
 		connected := make(chan struct{}, 10)

@@ -12,8 +12,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestLeavesNoConnections: providers that have answered keep no connection,
-// however many a program makes.
+// TestLeavesNoConnections verifies that providers keep no connection after a response.
 func TestLeavesNoConnections(t *testing.T) {
 	w := newWorld(t)
 	before := runtime.NumGoroutine()

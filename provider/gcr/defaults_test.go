@@ -9,8 +9,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// TestDefaults: whom the plugin asks if nothing is set, without a proxy and
-// without a resolver, and for how long.
+// TestDefaults verifies the endpoint of the default configuration, without a proxy and a resolver, and the timeout.
 func TestDefaults(t *testing.T) {
 	p, err := New(Options{})
 	if err != nil {

@@ -34,8 +34,7 @@ func askDockercfg(t testing.TB, w *world, flow, image string) (*plugin.Response,
 	return resp, err
 }
 
-// TestDockercfg: the document's credentials, under the document's keys,
-// whichever registry is asked for.
+// TestDockercfg verifies that the document's credentials are returned under its keys for every registry.
 func TestDockercfg(t *testing.T) {
 	for name, tt := range map[string]struct {
 		document string
@@ -84,8 +83,7 @@ func TestDockercfg(t *testing.T) {
 	}
 }
 
-// TestDockercfgIsForAll: flags for workload identity have no effect, and a
-// warning says so.
+// TestDockercfgIsForAll verifies that flags for workload identity have no effect, and that a warning reports this.
 func TestDockercfgIsForAll(t *testing.T) {
 	w := newWorld(t)
 	w.Set(func(s *testcloud.GoogleState) {

@@ -26,8 +26,7 @@ type failure struct {
 	asked int
 }
 
-// timeout is of one attempt: short where it is what is tested, and long enough
-// for a machine that is busy.
+// timeout returns the timeout of one attempt: short in tests of timeouts, and otherwise long enough for a busy machine.
 func (f failure) timeout() time.Duration {
 	if f.fault.Hang {
 		return time.Second
@@ -36,7 +35,7 @@ func (f failure) timeout() time.Duration {
 }
 
 func failures() []failure {
-	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than what a server keeps back
+	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than a buffered response
 	elsewhere := http.Header{"Location": {"http://evil.example/?t=" + canary.TokenSecret}}
 	return []failure{
 		{"400", testcloud.Fault{Status: 400, Body: canary.TokenSecret}, "status 400 Bad Request", 1},
@@ -62,8 +61,8 @@ func failures() []failure {
 	}
 }
 
-// lies are answers with status 200 that hold no token.
-func lies() []failure {
+// badResponses are answers with status 200 that hold no token.
+func badResponses() []failure {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
 	return []failure{
 		{"empty", say(""), "the token response is not valid JSON", 1},
@@ -84,7 +83,7 @@ func lies() []failure {
 }
 
 func TestMetadataFails(t *testing.T) {
-	for _, f := range append(append(failures(), lies()...),
+	for _, f := range append(append(failures(), badResponses()...),
 		failure{"404 at boot", testcloud.Fault{Status: 404, Times: 2}, "", 3},
 		failure{"404", testcloud.Fault{Status: 404, Times: -1}, "status 404 Not Found, 3 times; attach a service account to the instance", 3},
 	) {
@@ -106,7 +105,7 @@ func TestMetadataFails(t *testing.T) {
 func TestSTSFails(t *testing.T) {
 	claims := ` (the token has subject "system:serviceaccount:team:app", issuer "https://issuer.example" and audience "pool")` +
 		"; check that the workload identity pool has a provider with the token's issuer and audience"
-	for _, f := range append(append(failures(), lies()...),
+	for _, f := range append(append(failures(), badResponses()...),
 		failure{"404", testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
 	) {
 		t.Run(f.name, func(t *testing.T) {
@@ -175,7 +174,7 @@ func check(t *testing.T, w *world, f failure, err error, prefix string, hints ma
 	}
 }
 
-// TestConnectionIsReset: Google's client would ask six times for each of ours.
+// TestConnectionIsReset verifies the number of attempts; Google's client would multiply it by six.
 func TestConnectionIsReset(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,7 +203,7 @@ func TestConnectionIsReset(t *testing.T) {
 	}
 }
 
-// TestNobodyListens: neither retries for long nor goes anywhere else.
+// TestNobodyListens verifies that a refused connection is not retried for long, and that no other endpoint is called.
 func TestNobodyListens(t *testing.T) {
 	gone := testenv.FreeAddr(t)
 	w := newWorld(t)
@@ -214,7 +213,7 @@ func TestNobodyListens(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	// A cloud that nobody has heard of.
+	// An unknown cloud.
 	p := w.provider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
 	_, err = ask(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
@@ -222,7 +221,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestAuthorityUnknown: who answers with a certificate is within reach.
+// TestAuthorityUnknown verifies that a server with an untrusted certificate is reported as reachable.
 func TestAuthorityUnknown(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})})

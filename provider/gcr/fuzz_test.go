@@ -38,8 +38,7 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzFederation: whatever a configuration says, a token goes to Google alone,
-// over TLS, and an error is one line.
+// FuzzFederation verifies that any configuration sends a token only to Google over TLS, and that an error is one line.
 func FuzzFederation(f *testing.F) {
 	const good = `{"type":"external_account","audience":"a","token_url":"https://sts.googleapis.com/v1/token","credential_source":{"file":"/t"}`
 	for _, seed := range []string{

@@ -46,8 +46,7 @@ func newWorld(t testing.TB) *world {
 	return &world{google, net}
 }
 
-// provider returns one that asks nobody outside of the world, and does not
-// make a test wait.
+// provider returns a provider that uses only this world's endpoints and short delays.
 func (w *world) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	t.Helper()
 	if opts.MetadataHost == "" {
@@ -72,7 +71,7 @@ func podToken() plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret)
 }
 
-// podRequest is that of a pod, with annotations as "key=value".
+// podRequest returns a pod's request with annotations in the form "key=value".
 func podRequest(image string, annotations ...string) *plugin.Request {
 	req := &plugin.Request{Image: image, ServiceAccountToken: podToken(), ServiceAccountAnnotations: map[string]string{}}
 	for _, a := range annotations {
@@ -125,8 +124,8 @@ func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
 	return got
 }
 
-// fixed are the keys of every answer, sorted.
-const fixed = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
+// googleKeys are the keys of every answer, sorted.
+const googleKeys = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
 
 func node(keys string) answer {
 	return answer{plugin.CacheRegistry, "30m0s", keys, "open-sesame"}
@@ -134,11 +133,11 @@ func node(keys string) answer {
 
 var none = answer{Scope: plugin.CacheRegistry, Duration: "0s"}
 
-// TestNodeIdentity: one request, of the header that the server wants.
+// TestNodeIdentity verifies that one request is sent, with the server's required header.
 func TestNodeIdentity(t *testing.T) {
 	w := newWorld(t)
 	got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
-	if diff := cmp.Diff(node(fixed), got); diff != "" {
+	if diff := cmp.Diff(node(googleKeys), got); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"GET " + w.Addr() + testcloud.GoogleTokenPath}, w.Lines()); diff != "" {
@@ -150,17 +149,17 @@ func TestNodeIdentity(t *testing.T) {
 	}
 }
 
-// TestHosts: who gets the node's token. Nobody is asked for the others.
+// TestHosts verifies which hosts get the node's token, without any request for the others.
 func TestHosts(t *testing.T) {
 	allow := []string{"registry.example", "*.mirror.example:5000", "Docker-*.Example.com", "*-docker.pkg-berlin-build0.goog"}
 	own := func(key string) answer { // with the registry's own key, sorted in
-		keys := append(strings.Fields(fixed), key)
+		keys := append(strings.Fields(googleKeys), key)
 		slices.Sort(keys)
 		return node(strings.Join(keys, " "))
 	}
 	for image, want := range map[string]answer{
-		"gcr.io/p/app":                            node(fixed),
-		"container.cloud.google.com/p/app":        node(fixed),
+		"gcr.io/p/app":                            node(googleKeys),
+		"container.cloud.google.com/p/app":        node(googleKeys),
 		"us.gcr.io/p/app":                         own("us.gcr.io"),
 		"mirror.gcr.io/library/nginx":             own("mirror.gcr.io"),
 		"us-docker.pkg.dev/p/r/app":               own("us-docker.pkg.dev"),
@@ -231,11 +230,11 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestAnyHost: every registry gets its own key, as upstream's plugin gives it.
+// TestAnyHost verifies that every registry gets its own key, as with the upstream plugin.
 func TestAnyHost(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{AnyHost: true})
-	if diff := cmp.Diff(node(fixed+" registry.example:5000"), mustAsk(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
+	if diff := cmp.Diff(node(googleKeys+" registry.example:5000"), mustAsk(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := ask(t, p, &plugin.Request{Image: "/"}); err == nil {
@@ -243,8 +242,7 @@ func TestAnyHost(t *testing.T) {
 	}
 }
 
-// TestMirrors: the credential is that of the target, and stands under the
-// image's own host alone.
+// TestMirrors verifies that the response contains the target's credential only under the image's own host.
 func TestMirrors(t *testing.T) {
 	opts := gcr.Options{
 		Mirrors: []string{
@@ -272,7 +270,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestCacheDuration: by how long the token lives, unless the options say it.
+// TestCacheDuration verifies that the duration follows the token's lifetime unless the options set it.
 func TestCacheDuration(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string
@@ -299,7 +297,7 @@ func TestCacheDuration(t *testing.T) {
 			w := newWorld(t)
 			w.Inject(testcloud.Fault{Status: 200, Body: tt.body})
 			want := tt.want
-			want.Keys, want.Password = fixed, "open-sesame"
+			want.Keys, want.Password = googleKeys, "open-sesame"
 			if want.Scope == "" {
 				want.Scope = plugin.CacheRegistry
 			}
@@ -308,7 +306,7 @@ func TestCacheDuration(t *testing.T) {
 			}
 		})
 	}
-	// What is not an answer for Google's registries does not get the settings.
+	// A response for other registries does not get these settings.
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
 	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
@@ -416,8 +414,7 @@ func TestReadEnviron(t *testing.T) {
 	}
 }
 
-// TestBudget: the time for all ends in the middle of an attempt, and the
-// endpoint is named.
+// TestBudget verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
 func TestBudget(t *testing.T) {
 	if remote.Budget >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")

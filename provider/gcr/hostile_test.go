@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestImpersonationFaults: the IAM credentials service may fail in all the
-// ways of the others, and gets a token that nobody else may get.
+// TestImpersonationFaults verifies the failures of the IAM credentials service, and that only it receives the federated
+// token.
 func TestImpersonationFaults(t *testing.T) {
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
@@ -36,8 +36,7 @@ func TestImpersonationFaults(t *testing.T) {
 	}
 }
 
-// TestDockercfgFaults: so may both servers of a docker config. What they
-// answer is a file full of passwords.
+// TestDockercfgFaults verifies the failures of both docker config servers, whose responses contain passwords.
 func TestDockercfgFaults(t *testing.T) {
 	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.TokenSecret}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
@@ -71,7 +70,7 @@ func TestDockercfgFaults(t *testing.T) {
 	}
 }
 
-// TestNoDefaultCredentials: an identity that is found by chance is not used.
+// TestNoDefaultCredentials verifies that application default credentials are not used.
 func TestNoDefaultCredentials(t *testing.T) {
 	home := t.TempDir()
 	key := filepath.Join(home, "application_default_credentials.json")

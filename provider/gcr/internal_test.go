@@ -19,8 +19,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestRefuseMetadata: a name in the docker config's URL that leads to a
-// metadata server is found out by the address it leads to.
+// TestRefuseMetadata verifies that a name in the docker config's URL that resolves to a metadata server is rejected.
 func TestRefuseMetadata(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"169.254.169.254:80": true, "[fe80::1%lo]:80": true, "[fd20:ce::254]:80": true, "[::ffff:169.254.169.254]:80": true, "nonsense": true,
@@ -37,8 +36,8 @@ func TestRefuseMetadata(t *testing.T) {
 	}
 }
 
-// TestNewToken: printable ASCII without a space is one, and nothing else, since
-// it becomes a header and a password.
+// TestNewToken verifies that exactly printable ASCII without spaces is accepted, since a token becomes a header and a
+// password.
 func TestNewToken(t *testing.T) {
 	for value, ok := range map[string]bool{
 		"!~": true, "": false, "a b": false, " a": false, "a\n": false, "a\x7f": false, "a\x00": false, "ä": false,
@@ -50,7 +49,7 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
-// TestDocumented: the operator finds in the documentation what an error says.
+// TestDocumented verifies that the documentation contains the texts of the errors.
 func TestDocumented(t *testing.T) {
 	data, err := os.ReadFile("../../docs/plugins/gcr.md")
 	if err != nil {
@@ -144,8 +143,7 @@ func FuzzDockercfg(f *testing.F) {
 	})
 }
 
-// TestServiceHosts: Google's addresses of a service: global, regional, private,
-// mTLS.
+// TestServiceHosts lists Google's addresses of a service: global, regional, private, mTLS.
 func TestServiceHosts(t *testing.T) {
 	for _, host := range []string{"sts", "sts.mtls", "us-east4.sts", "sts.us-east4", "sts.us-east4.rep", "us-east4-sts", "us-east4-sts.mtls", "sts-mine.p", "STS"} {
 		if err := checkService("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com"); err != nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestIPv6Only: a node with an IPv6 address alone has its metadata server at
-// another address, or only the resolver knows where. It runs in namespaces of
-// its own, in which these addresses lead nowhere else.
+// TestIPv6Only verifies that the metadata server is found on a node with only IPv6, at another address or by name. It
+// runs in its own namespaces, so that these addresses lead nowhere else.
 func TestIPv6Only(t *testing.T) {
 	if where := os.Getenv("GCR_TEST_METADATA_AT"); where != "" {
 		askIPv6Only(t, where)

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestWhoPulls is the table of identities: flags, annotation and token decide,
-// and nobody gets another identity in place of one that fails.
+// TestWhoPulls verifies the table of identities: flags, annotation and token decide, and a failing identity is never
+// replaced by another.
 func TestWhoPulls(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
 	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
@@ -129,7 +129,7 @@ func TestImpersonation(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 	got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-	// The end is given to the second, so half of what is left may be less.
+	// The second exchange gets the remaining time, so half of it may be less.
 	if got.Password != "open-sesame-account" || got.Duration != "30m0s" && got.Duration != "29m59s" {
 		t.Errorf("got %+v", got)
 	}
@@ -142,7 +142,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// TestSkewedClock: a token's end is by the clock of the endpoint.
+// TestSkewedClock verifies that a token's expiry uses the endpoint's clock.
 func TestSkewedClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour * 24 * 365, time.Hour * 24 * 365} {
 		w := newWorld(t)
@@ -153,13 +153,13 @@ func TestSkewedClock(t *testing.T) {
 		})
 		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 		got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-		if diff := cmp.Diff(node(fixed), got); diff != "" {
+		if diff := cmp.Diff(node(googleKeys), got); diff != "" {
 			t.Errorf("%v: %s", skew, diff)
 		}
 	}
 }
 
-// TestRefusedToken: the error says whose token it was, and nothing of it.
+// TestRefusedToken verifies that the error names the token's subject without the token.
 func TestRefusedToken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		token plugin.Secret
@@ -183,7 +183,7 @@ func TestRefusedToken(t *testing.T) {
 	}
 }
 
-// TestFederatedLife: STS may leave out how long its token lives.
+// TestFederatedLife verifies a response of STS without a token lifetime.
 func TestFederatedLife(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool"})

@@ -10,9 +10,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestCacheKeyIsNotTooWide: a kubelet that keeps an answer for more images than
-// it is true of shows the token to the part of a host that no mirror serves,
-// and has nothing for registries whose keys are not in it.
+// TestCacheKeyIsNotTooWide verifies that a cached response is not used for too many images: a kubelet would send the
+// token to the part of a host without a mirror, and find no credentials for registries outside the response.
 func TestCacheKeyIsNotTooWide(t *testing.T) {
 	team := gcr.Options{Mirrors: []string{"quay.io/team=gcr.io/p"}, MirrorOrigin: "none"}
 	docker := gcr.Options{Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none"}

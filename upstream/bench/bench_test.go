@@ -66,7 +66,7 @@ func TestBurstExecs(t *testing.T) {
 	}
 	defer ring.Close()
 	found := make([]int, 200)
-	atOnce(len(found), func(i int) { found[i] = ourLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
+	concurrently(len(found), func(i int) { found[i] = ourLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
 	for i, n := range found {
 		if n != 1 {
 			t.Errorf("image %d: %d credentials, want 1", i, n)

@@ -47,8 +47,8 @@ func ourLookup(ring *regcred.Keyring, image string) int {
 	return len(res.Credentials)
 }
 
-// atOnce runs f(0) to f(n-1) concurrently and returns how long they took.
-func atOnce(n int, f func(i int)) time.Duration {
+// concurrently runs f(0) to f(n-1) at the same time and returns how long they took.
+func concurrently(n int, f func(i int)) time.Duration {
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range n {
@@ -58,7 +58,7 @@ func atOnce(n int, f func(i int)) time.Duration {
 	return time.Since(start)
 }
 
-func took(f func()) time.Duration {
+func measureTime(f func()) time.Duration {
 	start := time.Now()
 	f()
 	return time.Since(start)
@@ -75,9 +75,9 @@ func burst(b *bench) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		x = append(x, atOnce(n, func(i int) { ourLookup(ring, image(i)) }))
+		x = append(x, concurrently(n, func(i int) { ourLookup(ring, image(i)) }))
 		ourRuns = max(ourRuns, s.runs())
-		y = append(y, atOnce(n, func(i int) { theirLookup(image(i)) }))
+		y = append(y, concurrently(n, func(i int) { theirLookup(image(i)) }))
 		theirRuns = max(theirRuns, s.runs())
 		ring.Close()
 
@@ -85,7 +85,7 @@ func burst(b *bench) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		one = append(one, took(func() { ourLookup(ring, image(0)) }))
+		one = append(one, measureTime(func() { ourLookup(ring, image(0)) }))
 		ring.Close()
 		s.runs()
 	}
@@ -106,10 +106,10 @@ func uncached(b *bench) ([]row, error) {
 	const image = "registry.example.com/app:v1"
 	var x, y []time.Duration
 	for range 20 * b.rounds { // each side is first equally often
-		x = append(x, took(func() { ourLookup(ring, image) }))
-		y = append(y, took(func() { theirLookup(image) }))
-		y = append(y, took(func() { theirLookup(image) }))
-		x = append(x, took(func() { ourLookup(ring, image) }))
+		x = append(x, measureTime(func() { ourLookup(ring, image) }))
+		y = append(y, measureTime(func() { theirLookup(image) }))
+		y = append(y, measureTime(func() { theirLookup(image) }))
+		x = append(x, measureTime(func() { ourLookup(ring, image) }))
 	}
 	if got := s.runs(); got != 80*b.rounds {
 		return nil, fmt.Errorf("%d runs of the trivial plugin, want %d", got, 80*b.rounds)
@@ -120,7 +120,7 @@ func uncached(b *bench) ([]row, error) {
 	}}, nil
 }
 
-func three(b *bench) ([]row, error) {
+func threeProviders(b *bench) ([]row, error) {
 	p := provider{[]string{"registry.example.com"}, script("sleep 0.1", plugin.CacheImage, "1h")}
 	var x, y []time.Duration
 	for range b.rounds {
@@ -128,8 +128,8 @@ func three(b *bench) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		x = append(x, took(func() { ourLookup(ring, "registry.example.com/app:v1") }))
-		y = append(y, took(func() { theirLookup("registry.example.com/app:v1") }))
+		x = append(x, measureTime(func() { ourLookup(ring, "registry.example.com/app:v1") }))
+		y = append(y, measureTime(func() { theirLookup("registry.example.com/app:v1") }))
 		ring.Close()
 	}
 	return []row{{

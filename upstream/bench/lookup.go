@@ -234,7 +234,7 @@ func cpuPerOp(workers int, f func(int)) time.Duration {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 	const n = 300_000
 	begin := cpuTime()
-	atOnce(workers, func(int) {
+	concurrently(workers, func(int) {
 		for i := range n {
 			f(i)
 		}

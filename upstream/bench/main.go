@@ -86,7 +86,7 @@ func run(w io.Writer, opts options) error {
 		measure func(*bench) ([]row, error)
 	}{
 		{"match", &rep.Rows, matching}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst},
-		{"uncached", &rep.Rows, uncached}, {"three", &rep.Rows, three}, {"memory", &rep.Rows, memory},
+		{"uncached", &rep.Rows, uncached}, {"three", &rep.Rows, threeProviders}, {"memory", &rep.Rows, memory},
 		{"load", &rep.Rows, load}, {"parallel", &rep.Rows, parallel}, {"plugins", &rep.Plugins, pluginRows},
 		{"slow", &rep.Plugins, slowRows}, {"nodes", &rep.Nodes, nodeRows},
 	} {

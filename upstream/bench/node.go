@@ -44,7 +44,7 @@ func nodeRows(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--net", "--mount", "--fork", "--kill-child", "sh", "-c", enter, hosts, self, insideArg, b.dir, strconv.Itoa(b.runs)}
+	args := []string{"--net", "--mount", "--fork", "--kill-child", "sh", "-c", insideScript, hosts, self, insideArg, b.dir, strconv.Itoa(b.runs)}
 	if os.Getuid() != 0 {
 		args = append([]string{"--map-root-user"}, args...)
 	}
@@ -58,7 +58,7 @@ func nodeRows(b *bench) ([]row, error) {
 	return rows, json.Unmarshal(out, &rows)
 }
 
-const enter = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
+const insideScript = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
 
 // inside runs nodeRows in the namespaces. Its arguments are the directory and the number
 // of runs.
@@ -178,7 +178,7 @@ func sizeRows(dir string, list []nodeSubject) ([]row, error) {
 			return nil, err
 		}
 		s.what = s.name
-		rows = append(rows, s.beside(": executable", before, s.size, mine, theirs))
+		rows = append(rows, s.bytesRow(": executable", before, s.size, mine, theirs))
 	}
 	return rows, nil
 }

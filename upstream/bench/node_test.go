@@ -28,7 +28,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestBeforeMissing: a clone may lack the commit.
+// TestBeforeMissing verifies the error for a clone that lacks the commit.
 func TestBeforeMissing(t *testing.T) {
 	b := newBench(t)
 	b.before = "0000000000000000000000000000000000000001"

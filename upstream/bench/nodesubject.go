@@ -142,14 +142,14 @@ func (s nodeSubject) rows(c condition, list []program) []row {
 	}
 	for _, other := range list[1:] {
 		if other.what == before && len(own.memory) > 0 {
-			rows = append(rows, s.beside(": most memory", other.what, 1, median(own.memory), median(other.memory)))
+			rows = append(rows, s.bytesRow(": most memory", other.what, 1, median(own.memory), median(other.memory)))
 		}
 	}
 	return rows
 }
 
-// beside returns a row that compares bytes.
-func (s nodeSubject) beside(figure, other string, target float64, mine, theirs int64) row {
+// bytesRow returns a row that compares bytes.
+func (s nodeSubject) bytesRow(figure, other string, target float64, mine, theirs int64) row {
 	ratio := float64(mine) / float64(theirs)
 	return row{
 		What: s.what + figure, Regcred: mb(mine), Upstream: mb(theirs) + " (" + other + ")",

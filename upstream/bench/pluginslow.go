@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// hopeless is a cloud that gives a plugin no response.
-type hopeless struct {
+// failingCloud is a cloud that gives a plugin no response.
+type failingCloud struct {
 	what     string
 	name     string // of the plugin
 	image    string
@@ -35,10 +35,10 @@ func slowRows(b *bench) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	for _, h := range []hopeless{
-		{what: "ECR: endpoint that never answers", name: plugins.ECR, image: ecrImage, cloud: silent(plugins.NewAWSWithKeys), limit: 50 * time.Second},
-		{what: "ECR: metadata service that refuses connections", name: plugins.ECR, image: ecrImage, cloud: refused, endpoint: "127.0.0.1:1", limit: 2 * time.Second},
-		{what: "ACR: metadata service that never answers", name: plugins.ACR, image: azureImage, cloud: silent(plugins.NewAzure), recorded: 59 * time.Second, limit: 50 * time.Second},
+	for _, h := range []failingCloud{
+		{what: "ECR: endpoint that never answers", name: plugins.ECR, image: ecrImage, cloud: withoutResponses(plugins.NewAWSWithKeys), limit: 50 * time.Second},
+		{what: "ECR: metadata service that refuses connections", name: plugins.ECR, image: ecrImage, cloud: withoutMetadata, endpoint: "127.0.0.1:1", limit: 2 * time.Second},
+		{what: "ACR: metadata service that never answers", name: plugins.ACR, image: azureImage, cloud: withoutResponses(plugins.NewAzure), recorded: 59 * time.Second, limit: 50 * time.Second},
 	} {
 		path, err := plugins.Build(b.dir, h.name)
 		if err != nil {
@@ -54,7 +54,7 @@ func slowRows(b *bench) ([]row, error) {
 }
 
 // row runs both programs concurrently.
-func (h hopeless) row(path, upstream string) (row, error) {
+func (h failingCloud) row(path, upstream string) (row, error) {
 	c, err := h.cloud()
 	if err != nil {
 		return row{}, err
@@ -81,7 +81,7 @@ func (h hopeless) row(path, upstream string) (row, error) {
 
 // giveUp runs a plugin that gets no response, without a timeout, and returns the time
 // until it failed and its output.
-func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
+func (h failingCloud) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()
 	_, err := cmd.GetCredentials(context.Background(), &plugin.Request{Image: h.image})
@@ -93,8 +93,8 @@ func (h hopeless) giveUp(c *plugins.Cloud, path string) (time.Duration, string, 
 	return d, failed.Stderr, nil
 }
 
-// silent makes a cloud accept connections without responding.
-func silent(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
+// withoutResponses makes a cloud accept connections without responding.
+func withoutResponses(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
 	return func() (*plugins.Cloud, error) {
 		c, err := start()
 		if err == nil {
@@ -104,8 +104,8 @@ func silent(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error)
 	}
 }
 
-// refused starts an AWS cloud without a metadata service.
-func refused() (*plugins.Cloud, error) {
+// withoutMetadata starts an AWS cloud without a metadata service.
+func withoutMetadata() (*plugins.Cloud, error) {
 	return plugins.NewAWS("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
 }
 

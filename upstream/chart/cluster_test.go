@@ -99,16 +99,15 @@ func (s *site) state(t *testing.T) string {
 	return c.Data["state"]
 }
 
-// whole are the objects of a release whose ConfigMap has this name.
-func whole(config string) []string {
+// releaseObjects are the objects of a release whose ConfigMap has this name.
+func releaseObjects(config string) []string {
 	names := []string{"ConfigMap/" + config, "ConfigMap/regcred-state", "DaemonSet/regcred", "NetworkPolicy/regcred", "ServiceAccount/regcred-agent"}
 	slices.Sort(names)
 	return names
 }
 
-// TestLife: a release is installed, changed, and brought back, by the real Helm with the
-// real API server. An uninstall that fails deletes nothing and can be repeated; one that
-// succeeds leaves nothing.
+// TestLife installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
+// uninstall deletes nothing and can be repeated, and that a successful one leaves nothing.
 func TestLife(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
@@ -121,7 +120,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
 	}
-	s.same(t, "after install", whole(first))
+	s.checkObjects(t, "after install", releaseObjects(first))
 
 	t.Run("the configuration cannot be changed under the pods", func(t *testing.T) {
 		patch := []byte(`{"data":{"config.yaml":"{}"}}`)
@@ -140,12 +139,12 @@ func TestLife(t *testing.T) {
 	// Another configuration is another ConfigMap; the former is gone, and comes back.
 	s.helm.Run(t, args("upgrade", values{"config.providers": []any{provider("other.example")}})...)
 	second := s.config(t, release)
-	s.same(t, "after upgrade", whole(second))
+	s.checkObjects(t, "after upgrade", releaseObjects(second))
 	s.helm.Run(t, "rollback", release, "1", "--namespace", namespace)
 	if got := s.config(t, release); got != first || second == first {
 		t.Errorf("rolled back to %s from %s, want %s", got, second, first)
 	}
-	s.same(t, "after rollback", whole(first))
+	s.checkObjects(t, "after rollback", releaseObjects(first))
 
 	t.Run("without controllers nothing completes: a failed uninstall", func(t *testing.T) {
 		_, _, err := s.helm.Try(t.Context(), "uninstall", release, "--namespace", namespace, "--timeout", "5s")
@@ -153,9 +152,9 @@ func TestLife(t *testing.T) {
 			t.Fatal("it has succeeded")
 		}
 		t.Log(err)
-		s.same(t, "after a failed uninstall", append(whole(first), "Job/regcred-uninstall"))
+		s.checkObjects(t, "after a failed uninstall", append(releaseObjects(first), "Job/regcred-uninstall"))
 	})
-	t.Run("called off", func(t *testing.T) { s.callOff(t, args("upgrade", nil)) })
+	t.Run("called off", func(t *testing.T) { s.testFailedUninstall(t, args("upgrade", nil)) })
 	t.Run("again", func(t *testing.T) {
 		job, err := s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{})
 		if err != nil {
@@ -169,17 +168,17 @@ func TestLife(t *testing.T) {
 		}()
 		job = s.newJob(t, job.UID)
 		s.permissions(t)
-		s.complete(t, job)
+		s.completeJob(t, job)
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		s.same(t, "after uninstall", nil)
+		s.checkObjects(t, "after uninstall", nil)
 	})
 }
 
-// callOff: after an uninstall that failed there is no upgrade. A rollback brings the
-// release back, if it may take the state back from the Job.
-func (s *site) callOff(t *testing.T, upgrade []string) {
+// testFailedUninstall checks that a release cannot be upgraded after a failed uninstall, and that a rollback restores it if it may
+// take over the state from the Job.
+func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
 	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
 	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
 		t.Fatal(err)
@@ -205,7 +204,7 @@ func (s *site) callOff(t *testing.T, upgrade []string) {
 	}
 }
 
-func (s *site) same(t *testing.T, when string, want []string) {
+func (s *site) checkObjects(t *testing.T, when string, want []string) {
 	t.Helper()
 	want = slices.Sorted(slices.Values(want))
 	if diff := cmp.Diff(want, s.left(t, release)); diff != "" {
@@ -222,7 +221,7 @@ func (s *site) generation(t *testing.T) int64 {
 	return d.Generation
 }
 
-// newJob waits for another one than that of an earlier uninstall.
+// newJob waits for a Job other than the one of an earlier uninstall.
 func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
@@ -235,8 +234,8 @@ func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	return job
 }
 
-// complete says of a Job what its controller would.
-func (s *site) complete(t *testing.T, job *batchv1.Job) {
+// completeJob says of a Job what its controller would.
+func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	now := metav1.Now()
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
@@ -287,8 +286,8 @@ func (s *site) permissions(t *testing.T) {
 	}
 }
 
-// TestTwoReleases: two releases have no object in common, in one namespace or two, with
-// all that a release can have.
+// TestTwoReleases verifies that two releases with all optional objects have no object in common, in one namespace or
+// two.
 func TestTwoReleases(t *testing.T) {
 	s := newSite(t)
 	s.AddNamespace(t, "other")
@@ -318,8 +317,8 @@ func TestTwoReleases(t *testing.T) {
 	}
 }
 
-// TestPodSecurity: the namespace needs the level "privileged", because of one hostPath
-// and, with the SELinux type, of that.
+// TestPodSecurity verifies that the namespace needs the level "privileged" only because of one hostPath and the optional
+// SELinux type.
 func TestPodSecurity(t *testing.T) {
 	s := newSite(t)
 	pod := daemonSet(t, with(others)).Spec.Template

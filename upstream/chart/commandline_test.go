@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestCommandLines: regcred knows each command that the chart runs, with each flag: it is
-// asked for its help with them, which it gives only if it can read all the rest.
+// TestCommandLines verifies that regcred accepts each command of the chart with its flags: with --help added, it prints
+// the help only if it can parse all other arguments.
 func TestCommandLines(t *testing.T) {
 	regcred, err := plugins.Build(t.TempDir(), "regcred")
 	if err != nil {

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	node.Main(m)
 }
 
-// values are those of an example, with changes: "a.b": value.
+// values changes the values of an example: "a.b" maps to the new value.
 type values map[string]any
 
 // with are the values of an example with these changes.
@@ -100,8 +100,7 @@ func render(t testing.TB, v values, args ...string) string {
 	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.Chart(t), "--namespace", namespace, v.file(t)}, args...)...)
 }
 
-// objects are those of a rendered text, by kind and name, decoded strictly: a field that
-// Kubernetes does not know is an error.
+// objects decodes the rendered objects strictly, by kind and name: an unknown field is an error.
 func objects(t testing.TB, rendered string) map[string]runtime.Object {
 	t.Helper()
 	all := map[string]runtime.Object{}

@@ -21,7 +21,7 @@ const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
 # Made by: helm template regcred deploy/chart --namespace regcred --values deploy/manifests/values.yaml --no-hooks
 `
 
-// TestManifests: regcred.yaml is what Helm renders. With -update it is written.
+// TestManifests verifies that regcred.yaml equals Helm's output. With -update it is written.
 func TestManifests(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
 	rendered := helm.New(t, program, "").Run(t, "template", release, helm.Chart(t), "--namespace", namespace,
@@ -47,7 +47,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestKustomization: the base is these files and nothing else.
+// TestKustomization verifies that the base consists of exactly these files.
 func TestKustomization(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
 	data, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))

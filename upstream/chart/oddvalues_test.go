@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestNull: a default that is taken away with null, or that --reuse-values does not have
-// of a chart that had no such value, is refused with its name, or is as if empty.
+// TestNull verifies that a default that is removed with null, or that --reuse-values does not add from a newer chart, is
+// rejected with its name or treated as empty.
 func TestNull(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
 	if err != nil {
@@ -74,7 +74,7 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestOddNames: names that YAML takes for something else are names.
+// TestOddNames verifies that names with a special meaning in YAML stay strings.
 func TestOddNames(t *testing.T) {
 	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
 		rendered := helm.New(t, program, "").Run(t, "template", name, helm.Chart(t), "--namespace", "1e3", with(values{
@@ -97,7 +97,7 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestOddTexts: what is in the configuration reaches the nodes as it is, or nothing does.
+// TestOddTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
 func TestOddTexts(t *testing.T) {
 	texts := []any{
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",

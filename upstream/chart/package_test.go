@@ -22,8 +22,7 @@ version=v1.2.3+build.4 epoch=1700000000 work=$1
 mkdir "$work/dist"
 chart regcred`
 
-// TestPackage: Helm takes the chart of a release for one, and makes of it what it makes
-// of the directory, but for the version.
+// TestPackage verifies that Helm accepts the packaged chart and renders it like the directory, except for the version.
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("bash", "-c", pack, "bash", dir)

@@ -18,8 +18,8 @@ import (
 // others is a chart with containers of others.
 var others = values{"plugins.images": []any{map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/p"}}}}
 
-// TestPrivileges: a pod has the privileges of docs/fleet.md's table, and no others: the
-// whole of what is about security is compared, so that one more is seen.
+// TestPrivileges verifies that a pod has exactly the privileges of docs/fleet.md's table. It compares all security
+// settings, so that an added one is noticed.
 func TestPrivileges(t *testing.T) {
 	d := daemonSet(t, with(others))
 	spec := d.Spec.Template.Spec
@@ -77,8 +77,8 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// TestPrivilegesOfUninstall: what runs before the release is deleted has nothing of the
-// node, and may do three things in its namespace.
+// TestPrivilegesOfUninstall verifies that the uninstall hook has no access to the node, and exactly three permissions in
+// its namespace.
 func TestPrivilegesOfUninstall(t *testing.T) {
 	all := objects(t, render(t, with(nil)))
 	spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
@@ -108,9 +108,8 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 	checkUninstallPlace(t, &spec)
 }
 
-// checkUninstallPlace: it runs where its image is, beside a pod of the same; elsewhere
-// where there is none, since a Job that is not scheduled keeps helm uninstall waiting.
-// On a node that is away, whose pods stay, it would wait, too.
+// checkUninstallPlace checks that the Job prefers a node with a regcred pod, which has the image, but can run on any
+// node, because an unschedulable Job blocks helm uninstall. It must not run on an unreachable node.
 func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
 	affinity := spec.Affinity.PodAffinity
@@ -132,8 +131,7 @@ func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// TestHooks: what exists only for helm uninstall is made in the order in which it is
-// needed, and nothing else is a hook.
+// TestHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
 func TestHooks(t *testing.T) {
 	got := map[string]string{}
 	for key, object := range objects(t, render(t, with(values{"uninstall.listNodes": true}))) {

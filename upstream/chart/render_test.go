@@ -25,8 +25,7 @@ var usual = []string{
 	"RoleBinding/regcred-uninstall", "ServiceAccount/regcred-agent", "ServiceAccount/regcred-uninstall",
 }
 
-// TestRender: values become what they say, and every object is one that Kubernetes knows
-// field by field.
+// TestRender verifies that values are applied, and that Kubernetes knows every field of every object.
 func TestRender(t *testing.T) {
 	sha := "sha256:" + strings.Repeat("a1", 32)
 	for _, tt := range []struct {
@@ -188,7 +187,7 @@ func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object
 	}
 }
 
-// TestPodMonitor: it is no object that this module has a type for.
+// TestPodMonitor verifies the PodMonitor, for which this module has no type.
 func TestPodMonitor(t *testing.T) {
 	rendered := render(t, with(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
 	var got map[string]any
@@ -210,8 +209,8 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-// TestConfigName: the pods are another revision if and only if what concerns the nodes
-// has changed, and the ConfigMap's name only with the configuration.
+// TestConfigName verifies that the pods change if and only if a setting of the nodes changes, and the ConfigMap's name
+// only with the configuration.
 func TestConfigName(t *testing.T) {
 	base := daemonSet(t, with(nil))
 	for _, tt := range []struct {
@@ -247,8 +246,8 @@ func TestConfigName(t *testing.T) {
 	}
 }
 
-// TestConfigMap: it holds the configuration, cannot be changed, and its name holds the
-// hash of what it holds.
+// TestConfigMap verifies that the ConfigMap contains the configuration, is immutable, and has a hash of its content in
+// its name.
 func TestConfigMap(t *testing.T) {
 	all := objects(t, render(t, with(nil)))
 	name := configName(t, get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred"))

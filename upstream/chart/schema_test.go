@@ -20,8 +20,7 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestSchemaOfConfig: what values.schema.json says of the configuration is what regcred
-// schema says. With -update it is written there.
+// TestSchemaOfConfig verifies that values.schema.json contains the output of regcred schema. With -update it is written.
 func TestSchemaOfConfig(t *testing.T) {
 	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
 	cmd.Dir = repository(t)
@@ -65,8 +64,8 @@ func TestSchemaOfConfig(t *testing.T) {
 	}
 }
 
-// TestSchemaKnowsValues: each value of values.yaml, and no other, is in the schema, and
-// an object takes no other keys unless they are Kubernetes' or the user's.
+// TestSchemaKnowsValues verifies that the schema contains exactly the values of values.yaml, and allows other keys only
+// in Kubernetes' or the user's objects.
 func TestSchemaKnowsValues(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
 	if err != nil {
@@ -106,8 +105,7 @@ func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string
 	}
 }
 
-// TestSchemaRefuses: a value that cannot be meant is refused before anything reaches the
-// cluster, with its place.
+// TestSchemaRefuses verifies that an invalid value is rejected with its position before any change of the cluster.
 func TestSchemaRefuses(t *testing.T) {
 	one := func(changes ...any) []any { return []any{provider("registry.example", changes...)} }
 	plugin := func(name, image string, paths ...any) []any {
@@ -116,7 +114,7 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		changes values
-		place   string // and what is said of it
+		place   string // and the message
 	}{
 		{"no provider", values{"config.providers": []any{}}, "'/config/providers': minItems"},
 		{"no pattern", values{"config.providers": one("matchImages", []any{})}, "'/config/providers/0/matchImages': minItems"},
@@ -174,8 +172,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestLint: helm lint --strict has nothing to say, and says what is missing where no
-// values are given.
+// TestLint verifies that helm lint --strict has no findings, and that it names missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
 	h.Run(t, "lint", "--strict", helm.Chart(t), with(nil).file(t))

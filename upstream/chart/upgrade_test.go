@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestUpgradeChart: to a chart that has a value more, --reuse-values is refused with its
-// name, and --reset-then-reuse-values, which the notes say, goes. A failed upgrade, and
-// rollbacks of rollbacks, leave what can be upgraded; a dry run of an uninstall nothing.
+// TestUpgradeChart verifies upgrades to a chart with an additional value: --reuse-values is rejected with its name, and
+// --reset-then-reuse-values, which the notes recommend, works. A failed upgrade and rollbacks of rollbacks can be
+// upgraded again, and a dry run of an uninstall changes nothing.
 func TestUpgradeChart(t *testing.T) {
 	s := newSite(t)
 	earlier := filepath.Join(t.TempDir(), "chart")
@@ -46,7 +46,7 @@ func TestUpgradeChart(t *testing.T) {
 	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {
 		t.Fatalf("--reuse-values: %v", err)
 	}
-	s.same(t, "after a refused upgrade", whole(first))
+	s.checkObjects(t, "after a refused upgrade", releaseObjects(first))
 	s.helm.Run(t, append(upgrade, "--reset-then-reuse-values", "--set", "mode=DryRun")...)
 	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reset-then-reuse-values", "--set-string", "nodeSelector.pool=a/b/c")...); err == nil || !strings.Contains(err.Error(), "nodeSelector: Invalid value") {
 		t.Fatalf("a label that is none: %v", err)
@@ -57,14 +57,14 @@ func TestUpgradeChart(t *testing.T) {
 	}
 	for range 2 {
 		s.helm.Run(t, append([]string{"rollback", release, "1"}, in...)...)
-		s.same(t, "after rollback", whole(first))
+		s.checkObjects(t, "after rollback", releaseObjects(first))
 	}
 	s.helm.Run(t, append([]string{"uninstall", release, "--dry-run"}, in...)...)
-	s.same(t, "after a dry run", whole(first))
+	s.checkObjects(t, "after a dry run", releaseObjects(first))
 	s.helm.Run(t, append([]string{"uninstall", release, "--no-hooks", "--keep-history"}, in...)...)
-	s.same(t, "after uninstall", nil)
+	s.checkObjects(t, "after uninstall", nil)
 	s.helm.Run(t, append([]string{"rollback", release, "1"}, in...)...)
-	s.same(t, "brought back", whole(first))
+	s.checkObjects(t, "brought back", releaseObjects(first))
 	if got := s.state(t); got != "present" {
 		t.Errorf("the state is %q", got)
 	}

@@ -20,17 +20,17 @@ type client struct {
 	name    string
 	program string
 	pkg     string // of Debian; or, in module, of Go: "/cmd/crane"
-	module  string // of Go; Debian's have none
+	module  string // Go module; Debian's clients have none
 	version string // of the module; of Debian's the one with which it had these traits
 
-	content string // what it pulls
+	content string // the content that it pulls
 	pull    func(t *testing.T, j job) (ok bool, said string)
 	daemon  bool // dockerd is needed, too
-	own     bool // it has a configuration of its own, and reads none of docker's or podman's
+	own     bool // has its own configuration and does not read docker's or podman's
 	traits  traits
 }
 
-// job is what a client is to do.
+// job is a task for a client.
 type job struct {
 	program string // its path
 	image   string
@@ -38,18 +38,17 @@ type job struct {
 	environ []string
 }
 
-// traits are in what clients differ. What is asked of the helper is as it was
-// sent; "-" is nothing.
+// traits lists how clients differ. The helper's input is recorded as sent; "-" for none.
 type traits struct {
 	Hub      string // asked for an image of Docker Hub
 	HubKeys  string // keys of credHelpers under which it finds Docker Hub
 	Store    string // asked of a credsStore for an image of registry.example:5000
 	HubStore string // asked of it for one of Docker Hub
 	Public   string // asked for an image of a public registry, by credHelpers
-	OnError  string // what it does there if the helper fails
-	Private  string // what it does for an image of a private registry then
-	Aside    string // what it does with the helper's standard error
-	Refused  string // what it says of a wrong password
+	OnError  string // reaction if the helper fails
+	Private  string // reaction for an image of a private registry in that case
+	Aside    string // use of the helper's standard error
+	Refused  string // message for a wrong password
 	Patterns string // by which of these it reaches a pattern with a path
 	Files    string // where it finds credHelpers
 }

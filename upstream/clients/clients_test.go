@@ -12,9 +12,8 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// TestClients: each client pulls a private image with nothing configured but
-// the helper, says so if the password is wrong, and pulls a public image. In
-// what clients differ is as [clients] has it.
+// TestClients verifies that each client, configured only with the helper, pulls a private image, reports a wrong
+// password, and pulls a public image. Differences between clients must match [clients].
 func TestClients(t *testing.T) {
 	tests.Require(t)
 	s := startSite(t)
@@ -26,8 +25,8 @@ func TestClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			requireClient(t, c)
 			seen, version := newBench(t, s, c).observe(t), c.installed(t)
-			asks.WriteString(asksRow(c.name, version, works[!t.Failed()], seen))
-			does.WriteString(doesRow(c.name, seen))
+			asks.WriteString(queriesRow(c.name, version, works[!t.Failed()], seen))
+			does.WriteString(reactionsRow(c.name, seen))
 			diff := cmp.Diff(c.traits, seen)
 			switch {
 			case diff == "":
@@ -38,7 +37,7 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("what clients ask the helper, and what they do:\n%s%s\n%s%s", asksHeader, &asks, doesHeader, &does)
+	t.Logf("what clients ask the helper, and what they do:\n%s%s\n%s%s", queriesHeader, &asks, reactionsHeader, &does)
 }
 
 // requireClient skips the test of a client that is not installed, unless

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What is in the registries.
+// Content of the registries.
 const (
 	app    = "team/app:v1"      // an image
 	chart  = "team/chart:1.0.0" // of helm

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestDockerBuild: without BuildKit, docker asks for all registries that it is
-// told of, whatever the image is.
+// TestDockerBuild verifies that without BuildKit docker queries the helper for all configured registries, whatever the
+// image.
 func TestDockerBuild(t *testing.T) {
 	tests.Require(t)
 	if !*all {
@@ -26,12 +26,12 @@ func TestDockerBuild(t *testing.T) {
 	requireClient(t, c)
 	b := newBench(t, startSite(t), c)
 	keys := []string{private, private + ":5000", public}
-	listed := append([]string{"docker.io", hubURL, "list"}, guarded...)
+	listed := append([]string{"docker.io", hubURL, "list"}, privateNames...)
 	_, broken, _ := strings.Cut(b.broken, "providers:\n")
 	partly := providers(t, b.site, "partly", canary.PasswordSecret, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
 	for _, tt := range []struct {
 		name, helper string
-		by           by
+		by           helperSetting
 		want         []string // asked, in any order
 	}{
 		{"credHelpers", b.right, inDocker(helpers(keys...)), keys},
@@ -42,7 +42,7 @@ func TestDockerBuild(t *testing.T) {
 			t.Errorf("%s: built %t, asked (-want +got):\n%s\n%s", tt.name, o.ok, diff, o.said)
 		}
 	}
-	// How much is asked before the failure is left to chance; so is what follows.
+	// The number of queries before the failure is random; so are the later steps.
 	o := b.pull(t, "another fails", private+":5000", partly, inDocker(helpers(keys...)))
 	t.Logf("%s with a plugin that fails for another registry: built %t, asked %s:\n%s", c.installed(t), o.ok, o.asked(), o.said)
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestMirrorLifetime: a pull-through cache asks once and for all, unless its
-// configuration has a lifetime.
+// TestMirrorLifetime verifies that a pull-through cache calls the helper once unless its configuration sets a lifetime.
 func TestMirrorLifetime(t *testing.T) {
 	tests.Require(t)
 	if !*all {

@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// but is a copy of traits with a change.
-func (t traits) but(change func(*traits)) traits {
+// with is a copy of traits with a change.
+func (t traits) with(change func(*traits)) traits {
 	change(&t)
 	return t
 }
@@ -56,11 +56,11 @@ var clients = []*client{
 	},
 	{
 		name: "docker pull", program: "docker", pkg: "docker.io", version: "20.10.24+dfsg1", content: app,
-		pull: withDaemon("pull IMAGE"), daemon: true, traits: dockerConfig.but(func(t *traits) { t.Refused = "unauthorized" }),
+		pull: withDaemon("pull IMAGE"), daemon: true, traits: dockerConfig.with(func(t *traits) { t.Refused = "unauthorized" }),
 	},
 	{
 		name: "buildx", program: "buildx", module: "github.com/docker/buildx", pkg: "/cmd/buildx", version: "v0.38.2", content: app,
-		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.but(func(t *traits) { t.Private, t.Refused = stops, "401 Unauthorized" }),
+		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.with(func(t *traits) { t.Private, t.Refused = stops, "401 Unauthorized" }),
 	},
 	{
 		name: "crane", program: "crane", module: "github.com/google/go-containerregistry", pkg: "/cmd/crane", version: "v0.22.1", content: app,
@@ -80,7 +80,7 @@ var clients = []*client{
 	},
 	{
 		name: "helm", program: "helm", module: "helm.sh/helm/v4", pkg: "/cmd/helm", version: "v4.3.1", content: chart,
-		pull: command("pull oci://REPOSITORY --version TAG --destination HOME"), traits: orasGo.but(func(t *traits) { t.Files += ", $HELM_REGISTRY_CONFIG" }),
+		pull: command("pull oci://REPOSITORY --version TAG --destination HOME"), traits: orasGo.with(func(t *traits) { t.Files += ", $HELM_REGISTRY_CONFIG" }),
 	},
 	{
 		name: "conftest", program: "conftest", module: "github.com/open-policy-agent/conftest", version: "v0.71.1", content: policy,
@@ -89,7 +89,7 @@ var clients = []*client{
 	{
 		name: "regctl", program: "regctl", module: "github.com/regclient/regclient", pkg: "/cmd/regctl", version: "v0.11.7", content: app,
 		pull: command("image copy IMAGE ocidir://HOME/image:v1"),
-		traits: orasGo.but(func(t *traits) {
+		traits: orasGo.with(func(t *traits) {
 			t.HubKeys, t.Store = "docker.io, registry-1.docker.io, "+hubURL, "list, "+private+":5000"
 			t.HubStore, t.Private = "list, "+hubURL, fails
 		}),
@@ -97,7 +97,7 @@ var clients = []*client{
 	{
 		name: "cue", program: "cue", module: "cuelang.org/go", pkg: "/cmd/cue", version: "v0.17.1", content: cueModule,
 		pull: cueEval,
-		traits: orasGo.but(func(t *traits) {
+		traits: orasGo.with(func(t *traits) {
 			t.Hub, t.HubKeys, t.Public, t.OnError, t.Aside = "docker.io", "docker.io", public, stops, breaks
 			t.HubStore, t.Refused, t.Files = "docker.io", "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
 		}),

@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// guarded are the private registry's names, hubs those of Docker Hub.
+// privateNames lists the private registry's names, hubs the names of Docker Hub.
 var (
-	guarded = []string{private, private + ":443", private + ":5000"}
-	hubs    = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+	privateNames   = []string{private, private + ":443", private + ":5000"}
+	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 )
 
 // bench tries one client.
@@ -34,9 +34,9 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 	t.Helper()
 	return &bench{
 		site: s, client: c,
-		right:  providers(t, s, "right", canary.PasswordSecret, slices.Concat(guarded, hubs)...),
-		wrong:  providers(t, s, "wrong", "wrong", guarded...),
-		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", guarded...),
+		right:  providers(t, s, "right", canary.PasswordSecret, slices.Concat(privateNames, dockerHubNames)...),
+		wrong:  providers(t, s, "wrong", "wrong", privateNames...),
+		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", privateNames...),
 		path: providers(t, s, "path", canary.PasswordSecret, private+":5000/team"),
 	}
 }
@@ -68,8 +68,8 @@ providers:
 %s`, plugins.Static, &matches, user, file, &hosts)
 }
 
-// by is where a client finds the helper's name.
-type by struct {
+// helperSetting is where a client finds the helper's name.
+type helperSetting struct {
 	name  string
 	files map[string]string
 	extra []string
@@ -87,20 +87,22 @@ func helpers(keys ...string) string {
 }
 
 // inDocker is a config.json where all clients look.
-func inDocker(config string) by {
-	return by{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
+func inDocker(config string) helperSetting {
+	return helperSetting{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
 }
 
-// everything names the helper for all registries.
-func everything() by {
-	return inDocker(helpers(slices.Concat(guarded, hubs, []string{hubURL, public})...))
+// forAllRegistries names the helper for all registries.
+func forAllRegistries() helperSetting {
+	return inDocker(helpers(slices.Concat(privateNames, dockerHubNames, []string{hubURL, public})...))
 }
 
 // places are the files in which a client may find credHelpers, or the helper.
-func places() []by {
+func places() []helperSetting {
 	config := helpers(private + ":5000")
-	in := func(name, file string, extra ...string) by { return by{name, map[string]string{file: config}, extra} }
-	return []by{
+	in := func(name, file string, extra ...string) helperSetting {
+		return helperSetting{name, map[string]string{file: config}, extra}
+	}
+	return []helperSetting{
 		in("$DOCKER_CONFIG", "elsewhere/config.json", "DOCKER_CONFIG=HOME/elsewhere"),
 		in("~/.docker", ".docker/config.json"),
 		in("$REGISTRY_AUTH_FILE", "auth.json", "REGISTRY_AUTH_FILE=HOME/auth.json"),
@@ -111,7 +113,7 @@ func places() []by {
 }
 
 // pull runs the client; what says why.
-func (b *bench) pull(t *testing.T, what, host, helper string, by by) (o outcome) {
+func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) (o outcome) {
 	t.Helper()
 	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
 	t.Run(strings.NewReplacer(" ", "-", "/", "_").Replace(what), func(t *testing.T) {
@@ -129,21 +131,21 @@ func (b *bench) pull(t *testing.T, what, host, helper string, by by) (o outcome)
 // observe finds out the client's traits, and that it pulls at all.
 func (b *bench) observe(t *testing.T) (seen traits) {
 	t.Helper()
-	for _, host := range guarded {
-		o := b.pull(t, "private at "+host, host, b.right, everything())
+	for _, host := range privateNames {
+		o := b.pull(t, "private at "+host, host, b.right, forAllRegistries())
 		if got := o.asked(); !o.ok || got != host {
 			t.Errorf("a pull from %s: ok %t, asked %s:\n%s", host, o.ok, got, o.said)
 		}
 	}
-	hub := b.pull(t, "Docker Hub", "docker.io", b.right, everything())
+	hub := b.pull(t, "Docker Hub", "docker.io", b.right, forAllRegistries())
 	if !hub.ok {
 		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.asked(), hub.said)
 	}
 	seen.Hub = hub.asked()
-	seen.Aside = b.aside(t)
-	seen.Refused = b.refusal(t)
+	seen.Aside = b.stderrUse(t)
+	seen.Refused = b.wrongPasswordMessage(t)
 	seen.Public, seen.OnError = b.fromPublic(t)
-	seen.Private = whatFollows(b.pull(t, "private while the helper fails", private+":5000", b.noPassword, everything()))
+	seen.Private = reactionToFailure(b.pull(t, "private while the helper fails", private+":5000", b.noPassword, forAllRegistries()))
 	seen.Patterns = b.patterns(t)
 	seen.HubKeys, seen.Store, seen.HubStore, seen.Files = "-", "-", "-", "proxy.exec"
 	if !b.client.own {
@@ -153,12 +155,11 @@ func (b *bench) observe(t *testing.T) (seen traits) {
 	return seen
 }
 
-// aside is what becomes of a text on the helper's standard error, beside a good
-// answer.
-func (b *bench) aside(t *testing.T) string {
+// stderrUse returns how the client uses the helper's standard error if the response is valid.
+func (b *bench) stderrUse(t *testing.T) string {
 	t.Helper()
 	const text = "[said aside]"
-	by := everything()
+	by := forAllRegistries()
 	by.extra = append(by.extra, "REGCRED_TEST_STDERR="+text)
 	o := b.pull(t, "stderr", private+":5000", b.right, by)
 	switch {
@@ -171,10 +172,10 @@ func (b *bench) aside(t *testing.T) string {
 	}
 }
 
-// refusal is what the client says of a wrong password.
-func (b *bench) refusal(t *testing.T) string {
+// wrongPasswordMessage returns the client's message for a wrong password.
+func (b *bench) wrongPasswordMessage(t *testing.T) string {
 	t.Helper()
-	o := b.pull(t, "wrong password", private+":5000", b.wrong, everything())
+	o := b.pull(t, "wrong password", private+":5000", b.wrong, forAllRegistries())
 	if o.ok || o.asked() != private+":5000" {
 		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
 	}
@@ -189,7 +190,7 @@ func (b *bench) refusal(t *testing.T) string {
 // fromPublic pulls what needs no login, also while the helper fails.
 func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	t.Helper()
-	o := b.pull(t, "public", public, b.right, everything())
+	o := b.pull(t, "public", public, b.right, forAllRegistries())
 	if !o.ok {
 		t.Errorf("a pull of a public image: asked %s:\n%s", o.asked(), o.said)
 	}
@@ -198,17 +199,17 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 			t.Errorf("the helper's answer for a public registry is %q", c.Answer)
 		}
 	}
-	failing := b.pull(t, "public while the helper fails", public, b.broken, everything())
+	failing := b.pull(t, "public while the helper fails", public, b.broken, forAllRegistries())
 	for _, c := range failing.calls {
 		if c.Answer != "error" {
 			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
 		}
 	}
-	return o.asked(), whatFollows(failing)
+	return o.asked(), reactionToFailure(failing)
 }
 
-// whatFollows is what a client does when the helper fails.
-func whatFollows(o outcome) string {
+// reactionToFailure returns the client's reaction to a failing helper.
+func reactionToFailure(o outcome) string {
 	switch {
 	case o.ok && len(o.calls) == 0:
 		return "-"
@@ -229,7 +230,7 @@ func (b *bench) patterns(t *testing.T) string {
 	var ways []string
 	for _, way := range []struct {
 		name string
-		by   by
+		by   helperSetting
 	}{
 		{"credHelpers by registry", inDocker(helpers(private + ":5000"))},
 		{"credHelpers by repository", inDocker(helpers(private + ":5000/" + repository))},
@@ -245,7 +246,7 @@ func (b *bench) patterns(t *testing.T) string {
 func (b *bench) hubKeys(t *testing.T) string {
 	t.Helper()
 	var keys []string
-	for _, key := range append(slices.Clone(hubs), hubURL) {
+	for _, key := range append(slices.Clone(dockerHubNames), hubURL) {
 		if b.pull(t, "Docker Hub by "+key, "docker.io", b.right, inDocker(helpers(key))).ok {
 			keys = append(keys, key)
 		}
@@ -253,7 +254,7 @@ func (b *bench) hubKeys(t *testing.T) string {
 	return listed(keys)
 }
 
-// fromStore is what the client asks of a credsStore for an image of a registry.
+// fromStore returns the client's queries to a credsStore for an image of a registry.
 func (b *bench) fromStore(t *testing.T, host string) string {
 	t.Helper()
 	o := b.pull(t, host+" by credsStore", host, b.right, inDocker(store))

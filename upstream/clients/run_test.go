@@ -25,7 +25,7 @@ type run struct {
 	extra  []string          // variables of the environment, with HOME
 }
 
-// outcome is what a run shows.
+// outcome is the result of a run.
 type outcome struct {
 	ok    bool
 	said  string // on standard output and error
@@ -38,8 +38,7 @@ type call struct {
 	Stdin, Answer string
 }
 
-// asked is what the helper was asked, in order; what was asked several times
-// on end is there once. "-" is nothing.
+// asked returns the helper's inputs in order, without consecutive repetitions; "-" for none.
 func (o outcome) asked() string {
 	list := []string{}
 	for _, c := range o.calls {

@@ -78,8 +78,7 @@ http: {addr: %q, tls: {certificate: %s, key: %s}}
 	serve(t, exec.Command("docker-registry", "serve", config), "tcp", address)
 }
 
-// serve runs a server until the test ends. It returns when somebody listens;
-// log is what the server has said so far.
+// serve runs a server until the test ends. It returns when the server listens; log returns its output so far.
 func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -99,7 +98,7 @@ func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM) // what it has started ends with it
+		cmd.Process.Signal(syscall.SIGTERM) // its child processes end with it
 		insist := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
 		defer insist.Stop()
 		cmd.Wait()

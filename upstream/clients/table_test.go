@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	asksHeader = "| client | version | private, wrong password, public | Docker Hub | its keys " +
+	queriesHeader = "| client | version | private, wrong password, public | Docker Hub | its keys " +
 		"| with `credsStore` | Docker Hub, with it | a public registry |\n|---|---|---|---|---|---|---|---|\n"
-	doesHeader = "| client | helper fails: public | helper fails: private | helper's standard error " +
+	reactionsHeader = "| client | helper fails: public | helper fails: private | helper's standard error " +
 		"| wrong password | paths | files |\n|---|---|---|---|---|---|---|\n"
 )
 
 var works = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
 
-// asksRow is what a client asks the helper.
-func asksRow(name, version, works string, t traits) string {
+// queriesRow formats a client's queries to the helper.
+func queriesRow(name, version, works string, t traits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, strings.TrimPrefix(version, "v"), works,
 		code(t.Hub), code(t.HubKeys), code(t.Store), code(t.HubStore), code(t.Public))
 }
 
-// doesRow is what a client does with what it is told.
-func doesRow(name string, t traits) string {
+// reactionsRow formats a client's reactions to the helper's responses.
+func reactionsRow(name string, t traits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | `%s` | %s | %s |\n", name,
 		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, code(t.Files))
 }
@@ -40,16 +40,16 @@ func code(list string) string {
 	return "`" + strings.ReplaceAll(list, ", ", "`, `") + "`"
 }
 
-// TestDocument: docs/docker-credential-helper.md has the tables that a run prints.
+// TestDocument verifies that docs/docker-credential-helper.md contains the tables that a run prints.
 func TestDocument(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks, does := asksHeader, doesHeader
+	asks, does := queriesHeader, reactionsHeader
 	for _, c := range clients {
-		asks += asksRow(c.name, c.version, works[true], c.traits)
-		does += doesRow(c.name, c.traits)
+		asks += queriesRow(c.name, c.version, works[true], c.traits)
+		does += reactionsRow(c.name, c.traits)
 	}
 	for _, table := range []string{asks, does} {
 		if !strings.Contains(string(content), "\n"+table) {

@@ -52,8 +52,7 @@ func serveExpired(t *testing.T, reg *node.Registry) (addr, file string) {
 	return s.Listener.Addr().String(), file
 }
 
-// TestDoctorImage: what doctor says of the way of an image is what the runtime of
-// a kubelet then meets.
+// TestDoctorImage verifies that doctor's report about an image agrees with the requests of a kubelet's runtime.
 func TestDoctorImage(t *testing.T) {
 	node.Require(t)
 	net, dir := node.NewNet(t), t.TempDir()
@@ -80,10 +79,10 @@ func TestDoctorImage(t *testing.T) {
 	})
 	says := func(code int, image string, texts ...string) {
 		t.Helper()
-		c := startAsKubelet(t, kubelet, "doctor", "--image", image)
-		c.says(t, code, texts...)
+		c := startKubeletCommand(t, kubelet, "doctor", "--image", image)
+		c.checkOutput(t, code, texts...)
 		t.Logf("%s", c.stdout.String())
-		startAsKubelet(t, kubelet, "prepull", "--pull-policy", "Always", image).says(t, code, image)
+		startKubeletCommand(t, kubelet, "prepull", "--pull-policy", "Always", image).checkOutput(t, code, image)
 	}
 
 	says(0, image, "ok      proxy: good.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process ",
@@ -102,7 +101,7 @@ func TestDoctorImage(t *testing.T) {
 
 	away := writeFile(t, filepath.Join(dir, "away.conf"), `{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}]}`)
-	c := startAsKubelet(t, kubelet, "doctor", "--image", image, "--pod", "team/app", "--kubeconfig", away)
-	c.says(t, 1, "error   api-server: ", "127.0.0.1:1", "error   credentials: not looked up: ")
+	c := startKubeletCommand(t, kubelet, "doctor", "--image", image, "--pod", "team/app", "--kubeconfig", away)
+	c.checkOutput(t, 1, "error   api-server: ", "127.0.0.1:1", "error   credentials: not looked up: ")
 	t.Logf("%s", c.stdout.String())
 }

@@ -21,13 +21,13 @@ import (
 
 // The paths of a machine whose kubelet is looked at.
 const (
-	ailingConfig = "/etc/kubernetes/credential-providers.yaml"
-	ailingExtra  = "/etc/default/kubelet"
-	ailingBinary = "/usr/local/bin/regcred"
+	brokenConfig    = "/etc/kubernetes/credential-providers.yaml"
+	brokenExtraArgs = "/etc/default/kubelet"
+	brokenBinary    = "/usr/local/bin/regcred"
 )
 
-// ailing is a machine whose kubelet is made to fail.
-type ailing struct {
+// brokenKubelet is a machine whose kubelet is made to fail.
+type brokenKubelet struct {
 	*node.Machine
 	config string // as it was
 }
@@ -39,10 +39,10 @@ type finding struct {
 }
 
 // doctor is what "regcred doctor" finds of the kubelet.
-func (m *ailing) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
+func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
 	t.Helper()
 	started := time.Now()
-	said, err := m.Command(t.Context(), append([]string{ailingBinary, "doctor", "-o", "json"}, args...)...).Output()
+	said, err := m.Command(t.Context(), append([]string{brokenBinary, "doctor", "-o", "json"}, args...)...).Output()
 	took := time.Since(started)
 	var r struct{ Checks []finding }
 	if jsonErr := json.Unmarshal(said, &r); jsonErr != nil {
@@ -58,8 +58,8 @@ func (m *ailing) doctor(t *testing.T, args ...string) (kubelet finding, all []fi
 	return kubelet, r.Checks
 }
 
-// looping waits until systemd has given up on a process of the kubelet.
-func (m *ailing) looping(t *testing.T) {
+// checkCrashLoop waits until systemd has given up on a process of the kubelet.
+func (m *brokenKubelet) checkCrashLoop(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, restartTimeout, func(ctx context.Context) error {
 		said, err := m.Command(ctx, "systemctl", "show", "--property=NRestarts,SubState", "kubelet").Output()
@@ -70,8 +70,8 @@ func (m *ailing) looping(t *testing.T) {
 	})
 }
 
-// heal makes the kubelet what it was.
-func (m *ailing) heal(t *testing.T) {
+// repair makes the kubelet what it was.
+func (m *brokenKubelet) repair(t *testing.T) {
 	t.Helper()
 	m.restore(t)
 	m.Restart(t, "kubelet")
@@ -79,20 +79,20 @@ func (m *ailing) heal(t *testing.T) {
 }
 
 // restore makes what the kubelet starts with what it was.
-func (m *ailing) restore(t *testing.T) {
+func (m *brokenKubelet) restore(t *testing.T) {
 	t.Helper()
-	m.WriteFile(t, ailingConfig, m.config, 0o644)
-	m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS=\n", 0o644)
+	m.WriteFile(t, brokenConfig, m.config, 0o644)
+	m.WriteFile(t, brokenExtraArgs, "KUBELET_EXTRA_ARGS=\n", 0o644)
 	m.Run(t, "systemctl", "start", "containerd")
 	m.Run(t, "systemctl", "reset-failed", "kubelet")
 }
 
-// loops is whether every crash loop is tried, and not one of each kind: of flags, of
-// files, of programs, of what else runs, of what nobody knows.
-var loops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
+// allCrashLoops makes the tests try every crash loop instead of one of each kind: flags, files, programs, other processes, and
+// unknown causes.
+var allCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
 
-// TestDoctorKubelet: doctor names why a real kubelet under a real systemd does not
-// come up, or does not have what was checked.
+// TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not start, or runs with
+// another configuration than the checked one.
 func TestDoctorKubelet(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
@@ -101,18 +101,18 @@ func TestDoctorKubelet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &ailing{Machine: startMachine(t, net, "registry.example")}
-	m.Put(t, filepath.Join(programs, v1, "regcred"), ailingBinary)
+	m := &brokenKubelet{Machine: startMachine(t, net, "registry.example")}
+	m.Put(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)
 	m.Run(t, "systemctl", "daemon-reload")
-	m.config = m.Run(t, "cat", ailingConfig)
+	m.config = m.Run(t, "cat", brokenConfig)
 	t.Run("healthy", m.testHealthy)
 	t.Run("crash loops", m.testLoops)
 	t.Run("not the same", m.testOthers)
 	t.Run("not started", m.testStopped)
 }
 
-func (m *ailing) testHealthy(t *testing.T) {
+func (m *brokenKubelet) testHealthy(t *testing.T) {
 	m.doctor(t) // the programs are in memory from now on
 	started := time.Now()
 	got, all := m.doctor(t)
@@ -122,18 +122,18 @@ func (m *ailing) testHealthy(t *testing.T) {
 	}
 }
 
-func (m *ailing) testLoops(t *testing.T) {
+func (m *brokenKubelet) testLoops(t *testing.T) {
 	replace := func(from, to string) string { return strings.Replace(m.config, from, to, 1) }
 	version := strings.TrimPrefix(node.KubeletVersion(), "v")
-	validate := "regcred validate --kubelet-version " + version + " " + ailingConfig
+	validate := "regcred validate --kubelet-version " + version + " " + brokenConfig
 	for name, tt := range map[string]struct {
 		config, extra string // "" is as it was
 		do            []string
 		says, fix     string
 		alike         bool // like another: tried with -loops
 	}{
-		"unknown flag":      {extra: "--no-such-flag=1", says: "the kubelet has no flag --no-such-flag (kubelet " + version + "); it is set in " + ailingExtra + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
-		"unknown field":     {config: replace("matchImages", "matchImage"), says: ailingConfig + ":", fix: validate},
+		"unknown flag":      {extra: "--no-such-flag=1", says: "the kubelet has no flag --no-such-flag (kubelet " + version + "); it is set in " + brokenExtraArgs + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
+		"unknown field":     {config: replace("matchImages", "matchImage"), says: brokenConfig + ":", fix: validate},
 		"broken rule":       {config: replace("defaultCacheDuration: ", "defaultCacheDuration: -"), says: "must not be negative", fix: validate, alike: true},
 		"no executable":     {config: replace("name: ", "name: no-"), says: "/usr/local/bin/plugins/no-", fix: "put the executable there"},
 		"no bin dir":        {extra: "--image-credential-provider-bin-dir=/absent", says: "--image-credential-provider-bin-dir is /absent, which does not exist", fix: "put the plugins there", alike: true},
@@ -144,21 +144,21 @@ func (m *ailing) testLoops(t *testing.T) {
 		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "the bootstrap kubeconfig /absent.conf does not exist", fix: "kubeadm join", alike: true},
 		"what nobody knows": {extra: "--root-dir=/proc/absent", says: "last lines of its log:", fix: "journalctl -u kubelet.service"},
 	} {
-		if tt.alike && !*loops {
+		if tt.alike && !*allCrashLoops {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			if tt.config != "" {
-				m.WriteFile(t, ailingConfig, tt.config, 0o644)
+				m.WriteFile(t, brokenConfig, tt.config, 0o644)
 			}
 			if tt.extra != "" {
-				m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS="+tt.extra+"\n", 0o644)
+				m.WriteFile(t, brokenExtraArgs, "KUBELET_EXTRA_ARGS="+tt.extra+"\n", 0o644)
 			}
 			if tt.do != nil {
 				m.Run(t, tt.do...)
 			}
 			m.Run(t, "systemctl", "restart", "kubelet")
-			m.looping(t)
+			m.checkCrashLoop(t)
 			got, all := m.doctor(t)
 			if got.Severity != "error" || !strings.Contains(got.Message, "does not stay up") || !strings.Contains(got.Message, tt.says) || !strings.Contains(got.Fix, tt.fix) || len(got.Log) == 0 {
 				t.Errorf("got %+v of %+v, want %q and %q", got, all, tt.says, tt.fix)
@@ -168,31 +168,31 @@ func (m *ailing) testLoops(t *testing.T) {
 	}
 }
 
-// testOthers: the running kubelet and its files are not at one.
-func (m *ailing) testOthers(t *testing.T) {
-	m.heal(t)
-	time.Sleep(startTakes) // what is written in a kubelet's first moments it may have read
-	m.WriteFile(t, ailingConfig, m.config+"\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
+// testOthers verifies the findings if the running kubelet and its files differ.
+func (m *brokenKubelet) testOthers(t *testing.T) {
+	m.repair(t)
+	time.Sleep(startupTime) // a kubelet may have read what is written in its first moments
+	m.WriteFile(t, brokenConfig, m.config+"\n", 0o644)
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
 		t.Errorf("a configuration that has changed: %+v", got)
 	}
-	m.heal(t)
+	m.repair(t)
 	m.WriteFile(t, "/etc/other.yaml", m.config, 0o644)
-	m.WriteFile(t, ailingExtra, "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/etc/other.yaml\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, ailingExtra+":1") || !strings.Contains(got.Message, "; now ") {
+	m.WriteFile(t, brokenExtraArgs, "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/etc/other.yaml\n", 0o644)
+	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenExtraArgs+":1") || !strings.Contains(got.Message, "; now ") {
 		t.Errorf("flags that have changed: %+v", got)
 	}
 	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the kubelet still uses the checked configuration, but only until it is restarted") {
 		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
 	}
-	m.heal(t)
+	m.repair(t)
 }
 
-// startTakes is how long after its start a kubelet may read its configuration.
-const startTakes = 3 * time.Second
+// startupTime is how long after its start a kubelet may read its configuration.
+const startupTime = 3 * time.Second
 
-// testStopped: a unit that is stopped, disabled, masked, or without its program.
-func (m *ailing) testStopped(t *testing.T) {
+// testStopped verifies the findings for a unit that is stopped, disabled, masked, or without its program.
+func (m *brokenKubelet) testStopped(t *testing.T) {
 	m.Run(t, "systemctl", "stop", "kubelet")
 	if got, _ := m.doctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
 		t.Errorf("stopped: %+v", got)
@@ -213,7 +213,7 @@ func (m *ailing) testStopped(t *testing.T) {
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/90-exec.conf", "[Service]\nExecStart=\nExecStart=/absent/kubelet\n", 0o644)
 	m.Run(t, "systemctl", "daemon-reload")
 	m.Run(t, "systemctl", "start", "kubelet")
-	m.looping(t)
+	m.checkCrashLoop(t)
 	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "203/EXEC") {
 		t.Errorf("without its program: %+v", got)
 	}

@@ -20,17 +20,16 @@ import (
 
 // ecrRun is what can be seen of an ECR plugin that a kubelet runs.
 type ecrRun struct {
-	Cloud   []string // what the cloud was asked
-	Granted []string // what the private registry answered to whom
-	Public  []string // what the public one did
-	Refused []string // what the one did for which the cloud has no credentials
+	Cloud   []string // requests to the cloud
+	Granted []string // the private registry's accepted logins
+	Public  []string // the public registry's accepted logins
+	Refused []string // the accepted logins of the registry without credentials in the cloud
 	Counts  node.PluginCounts
 	Failed  int // lines in the kubelet's log
 }
 
-// TestUpstreamECR: a kubelet runs AWS's own plugin and ours for the same
-// images of two accounts, each with a cloud of its own. What these and the
-// registries are asked is the same, and so is what the kubelet makes of it.
+// TestUpstreamECR runs AWS's plugin and regcred's plugin in a kubelet for the same images of two accounts, each with its
+// own cloud, and verifies that the requests and the kubelet's results are the same.
 func TestUpstreamECR(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
@@ -107,9 +106,9 @@ func signedFor(r testcloud.Request) string {
 func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
 	t.Helper()
 	run := ecrRun{
-		Granted: append(answered(a.private.Pulls("team/app")), answered(a.private.Pulls("team/second"))...),
-		Public:  answered(a.public.Pulls(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
-		Refused: answered(a.refused.Pulls("team/app")),
+		Granted: append(registryResponses(a.private.Pulls("team/app")), registryResponses(a.private.Pulls("team/second"))...),
+		Public:  registryResponses(a.public.Pulls(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
+		Refused: registryResponses(a.refused.Pulls("team/app")),
 		Counts:  k.PluginCounts(t)[a.name],
 		Failed:  len(k.Failures(t, node.Failure{Provider: a.name})),
 	}

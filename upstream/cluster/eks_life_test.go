@@ -15,10 +15,10 @@ import (
 // eksDir is where EKS has the kubelet's providers, and their configuration.
 const eksDir = "/etc/eks/image-credential-provider"
 
-// eks is how EKS runs a kubelet on Amazon Linux 2023
+// eksLayout is how EKS runs a kubelet on Amazon Linux 2023
 // (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled,
 // and nodeadm-run, at each boot, writes what it reads and starts it.
-func eks(providers string) node.Layout {
+func eksLayout(providers string) node.Layout {
 	return func(config string, flags []string) map[string]string {
 		flags = append(flags, "--config=/etc/kubernetes/kubelet/config.json",
 			"--image-credential-provider-config="+eksDir+"/config.json", "--image-credential-provider-bin-dir="+eksDir)
@@ -38,8 +38,7 @@ func eks(providers string) node.Layout {
 	}
 }
 
-// TestLifeOnEKS: what is installed outlives a boot, at which nodeadm writes the
-// kubelet's files anew.
+// TestLifeOnEKS verifies that an installation survives a boot, at which nodeadm rewrites the kubelet's files.
 func TestLifeOnEKS(t *testing.T) {
 	node.Require(t)
 	nodeadm, err := plugins.BuildHere(t.TempDir(), "node/nodeadm")
@@ -47,20 +46,20 @@ func TestLifeOnEKS(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := startLife(t, node.MachineOptions{
-		Layout: eks(providersOf(t, foreign)),
+		Layout: eksLayout(providersOf(t, foreign)),
 		Programs: map[string]string{
 			"/usr/bin/nodeadm":                 nodeadm,
 			eksDir + "/" + providerOf(foreign): filepath.Join(node.BinDir(), plugins.Static),
 		},
 	})
 	before := l.tree(t)
-	l.pulls(t, foreign)
-	l.refuses(t, first)
-	l.restarted(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s") })
+	l.checkPull(t, foreign)
+	l.checkPullRefused(t, first)
+	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s") })
 	works := func(when string) {
 		t.Log(when)
-		l.pulls(t, first)
-		l.pulls(t, foreign)
+		l.checkPull(t, first)
+		l.checkPull(t, foreign)
 		l.regcred(t, v1, 0, "status")
 	}
 	works("installed")
@@ -69,18 +68,18 @@ func TestLifeOnEKS(t *testing.T) {
 	l.m.WriteFile(t, eksDir+"/config.json", "{}", 0o644)
 	l.m.Reboot(t)
 	works("booted")
-	l.restarted(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
+	l.checkRestart(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
 	for _, again := range []func(){
 		func() {},
 		// Nothing that a kubelet started later would miss.
 		func() {
-			l.restarted(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) })
+			l.checkRestart(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) })
 		},
 		func() { l.m.Reboot(t) },
 	} {
 		again()
 		l.checkTree(t, before)
-		l.pulls(t, foreign)
-		l.refuses(t, first)
+		l.checkPull(t, foreign)
+		l.checkPullRefused(t, first)
 	}
 }

@@ -35,12 +35,11 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// renewed is a password that takes the place of another.
-const renewed = canary.Marker + "renewed"
+// renewedPassword is a password that takes the place of another.
+const renewedPassword = canary.Marker + "renewed"
 
-// TestFaults: credentials that a registry no longer takes, and components that
-// go away while images are pulled. Of each fault: what the pod's event says,
-// what regcred says beside the kubelet, and that the next pull succeeds.
+// TestFaults verifies, for revoked credentials and failing components during pulls, the pod's event, regcred's report
+// next to the kubelet's, and that the next pull succeeds.
 func TestFaults(t *testing.T) {
 	node.Require(t)
 	f := startFaults(t)
@@ -89,7 +88,7 @@ func startFaults(t *testing.T) *faults {
 		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir, Config: node.ServiceAccounts.On(t),
 		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revoked.provider, f.expired.provider, byToken("token", "token.example")),
 	})
-	f.ours = beside(t, f.kubelet)
+	f.ours = newNodeSide(t, f.kubelet)
 	return f
 }
 
@@ -135,7 +134,7 @@ type gate struct {
 
 type barrier struct {
 	arrive, open   sync.Once
-	arrived, opens chan struct{} // closed when somebody has arrived, and to let everybody pass
+	arrived, opens chan struct{} // closed on the first arrival, and to let all pass
 }
 
 // hold has the requests for a repository wait until the barrier is opened,
@@ -155,7 +154,7 @@ func (g *gate) hold(t *testing.T, repo string) *barrier {
 
 func (b *barrier) release() { b.open.Do(func() { close(b.opens) }) }
 
-// wait waits until somebody waits at the barrier.
+// wait waits until a request waits at the barrier.
 func (b *barrier) wait(t *testing.T) {
 	t.Helper()
 	select {
@@ -194,31 +193,31 @@ func (f *faults) run(t *testing.T, name, account string, images ...string) *core
 	return f.control.RunPod(t, f.kubelet, pod)
 }
 
-// failed waits until a pod's event says that an image could not be pulled, and
+// waitPullError waits until a pod's event says that an image could not be pulled, and
 // why.
-func (f *faults) failed(t *testing.T, pod *corev1.Pod, image, why string) {
+func (f *faults) waitPullError(t *testing.T, pod *corev1.Pod, image, why string) {
 	t.Helper()
 	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
 }
 
-// says checks the exit code of a command, and that it says all of these texts
+// checkCommand checks the exit code of a command, and that it prints all of these texts
 // and no secret.
-func (f *faults) says(t *testing.T, code int, args []string, texts ...string) {
+func (f *faults) checkCommand(t *testing.T, code int, args []string, texts ...string) {
 	t.Helper()
-	startAsKubelet(t, f.kubelet, args...).says(t, code, texts...)
+	startKubeletCommand(t, f.kubelet, args...).checkOutput(t, code, texts...)
 }
 
-// besideKubelet is a command of regcred that takes everything from a running
+// kubeletCommand is a command of regcred that takes everything from a running
 // kubelet.
-type besideKubelet struct {
+type kubeletCommand struct {
 	*exec.Cmd
 	stdout, stderr strings.Builder
 }
 
-// startAsKubelet starts a command, which ends with the test.
-func startAsKubelet(t *testing.T, k *node.Kubelet, args ...string) *besideKubelet {
+// startKubeletCommand starts a command, which ends with the test.
+func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubeletCommand {
 	t.Helper()
-	c := &besideKubelet{Cmd: exec.CommandContext(t.Context(), node.Regcred(), append(args, "--as-kubelet="+pidOf(t, k))...)}
+	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.Regcred(), append(args, "--as-kubelet="+pidOf(t, k))...)}
 	c.Dir = t.TempDir()
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
@@ -229,7 +228,7 @@ func startAsKubelet(t *testing.T, k *node.Kubelet, args ...string) *besideKubele
 }
 
 // end waits until the command has ended, and returns its exit code.
-func (c *besideKubelet) end(t *testing.T) int {
+func (c *kubeletCommand) end(t *testing.T) int {
 	t.Helper()
 	if err := c.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
@@ -238,7 +237,7 @@ func (c *besideKubelet) end(t *testing.T) int {
 	return c.ProcessState.ExitCode()
 }
 
-func (c *besideKubelet) says(t *testing.T, code int, texts ...string) {
+func (c *kubeletCommand) checkOutput(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	got := c.end(t)
 	all := c.stdout.String() + c.stderr.String()
@@ -265,13 +264,12 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 	return ""
 }
 
-// oneCredential is how explain ends where a plugin has answered: what the
-// registry makes of the credential, or has the kubelet cache, it does not know.
+// oneCredential ends explain's output after a plugin's response; explain does not know whether the registry accepts the
+// credential or what the kubelet caches.
 const oneCredential = "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 
-// testRevoked: the password is changed at the registry, and then on the node.
-// The kubelet goes on with what it has cached until it is restarted; our
-// keyring asks anew after the first refusal.
+// testRevoked changes the password at the registry and then on the node. The kubelet uses its cached credential until it
+// is restarted; regcred's keyring calls the plugin again after the first rejection.
 func (f *faults) testRevoked(t *testing.T) {
 	r := f.revoked
 	f.control.WaitRunning(t, f.run(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
@@ -279,15 +277,15 @@ func (f *faults) testRevoked(t *testing.T) {
 	ours := f.startPuller(t)
 	ours.pull(t, image, "")
 
-	r.SetUser("ci", renewed)
+	r.SetUser("ci", renewedPassword)
 	pod := f.run(t, "revoked-after", "", image)
-	f.failed(t, pod, image, "401 Unauthorized")
-	f.says(t, 0, []string{"explain", image}, "ok       revoked\n", "1 credential\n", oneCredential)
+	f.waitPullError(t, pod, image, "401 Unauthorized")
+	f.checkCommand(t, 0, []string{"explain", image}, "ok       revoked\n", "1 credential\n", oneCredential)
 	intoRuntime := []string{"prepull", "--pull-policy", "Always", image}
-	f.says(t, 1, intoRuntime, "error   "+image+`: provider "revoked", user "ci": `, "401 Unauthorized")
+	f.checkCommand(t, 1, intoRuntime, "error   "+image+`: provider "revoked", user "ci": `, "401 Unauthorized")
 
-	writeFile(t, r.file, renewed)
-	f.says(t, 0, intoRuntime, "ok      "+image+": pulled ", `with provider revoked, user "ci"`)
+	writeFile(t, r.file, renewedPassword)
+	f.checkCommand(t, 0, intoRuntime, "ok      "+image+": pulled ", `with provider revoked, user "ci"`)
 	ours.pull(t, image, "401 Unauthorized")
 	ours.pull(t, image, "")
 	if execs, drops := ours.ran.of(regcred.EventExec, "revoked"), ours.ran.of(regcred.EventInvalidate, "revoked"); execs != 2 || drops != 1 {
@@ -295,7 +293,7 @@ func (f *faults) testRevoked(t *testing.T) {
 	}
 
 	next := f.run(t, "revoked-next", "", image)
-	f.failed(t, next, image, "401 Unauthorized")
+	f.waitPullError(t, next, image, "401 Unauthorized")
 	if got := f.kubelet.PluginCounts(t)["revoked"].Runs; got != 1 {
 		t.Errorf("the kubelet has run the plugin %d times: it is not its cache that fails", got)
 	}
@@ -308,7 +306,7 @@ func (f *faults) testRevoked(t *testing.T) {
 type puller struct {
 	runtime *pull.Runtime
 	keyring *regcred.Keyring
-	ran     *runs
+	ran     *pluginRuns
 }
 
 func (f *faults) startPuller(t *testing.T) *puller {
@@ -336,37 +334,37 @@ func (p *puller) pull(t *testing.T, image, want string) {
 	}
 }
 
-// testExpiredCredential: a credential ends while it is in the kubelet's cache.
-// The pull that fails is repeated, and succeeds when the cache has ended, too.
+// testExpiredCredential uses a credential that expires in the kubelet's cache. The failed pull is repeated, and succeeds
+// after the cache entry has expired too.
 func (f *faults) testExpiredCredential(t *testing.T) {
 	r := f.expired
 	first, second := r.PushApp(t, "team/first", "v1"), r.PushApp(t, "team/second", "v1")
 	held := r.gate.hold(t, "team/second")
 	pod := f.run(t, "expired-credential", "", first, second)
-	held.wait(t) // what it asks with comes from the cache
+	held.wait(t) // its credential comes from the cache
 
-	r.SetUser("ci", renewed)
-	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", first}, `provider "expired", user "ci": `, "401 Unauthorized")
-	writeFile(t, r.file, renewed)
+	r.SetUser("ci", renewedPassword)
+	f.checkCommand(t, 1, []string{"prepull", "--pull-policy", "Always", first}, `provider "expired", user "ci": `, "401 Unauthorized")
+	writeFile(t, r.file, renewedPassword)
 	held.release()
-	f.failed(t, pod, second, "401 Unauthorized")
-	f.says(t, 0, []string{"explain", second}, "ok       expired\n", "valid for the whole registry; cached until ", oneCredential)
+	f.waitPullError(t, pod, second, "401 Unauthorized")
+	f.checkCommand(t, 0, []string{"explain", second}, "ok       expired\n", "valid for the whole registry; cached until ", oneCredential)
 	f.control.WaitRunning(t, pod)
 	if got := f.kubelet.PluginCounts(t)["expired"].Runs; got < 2 {
 		t.Errorf("the kubelet has run the plugin %d times, want 2: nothing has expired", got)
 	}
 }
 
-// testExpiredToken: by the registry's clock, the pod's token has expired. A
-// token that has expired by the node's own clock the plugin takes to nobody.
+// testExpiredToken uses a token that has expired by the registry's clock. The plugin does not send a token that has
+// expired by the node's clock.
 func (f *faults) testExpiredToken(t *testing.T) {
 	f.late.Store(true)
 	image := f.guard.push(t, "token.example", "team/late")
 	pod := f.run(t, "expired-token", "puller", image)
-	f.failed(t, pod, image, "401 Unauthorized")
+	f.waitPullError(t, pod, image, "401 Unauthorized")
 	asPod := []string{"--pod", "team/expired-token", image}
-	f.says(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok       token\n", oneCredential)
-	f.says(t, 1, append([]string{"prepull", "--pull-policy", "Always", "--allow-all-pods"}, asPod...),
+	f.checkCommand(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok       token\n", oneCredential)
+	f.checkCommand(t, 1, append([]string{"prepull", "--pull-policy", "Always", "--allow-all-pods"}, asPod...),
 		`provider "token", user "serviceaccount": `, "401 Unauthorized")
 	f.late.Store(false)
 	f.control.WaitRunning(t, pod)
@@ -374,11 +372,11 @@ func (f *faults) testExpiredToken(t *testing.T) {
 	withToken := func(token string) []string {
 		return []string{"explain", "--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), token), image}
 	}
-	f.says(t, 1, withToken(expiredToken(t)), "error    token\n", "the service-account token expired ", "the kubelet would still pull anonymously")
-	f.says(t, 0, withToken(f.freshToken(t, pod)), "ok       token\n", oneCredential)
+	f.checkCommand(t, 1, withToken(expiredToken(t)), "error    token\n", "the service-account token expired ", "the kubelet would still pull anonymously")
+	f.checkCommand(t, 0, withToken(f.freshToken(t, pod)), "ok       token\n", oneCredential)
 }
 
-// expiredToken is one that nobody verifies any more.
+// expiredToken returns an expired token.
 func expiredToken(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -400,10 +398,9 @@ func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
 	return answer.Status.Token
 }
 
-// testAPIServer: the API server is restarted while a pod with two images is
-// started. The pull that runs goes on; the other one needs the service account
-// again, and fails until the API server is back. Our client goes on with what
-// it has, and says what it lacks.
+// testAPIServer restarts the API server while a pod with two images starts. The running pull continues; the other one
+// needs the service account again, and fails until the API server is back. regcred's client continues with its cached
+// data and reports what is missing.
 func (f *faults) testAPIServer(t *testing.T) {
 	first, second := f.guard.push(t, "token.example", "team/during"), f.guard.push(t, "token.example", "team/needed")
 	unread := f.run(t, "unread", "unread", f.guard.push(t, "token.example", "team/unread"))
@@ -412,7 +409,7 @@ func (f *faults) testAPIServer(t *testing.T) {
 	pod := f.run(t, "during", "puller", first, second)
 	held.wait(t)
 	ours, _ := f.ours.keyring(t, f.ours.client(t))
-	f.finds(t, ours, pod, "team/known")
+	f.checkLookup(t, ours, pod, "team/known")
 
 	f.control.Stop()
 	held.release()
@@ -423,35 +420,35 @@ func (f *faults) testAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	f.finds(t, ours, pod, "team/known")
-	f.finds(t, ours, pod, "team/other")
-	err := look(t.Context(), ours, unread, "team/known")
+	f.checkLookup(t, ours, pod, "team/known")
+	f.checkLookup(t, ours, pod, "team/other")
+	err := lookUpToken(t.Context(), ours, unread, "team/known")
 	var failed *kube.Error
 	if !errors.As(err, &failed) || !failed.Unanswered() ||
 		!containsAll(err.Error(), "get serviceaccounts team/unread: "+f.control.URL, "connection refused") {
 		t.Errorf("our lookup for a service account that was not read before: %v", err)
 	}
 	explain := []string{"explain", "--pod", "team/during", second}
-	f.says(t, 1, explain, "get pods team/during: "+f.control.URL, "connection refused")
+	f.checkCommand(t, 1, explain, "get pods team/during: "+f.control.URL, "connection refused")
 
 	f.control.Start(t)
 	// An API server takes a moment to know again what its nodes may read.
-	node.Eventually(t, time.Minute, func(ctx context.Context) error { return look(ctx, ours, unread, "team/known") })
-	f.failed(t, pod, second, "401 Unauthorized")
+	node.Eventually(t, time.Minute, func(ctx context.Context) error { return lookUpToken(ctx, ours, unread, "team/known") })
+	f.waitPullError(t, pod, second, "401 Unauthorized")
 	f.control.WaitRunning(t, pod)
-	f.says(t, 0, explain, `token requested for audience "token.example"`, oneCredential)
+	f.checkCommand(t, 0, explain, `token requested for audience "token.example"`, oneCredential)
 }
 
-// finds checks that an image of token.example is found for a pod.
-func (f *faults) finds(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
+// checkLookup checks that an image of token.example is found for a pod.
+func (f *faults) checkLookup(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
 	t.Helper()
-	if err := look(t.Context(), k, pod, repo); err != nil {
+	if err := lookUpToken(t.Context(), k, pod, repo); err != nil {
 		t.Errorf("our lookup for pod %s: %v", pod.Name, err)
 	}
 }
 
-// look looks up an image of token.example for a pod.
-func look(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo string) error {
+// lookUpToken looks up an image of token.example for a pod.
+func lookUpToken(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo string) error {
 	res, err := k.Lookup(ctx, regcred.Request{Image: "token.example/" + repo, Pod: identityOf(pod)})
 	if err == nil && len(res.Credentials) != 1 {
 		err = fmt.Errorf("%d credentials, want 1", len(res.Credentials))
@@ -459,27 +456,27 @@ func look(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo string)
 	return err
 }
 
-// testContainerd: containerd is killed while the kubelet and regcred pull. The
-// kubelet tries again later; regcred waits for it, and repeats its pull.
+// testContainerd kills containerd while the kubelet and regcred pull. The kubelet retries later; regcred waits for
+// containerd and repeats its pull.
 func (f *faults) testContainerd(t *testing.T) {
 	r := f.revoked
 	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")
 	kubeletHeld, ourHeld := r.gate.hold(t, "team/by-kubelet"), r.gate.hold(t, "team/by-us")
 	pod := f.run(t, "containerd", "", byKubelet)
-	ours := startAsKubelet(t, f.kubelet, "prepull", "--pull-policy", "Always", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
+	ours := startKubeletCommand(t, f.kubelet, "prepull", "--pull-policy", "Always", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
 	kubeletHeld.wait(t)
 	ourHeld.wait(t)
 
 	f.runtime.Stop()
 	kubeletHeld.release()
 	ourHeld.release()
-	f.says(t, 0, []string{"explain", byKubelet}, oneCredential)
-	f.says(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing is listening on the socket: the runtime has exited")
+	f.checkCommand(t, 0, []string{"explain", byKubelet}, oneCredential)
+	f.checkCommand(t, 1, []string{"prepull", "--pull-policy", "Always", idle}, "nothing is listening on the socket: the runtime has exited")
 	f.runtime.Start(t)
-	ours.says(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
-	f.failed(t, pod, byKubelet, "code = Unavailable")
+	ours.checkOutput(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
+	f.waitPullError(t, pod, byKubelet, "code = Unavailable")
 	f.control.WaitRunning(t, pod)
 	if pulls := r.Pulls("team/idle"); len(pulls) != 0 {
-		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", answered(pulls))
+		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", registryResponses(pulls))
 	}
 }

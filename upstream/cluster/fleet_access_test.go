@@ -84,7 +84,7 @@ func (s *fleetScene) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// hookRole is what the chart's hook may do, and nothing else.
+// hookRole lists exactly the permissions of the chart's hook.
 func hookRole() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"regcred-state"}},
@@ -115,7 +115,7 @@ func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, s
 	return s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", kubeconfig, "--namespace", "fleet", "--state-configmap", "regcred-state", "--timeout", timeout)
 }
 
-// TestFleetAccess: what a real API server demands of whom, and how it pages.
+// TestFleetAccess verifies permissions and paging with a real API server.
 func TestFleetAccess(t *testing.T) {
 	node.Require(t)
 	s := newFleetScene(t)
@@ -123,8 +123,7 @@ func TestFleetAccess(t *testing.T) {
 	t.Run("pages", s.testPages)
 }
 
-// testRole: the hook's Role is enough; without each of its rules something is
-// missing, and what is said.
+// testRole verifies that the hook's Role suffices, and the report if any of its rules is missing.
 func (s *fleetScene) testRole(t *testing.T) {
 	status := s.create(t, agentPod("on-a", "a", "registry.example/regcred:1"))
 	status.Status = corev1.PodStatus{
@@ -135,7 +134,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.control.Client.CoreV1().Pods("fleet").Delete(context.Background(), "on-a", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	// There is no kubelet: the log cannot be read, and the node does not exist.
+	// Without a kubelet the log cannot be read, and the node does not exist.
 	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
 		user := fmt.Sprint("hook-", i)
 		rules := hookRole()
@@ -157,7 +156,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 			t.Errorf("without %q:\n%s", missing, stderr)
 		}
 	}
-	// Another ConfigMap is none of its business.
+	// The hook cannot change another ConfigMap.
 	_, stderr, code := s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.Kubeconfig(t, "hook-0"),
 		"--namespace", "fleet", "--state-configmap", "other", "--timeout", "8s")
 	if code != 1 || !strings.Contains(stderr, `configmaps "other" is forbidden`) {
@@ -169,8 +168,8 @@ func (s *fleetScene) testRole(t *testing.T) {
 	}
 }
 
-// testPages: 600 pods come in three pages, by kubectl's name too; nodes that the
-// DaemonSet selects and that have no pod are seen.
+// testPages verifies that 600 pods are listed in three pages, also under kubectl's name, and that selected nodes without
+// a pod are listed.
 func (s *fleetScene) testPages(t *testing.T) {
 	for i := range 600 {
 		pod := agentPod(fmt.Sprintf("pod-%03d", i), fmt.Sprintf("node-%03d", i), "registry.example/regcred:1")
@@ -229,8 +228,8 @@ func (s *fleetScene) lists(t *testing.T) (n int) {
 	return n
 }
 
-// TestFleetLogs: a real kubelet runs pods that say how they stand, between much that
-// is said on standard error, and turns their log over.
+// TestFleetLogs runs pods in a real kubelet that print their status among other output, and verifies the result after
+// the log is rotated.
 func TestFleetLogs(t *testing.T) {
 	node.Require(t)
 	s := newFleetScene(t)
@@ -294,7 +293,7 @@ func TestFleetLogs(t *testing.T) {
 	t.Log(nodes("1 installed"))
 	phase(agent.PhaseDrifted, strings.Repeat("x", 40<<10)) // a runtime cuts such a line in three
 	nodes("1 drifted", "xxxxxxxx")
-	// The kubelet turns the log over; what was said before is not to be had.
+	// The kubelet rotates the log; earlier output is lost.
 	for range 4000 {
 		say("2", "warning: "+strings.Repeat("much to say ", 10))
 	}

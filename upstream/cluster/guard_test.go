@@ -43,8 +43,7 @@ func loginOf(user, password string) login {
 	return login{user, fingerprint(password)}
 }
 
-// fingerprint is what there is to say of a password. Two tokens for the same
-// are the same: who they are of, for whom, and which pod they are bound to.
+// fingerprint describes a password. Tokens are equal if subject, audience and bound pod are equal.
 func fingerprint(password string) string {
 	parts := strings.Split(password, ".")
 	if len(parts) != 3 {
@@ -107,8 +106,7 @@ func (g *guard) record(image, user, password string) {
 	g.seen[image] = append(g.seen[image], l)
 }
 
-// logins are those of the first pull of an image, in order, each once; nothing
-// if it was pulled anonymously.
+// logins returns the distinct credentials of the first pull of an image in order; empty for an anonymous pull.
 func (g *guard) logins(t *testing.T, image string) (list []login) {
 	t.Helper()
 	g.mu.Lock()

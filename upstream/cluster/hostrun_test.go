@@ -28,13 +28,13 @@ const (
 	hostrunSocket  = "/mnt/systemd/private"
 )
 
-// asPod runs a program as a container is run: in namespaces of its own, with the
-// node's /run/systemd bound somewhere, an empty directory beside it, and as a user without any capability.
-const asPod = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
+// podScript runs a program like a container: in its own namespaces, with the node's /run/systemd mounted, an empty
+// directory, and as a user without capabilities.
+const podScript = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
 exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
 
-// ran is what came of a run: see command hostrun.
-type ran struct {
+// runResult is what came of a run: see command hostrun.
+type runResult struct {
 	Code        int
 	Error, Type string
 	Stderr      string
@@ -44,20 +44,20 @@ type ran struct {
 	stdout string
 }
 
-// hostrunOf runs programs on a machine from beside it.
-type hostrunOf struct{ machine *node.Machine }
+// podRunner runs programs on a machine from a pod.
+type podRunner struct{ machine *node.Machine }
 
 // command is a run as a user, for a time.
-func (h hostrunOf) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
+func (h podRunner) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
 	}
 	return h.machine.Command(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", "--uts", "--cgroup",
-		"sh", "-c", asPod, uid, hostrunProgram, socket, hostrunUnit, within.String(), string(text))
+		"sh", "-c", podScript, uid, hostrunProgram, socket, hostrunUnit, within.String(), string(text))
 }
 
-func (h hostrunOf) as(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) (r ran, err error) {
+func (h podRunner) runAs(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) (r runResult, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := h.command(ctx, uid, socket, within, c)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -69,9 +69,9 @@ func (h hostrunOf) as(ctx context.Context, uid, socket string, within time.Durat
 }
 
 // run runs a program as uid 0.
-func (h hostrunOf) run(t *testing.T, c hostrun.Command) ran {
+func (h podRunner) run(t *testing.T, c hostrun.Command) runResult {
 	t.Helper()
-	r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, c)
+	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,43 +83,43 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// begin begins a run, waits until the program has made a file, and returns what
+// start begins a run, waits until the program has made a file, and returns what
 // waits for the run's end.
-func (h hostrunOf) begin(t *testing.T, c hostrun.Command, file string) (end func() ran) {
+func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
 	type answer struct {
-		ran
+		runResult
 		err error
 	}
 	ended := make(chan answer, 1)
 	go func() {
-		r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, c)
+		r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c)
 		ended <- answer{r, err}
 	}()
 	h.waitFile(t, file)
-	return func() ran {
+	return func() runResult {
 		t.Helper()
 		a := <-ended
 		if a.err != nil {
 			t.Fatal(a.err)
 		}
 		t.Logf("after %v: code %d %s", a.Took, a.Code, a.Error)
-		return a.ran
+		return a.runResult
 	}
 }
 
-func (h hostrunOf) waitFile(t *testing.T, file string) {
+func (h podRunner) waitFile(t *testing.T, file string) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
 }
 
-// waits is a program that waits for a file, after it has made another one.
-func waits(name string) hostrun.Command {
+// waitingProgram is a program that waits for a file, after it has made another one.
+func waitingProgram(name string) hostrun.Command {
 	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
 }
 
-// TestHostRun: a process in namespaces of its own, with uid 0 and no capability at
-// all, has a real systemd run programs on the node.
+// TestHostRun verifies that a process in its own namespaces, with uid 0 and no capabilities, runs programs on the node
+// through a real systemd.
 func TestHostRun(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -132,15 +132,15 @@ func TestHostRun(t *testing.T) {
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	h := hostrunOf{node.StartMachine(t, node.MachineOptions{Net: net, Programs: map[string]string{hostrunProgram: program}})}
-	t.Run("ends", func(t *testing.T) { hostrunEnds(t, h) })
-	t.Run("quiet", func(t *testing.T) { hostrunQuiet(t, h) })
-	t.Run("refused", func(t *testing.T) { hostrunRefused(t, h) })
-	t.Run("another", func(t *testing.T) { hostrunAnother(t, h) })
-	t.Run("kept", func(t *testing.T) { hostrunKept(t, h) })
-	t.Run("unit file", func(t *testing.T) { hostrunUnitFile(t, h) })
-	t.Run("meanwhile", func(t *testing.T) { hostrunMeanwhile(t, h) })
-	t.Run("killed", func(t *testing.T) { hostrunKilled(t, h) })
+	h := podRunner{node.StartMachine(t, node.MachineOptions{Net: net, Programs: map[string]string{hostrunProgram: program}})}
+	t.Run("ends", func(t *testing.T) { testHostRunExit(t, h) })
+	t.Run("quiet", func(t *testing.T) { testHostRunJournal(t, h) })
+	t.Run("refused", func(t *testing.T) { testHostRunRefused(t, h) })
+	t.Run("another", func(t *testing.T) { testHostRunNameInUse(t, h) })
+	t.Run("kept", func(t *testing.T) { testHostRunOutput(t, h) })
+	t.Run("unit file", func(t *testing.T) { testHostRunUnitFile(t, h) })
+	t.Run("meanwhile", func(t *testing.T) { testHostRunReload(t, h) })
+	t.Run("killed", func(t *testing.T) { testHostRunPodKilled(t, h) })
 	if left := h.machine.Run(t, "systemctl", "list-units", "--all", "--no-legend", "regcred*"); left != "" {
 		t.Errorf("left: %s", left)
 	}
@@ -149,31 +149,31 @@ func TestHostRun(t *testing.T) {
 	}
 }
 
-// hostrunEnds: how programs end, and what they print.
-func hostrunEnds(t *testing.T, h hostrunOf) {
+// testHostRunExit verifies exit codes and output of programs.
+func testHostRunExit(t *testing.T, h podRunner) {
 	h.machine.WriteFile(t, "/tmp/not-executable", "#!/bin/sh\n", 0o644)
 	h.machine.Run(t, "sh", "-c", "mkdir -p /mnt/noexec && mount -t tmpfs -o noexec tmpfs /mnt/noexec && printf '#!/bin/sh\\n' >/mnt/noexec/program && chmod 755 /mnt/noexec/program")
 	const big = 3 << 20
 	for _, tt := range []struct {
 		name    string
 		command hostrun.Command
-		want    ran
+		want    runResult
 	}{
-		{"both outputs", shell("echo out; echo err >&2; exit 3"), ran{Code: 3, stdout: "out\n", Stderr: "err\n"}},
+		{"both outputs", shell("echo out; echo err >&2; exit 3"), runResult{Code: 3, stdout: "out\n", Stderr: "err\n"}},
 		{"the node's own", shell("readlink /proc/self/exe; cat /proc/1/comm; test -S /run/systemd/private; tr -d '\\0' </proc/self/cgroup | grep -o regcred-agent.service | sort -u"),
-			ran{stdout: h.machine.Run(t, "readlink", "-f", "/bin/readlink") + "systemd\nregcred-agent.service\n"}},
+			runResult{stdout: h.machine.Run(t, "readlink", "-f", "/bin/readlink") + "systemd\nregcred-agent.service\n"}},
 		{"arguments as they are", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `printf '%s\n' "$@"`, "sh", "$HOME %n %%", "", "a b\\n;'\""}},
-			ran{stdout: "$HOME %n %%\n\na b\\n;'\"\n"}},
-		{"environment", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `echo "$A"`}, Env: []string{"A=x y $Z %n"}}, ran{stdout: "x y $Z %n\n"}},
-		{"nothing", hostrun.Command{Path: "/bin/true"}, ran{}},
-		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), ran{stdout: strings.Repeat("x", big)}},
-		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), ran{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
-		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, ran{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): the file does not exist", Type: "*hostrun.NotStartedError"}},
-		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
-		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, ran{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
-		{"a signal", shell("kill -9 $$"), ran{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
+			runResult{stdout: "$HOME %n %%\n\na b\\n;'\"\n"}},
+		{"environment", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `echo "$A"`}, Env: []string{"A=x y $Z %n"}}, runResult{stdout: "x y $Z %n\n"}},
+		{"nothing", hostrun.Command{Path: "/bin/true"}, runResult{}},
+		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), runResult{stdout: strings.Repeat("x", big)}},
+		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), runResult{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
+		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, runResult{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): the file does not exist", Type: "*hostrun.NotStartedError"}},
+		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
+		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
+		{"a signal", shell("kill -9 $$"), runResult{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
 		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Limit: time.Second},
-			ran{stdout: "begun\n", Error: "/bin/sh was stopped: it ran longer than 1s", Type: "*hostrun.KilledError"}},
+			runResult{stdout: "begun\n", Error: "/bin/sh was stopped: it ran longer than 1s", Type: "*hostrun.KilledError"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := h.run(t, tt.command)
@@ -196,9 +196,9 @@ func hostrunEnds(t *testing.T, h hostrunOf) {
 	}
 }
 
-// hostrunQuiet: ten runs leave no line in the journal, of whichever exit code. A
-// program that cannot be executed leaves one.
-func hostrunQuiet(t *testing.T, h hostrunOf) {
+// testHostRunJournal verifies that ten runs write nothing to the journal, whatever their exit codes. A program that cannot be
+// executed writes one line.
+func testHostRunJournal(t *testing.T, h podRunner) {
 	lines := func() []string {
 		h.machine.Run(t, "journalctl", "--sync")
 		return slices.Collect(strings.Lines(h.machine.Run(t, "journalctl", "--no-pager", "--all", "--output=short")))
@@ -220,8 +220,8 @@ func hostrunQuiet(t *testing.T, h hostrunOf) {
 	}
 }
 
-// hostrunRefused: without uid 0, or without a systemd, it is said at once.
-func hostrunRefused(t *testing.T, h hostrunOf) {
+// testHostRunRefused verifies that a missing uid 0 or systemd is reported at once.
+func testHostRunRefused(t *testing.T, h podRunner) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
 		{"another user", "65534", hostrunSocket, "*hostrun.PermissionError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
 		{"no socket", "0", "/mnt/absent/private", "*hostrun.NotMountedError", "the node's /mnt/absent is not mounted into this pod"},
@@ -229,7 +229,7 @@ func hostrunRefused(t *testing.T, h hostrunOf) {
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := h.as(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
+			r, err := h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,20 +241,19 @@ func hostrunRefused(t *testing.T, h hostrunOf) {
 	}
 }
 
-// hostrunAnother: a unit of the name that runs is waited for, and one that was left
-// behind is put away.
-func hostrunAnother(t *testing.T, h hostrunOf) {
-	first := h.begin(t, waits("first"), "/tmp/first-begun")
-	r, err := h.as(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
+// testHostRunNameInUse verifies that a running unit of the same name is waited for, and that a failed one is reset.
+func testHostRunNameInUse(t *testing.T, h podRunner) {
+	first := h.start(t, waitingProgram("first"), "/tmp/first-begun")
+	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
 	if err != nil || !strings.Contains(r.Error, "context deadline exceeded; if regcred-agent.service was started, it continues") {
 		t.Errorf("while another runs: %+v, %v", r, err)
 	}
 	if h.machine.Command(t.Context(), "test", "-e", "/tmp/second").Run() == nil {
 		t.Error("two have run at once")
 	}
-	second := make(chan ran, 1)
+	second := make(chan runResult, 1)
 	go func() {
-		r, err := h.as(t.Context(), "0", hostrunSocket, time.Minute, shell("test -e /tmp/first-done && echo after"))
+		r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, shell("test -e /tmp/first-done && echo after"))
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -277,12 +276,11 @@ func hostrunAnother(t *testing.T, h hostrunOf) {
 	}
 }
 
-// hostrunKept: what a program prints can be read by who comes after the process that
-// has begun it.
-func hostrunKept(t *testing.T, h hostrunOf) {
-	kept := waits("kept")
+// testHostRunOutput verifies that the output of a program can be read after the process that started it has ended.
+func testHostRunOutput(t *testing.T, h podRunner) {
+	kept := waitingProgram("kept")
 	kept.Keep = "/tmp/kept"
-	if r, err := h.as(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
+	if r, err := h.runAs(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	h.machine.Run(t, "touch", "/tmp/kept-go")
@@ -291,9 +289,9 @@ func hostrunKept(t *testing.T, h hostrunOf) {
 	}
 }
 
-// hostrunUnitFile: a node that has a unit file of the name is told of it at once, and its
-// systemd is not asked again and again. A drop-in for all services is no harm.
-func hostrunUnitFile(t *testing.T, h hostrunOf) {
+// testHostRunUnitFile verifies that a unit file of the same name on the node is reported at once, without repeated calls of
+// systemd, and that a drop-in for all services is harmless.
+func testHostRunUnitFile(t *testing.T, h podRunner) {
 	const file = "/etc/systemd/system/" + hostrunUnit
 	for name, make := range map[string]string{
 		"stopped": "printf '[Service]\nExecStart=/bin/sleep 1000\n' >" + file + "; systemctl daemon-reload",
@@ -303,7 +301,7 @@ func hostrunUnitFile(t *testing.T, h hostrunOf) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.machine.Run(t, "sh", "-c", make)
-			r, err := h.as(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
+			r, err := h.runAs(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
 			if err != nil || !strings.Contains(r.Error, "its own unit file named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
 				t.Errorf("got %+v, %v", r, err)
 			}
@@ -318,12 +316,11 @@ func hostrunUnitFile(t *testing.T, h hostrunOf) {
 	h.machine.Run(t, "sh", "-c", "rm -r /etc/systemd/system/service.d && systemctl daemon-reload")
 }
 
-// hostrunMeanwhile: a systemd that reads its units anew, or executes itself anew, while
-// a program runs; and somebody who stops it.
-func hostrunMeanwhile(t *testing.T, h hostrunOf) {
+// testHostRunReload verifies that a program survives daemon-reload and daemon-reexec, and that stopping it is reported.
+func testHostRunReload(t *testing.T, h podRunner) {
 	for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
 		t.Run(verb, func(t *testing.T) {
-			end := h.begin(t, waits(verb), "/tmp/"+verb+"-begun")
+			end := h.start(t, waitingProgram(verb), "/tmp/"+verb+"-begun")
 			for range 8 {
 				h.machine.Run(t, "systemctl", verb)
 			}
@@ -356,7 +353,7 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 		node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "systemctl", "is-system-running").Run() })
 	})
 	t.Run("stopped", func(t *testing.T) {
-		end := h.begin(t, waits("stopped"), "/tmp/stopped-begun")
+		end := h.start(t, waitingProgram("stopped"), "/tmp/stopped-begun")
 		h.machine.Run(t, "systemctl", "stop", hostrunUnit)
 		if r := end(); r.Type != "*hostrun.ResultLostError" {
 			t.Errorf("got %+v", r)
@@ -364,10 +361,10 @@ func hostrunMeanwhile(t *testing.T, h hostrunOf) {
 	})
 }
 
-// hostrunKilled: the program goes on when the pod is killed, and prints without harm;
-// the next pod waits for it.
-func hostrunKilled(t *testing.T, h hostrunOf) {
-	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waits("killed"))
+// testHostRunPodKilled verifies that a program continues and can print after its pod is killed, and that the next pod waits for
+// it.
+func testHostRunPodKilled(t *testing.T, h podRunner) {
+	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,26 +24,25 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// nodeSide is what looks up credentials beside a kubelet: with its
-// configuration, its directory, and its identity.
+// nodeSide looks up credentials with a kubelet's configuration, plugin directory and identity.
 type nodeSide struct {
 	kubelet    *node.Kubelet
 	kubeconfig string
 }
 
-func beside(t *testing.T, k *node.Kubelet) nodeSide {
+func newNodeSide(t *testing.T, k *node.Kubelet) nodeSide {
 	t.Helper()
 	return nodeSide{k, k.Options.ControlPlane.NodeKubeconfig(t, k.Options.Name)}
 }
 
-// found is what a lookup of this repository's keyring has found.
+// found is the result of a lookup with regcred's keyring.
 type found struct {
 	logins   []login
 	ran      []string // the providers whose plugins ran, in the order of the attempts
 	attempts []regcred.Attempt
 }
 
-// lookup looks up an image as a pod, with a keyring of its own.
+// lookup looks up an image for a pod with a new keyring.
 func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
 	t.Helper()
 	client := n.client(t)
@@ -51,7 +50,7 @@ func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
 	return lookUp(t, client, keyring, ran, namespace, pod, image)
 }
 
-// client asks the API server as the node.
+// client returns an API client with the node's identity.
 func (n nodeSide) client(t *testing.T) *kube.Client {
 	t.Helper()
 	cfg, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: n.kubeconfig})
@@ -65,13 +64,13 @@ func (n nodeSide) client(t *testing.T) *kube.Client {
 	return client
 }
 
-// runs are the plugins that a keyring has run.
-type runs struct {
+// pluginRuns records the plugins that a keyring has run.
+type pluginRuns struct {
 	mu     sync.Mutex
 	events map[regcred.EventKind]map[string]int // by provider
 }
 
-func (r *runs) observe(e regcred.Event) {
+func (r *pluginRuns) observe(e regcred.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.events[e.Kind] == nil {
@@ -80,14 +79,14 @@ func (r *runs) observe(e regcred.Event) {
 	r.events[e.Kind][e.Provider]++
 }
 
-func (r *runs) of(kind regcred.EventKind, provider string) int {
+func (r *pluginRuns) of(kind regcred.EventKind, provider string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.events[kind][provider]
 }
 
 // keyring is one with the kubelet's configuration.
-func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *runs) {
+func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
 	t.Helper()
 	cfg, err := config.Load(n.kubelet.Options.ProviderConfig)
 	if err != nil {
@@ -96,11 +95,11 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	if !node.CacheType.Has() {
 		for i := range cfg.Providers {
 			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
-				tokens.CacheType = config.CachePerToken // what such kubelets accept
+				tokens.CacheType = config.CachePerToken // the only type that such kubelets accept
 			}
 		}
 	}
-	r := &runs{events: map[regcred.EventKind]map[string]int{}}
+	r := &pluginRuns{events: map[regcred.EventKind]map[string]int{}}
 	k, err := regcred.New(cfg, regcred.Options{
 		BinDir:          n.kubelet.Options.BinDir,
 		Sources:         []regcred.Source{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
@@ -114,7 +113,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	return k, r
 }
 
-func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *runs, namespace, name, image string) (f found) {
+func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRuns, namespace, name, image string) (f found) {
 	t.Helper()
 	pod, err := client.Pod(t.Context(), namespace, name)
 	if err != nil {
@@ -188,9 +187,9 @@ func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image str
 	return list
 }
 
-// ranFor are the plugins that the kubelet has run for the first pull of an
+// pluginsRunFor returns the plugins that the kubelet has run for the first pull of an
 // image, in the order in which its log has them.
-func ranFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
+func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
 	t.Helper()
 	repo, _, _ := strings.Cut(image, ":")
 	for _, run := range k.PluginRuns(t) {
@@ -215,9 +214,8 @@ func providerFailure(t *testing.T, k *node.Kubelet, f node.Failure) string {
 	return ""
 }
 
-// sameAsKubelet: all forms of this repository's keyring find, for a pod, what
-// the kubelet took to the registry, in the same order. works is which of these
-// the registry accepts, at which the kubelet stops, or -1.
+// sameAsKubelet checks that all of regcred's keyrings find for a pod the credentials that the kubelet sent to the
+// registry, in the same order. works is the index of the accepted one, at which the kubelet stops, or -1.
 func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image string, works int) found {
 	t.Helper()
 	f := n.lookup(t, namespace, pod, image)
@@ -225,7 +223,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if works >= 0 && works < len(tried) {
 		tried = tried[:works+1]
 	}
-	ran, tokens := ranFor(t, n.kubelet, image), cmp.Options{}
+	ran, tokens := pluginsRunFor(t, n.kubelet, image), cmp.Options{}
 	if !node.CacheType.Has() {
 		// Such a kubelet gives a pod what a plugin has returned for another one of its
 		// account, be it that pod's token.
@@ -240,7 +238,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
 	}
-	if node.RunsAtOnce.Has() { // and logs each when it has ended
+	if node.RunsConcurrently.Has() { // and logs each when it has ended
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
 	}
 	if diff := cmp.Diff(ran, f.ran); diff != "" {

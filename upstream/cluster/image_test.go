@@ -25,10 +25,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestImage: a real containerd pulls our image, beside which is what it was
-// built from, and a real kubelet runs each program in it: as nobody, without
-// capabilities, and with a root that nothing can write to. One of them pulls
-// the image itself into a volume.
+// TestImage verifies that a real containerd pulls regcred's image with its provenance, and that a real kubelet runs each
+// program in it without root, capabilities and a writable root file system. One of them pulls the image itself into a
+// volume.
 func TestImage(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
@@ -39,14 +38,14 @@ func TestImage(t *testing.T) {
 	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), Config: map[string]any{"podLogsDir": logs}})
 
 	pod := restricted("image", ref)
-	add(pod, "version", "", "version")
-	add(pod, "pull", "", "pull", "--no-node-config", "--layout", "/data/layout", ref)
-	add(pod, "outside", "", "pull", "--no-node-config", "--layout", "/layout", ref)
+	addContainer(pod, "version", "", "version")
+	addContainer(pod, "pull", "", "pull", "--no-node-config", "--layout", "/data/layout", ref)
+	addContainer(pod, "outside", "", "pull", "--no-node-config", "--layout", "/layout", ref)
 	programs := []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static}
 	for _, name := range programs {
-		add(pod, name, "/plugins/"+name, "--version")
+		addContainer(pod, name, "/plugins/"+name, "--version")
 	}
-	add(pod, plugins.Dispatcher, "/bin/"+plugins.Dispatcher, "--version")
+	addContainer(pod, plugins.Dispatcher, "/bin/"+plugins.Dispatcher, "--version")
 	kubelet.AddStatic(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
@@ -95,8 +94,7 @@ func pushOurs(t *testing.T, to string) (digest string) {
 	return h.String()
 }
 
-// restricted is a pod without containers, for an image that is to run without
-// any right, as whom it says.
+// restricted returns a pod without containers for an image that runs without privileges as the image's user.
 func restricted(name, ref string) *corev1.Pod {
 	pod := node.NewPod("default", name, ref)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -111,8 +109,8 @@ func restricted(name, ref string) *corev1.Pod {
 	return pod
 }
 
-// add gives the pod one more container: the image's own program, or another.
-func add(pod *corev1.Pod, name, program string, args ...string) {
+// addContainer gives the pod one more container: the image's own program, or another.
+func addContainer(pod *corev1.Pod, name, program string, args ...string) {
 	first := &pod.Spec.Containers[0]
 	if first.Args != nil {
 		pod.Spec.Containers = append(pod.Spec.Containers, *first.DeepCopy())

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// life is a machine on which regcred is installed, changed, and taken off
-// again, and registries that ask for a password, under every name.
+// life is a machine on which regcred is installed, changed and uninstalled, and registries under every name that require
+// a password.
 type life struct {
 	m        *node.Machine
 	registry map[string]*node.Registry // by host
@@ -36,7 +36,7 @@ const v1, v2 = "v1.0.0", "v1.1.0"
 
 // Where things are on the machine.
 const (
-	lifeDir      = "/root"               // what a person brings along
+	lifeDir      = "/root"               // files that a person copies to the machine
 	lifePassword = lifeDir + "/password" // of every registry
 	lifeState    = "/var/lib/regcred"
 )
@@ -158,14 +158,14 @@ func (l *life) install(t *testing.T, code int, config string, args ...string) st
 	return l.regcred(t, v1, code, args...)
 }
 
-// pulls: a new image of a host is pulled, and runs.
-func (l *life) pulls(t *testing.T, host string) {
+// checkPull checks that a new image of a host is pulled and runs.
+func (l *life) checkPull(t *testing.T, host string) {
 	t.Helper()
 	l.m.Kubelet.WaitStaticRunning(t, l.pod(t, host))
 }
 
-// refuses: an image of a host cannot be pulled, for want of a password.
-func (l *life) refuses(t *testing.T, host string) {
+// checkPullRefused checks that an image of host cannot be pulled without a password.
+func (l *life) checkPullRefused(t *testing.T, host string) {
 	t.Helper()
 	pod := l.pod(t, host)
 	l.m.Kubelet.WaitStaticWaiting(t, pod, "401 Unauthorized")
@@ -182,18 +182,18 @@ func (l *life) pod(t *testing.T, host string) *corev1.Pod {
 	return pod
 }
 
-// kept: in f the kubelet is not restarted, and containers stay.
-func (l *life) kept(t *testing.T, f func()) {
+// checkNoRestart checks that f does not restart the kubelet, and that containers keep running.
+func (l *life) checkNoRestart(t *testing.T, f func()) {
 	t.Helper()
 	pid := l.m.MainPID(t, "kubelet")
-	l.keptContainers(t, f)
+	l.checkContainersKept(t, f)
 	if now := l.m.MainPID(t, "kubelet"); now != pid {
 		t.Errorf("the kubelet is process %d, and was %d", now, pid)
 	}
 }
 
-// keptContainers: in f containers stay, whatever becomes of the kubelet.
-func (l *life) keptContainers(t *testing.T, f func()) {
+// checkContainersKept checks that containers keep running during f, whether the kubelet does or not.
+func (l *life) checkContainersKept(t *testing.T, f func()) {
 	t.Helper()
 	before := l.m.Containers(t)
 	f()
@@ -202,11 +202,11 @@ func (l *life) keptContainers(t *testing.T, f func()) {
 	}
 }
 
-// restarted: in f the kubelet is restarted, and is healthy; containers stay.
-func (l *life) restarted(t *testing.T, f func()) {
+// checkRestart checks that f restarts the kubelet, which becomes healthy, and that containers keep running.
+func (l *life) checkRestart(t *testing.T, f func()) {
 	t.Helper()
 	pid := l.m.MainPID(t, "kubelet")
-	l.keptContainers(t, f)
+	l.checkContainersKept(t, f)
 	if now := l.m.MainPID(t, "kubelet"); now == pid || now == 0 {
 		t.Errorf("the kubelet is process %d, and was %d", now, pid)
 	}
@@ -215,8 +215,8 @@ func (l *life) restarted(t *testing.T, f func()) {
 	}
 }
 
-// unchanged: f changes nothing on the machine.
-func (l *life) unchanged(t *testing.T, f func()) {
+// checkUnchanged checks that f changes nothing on the machine.
+func (l *life) checkUnchanged(t *testing.T, f func()) {
 	t.Helper()
 	before := l.tree(t)
 	f()
@@ -230,13 +230,13 @@ func (l *life) checkTree(t *testing.T, before map[string]string) {
 	}
 }
 
-// tree is what a change of the machine could touch, but the pods of the test.
+// tree returns all files that a change of the machine could affect, except the pods of the test.
 func (l *life) tree(t *testing.T) map[string]string {
 	t.Helper()
 	tree := l.m.Tree(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
 		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", lifeState)
 	maps.DeleteFunc(tree, func(path, _ string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") })
-	for _, name := range []string{"applied.json", "originals.json"} { // what was tried belongs there
+	for _, name := range []string{"applied.json", "originals.json"} { // they record attempts
 		delete(tree, lifeState+"/"+name)
 	}
 	tree["elsewhere"] = l.m.Run(t, "ls", "-A", "/", "/run", "/usr", "/usr/lib", "/var", "/var/lib")

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestMachine: a machine with systemd runs a kubelet, whose pods outlive its
-// restart, and begin anew after the machine's.
+// TestMachine verifies that a machine with systemd runs a kubelet whose pods survive its restart, and start again after
+// a reboot.
 func TestMachine(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
@@ -61,8 +61,8 @@ func TestMachine(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's journal", m.Journal(t, "kubelet"))
 }
 
-// checkMounts: the machine has no filesystem on which it could leave anything.
-// Of this machine it sees /usr, as the lower layer of an overlay, and devices.
+// checkMounts checks that the machine has no persistent file system. Of the host it has /usr, as the lower layer of an
+// overlay, and devices.
 func checkMounts(t *testing.T, m *node.Machine) {
 	t.Helper()
 	fleeting := strings.Fields("tmpfs overlay proc sysfs cgroup cgroup2 devpts mqueue")

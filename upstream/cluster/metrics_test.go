@@ -27,7 +27,7 @@ cat >/dev/null
 echo '%s'
 `
 
-// scripts are plugins that do not work, or that work every time anew.
+// scripts are plugins that fail, or whose response differs in each run.
 var scripts = map[string]string{
 	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
 	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
@@ -37,8 +37,8 @@ var scripts = map[string]string{
 	"gone":     "", // removed before it is run
 }
 
-// TestMetrics: the kubelet's metrics and our Observer count the same when the
-// same images are pulled.
+// TestMetrics verifies that the kubelet's metrics and regcred's Observer have equal counts after pulls of the same
+// images.
 func TestMetrics(t *testing.T) {
 	node.Require(t)
 	net, dir := node.NewNet(t), t.TempDir()
@@ -86,8 +86,7 @@ func linkPlugin(t *testing.T, dir, name string) {
 	}
 }
 
-// pullAll makes the kubelet pull images, one after the other: as those of one
-// pod.
+// pullAll makes the kubelet pull images sequentially, as for one pod.
 func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 	t.Helper()
 	pod := node.NewPod("default", "all", images[0])
@@ -116,7 +115,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 		all -= len(failures)
 	}
-	if !node.NamedFailures.Has() { // those whose answer is no good have no names there
+	if !node.NamedFailures.Has() { // invalid responses have no names there
 		for _, name := range []string{"garbage", "older"} {
 			c := counts[name]
 			c.Failures = all / 2

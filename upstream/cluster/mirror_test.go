@@ -26,9 +26,8 @@ const (
 	cacheOnly = "server = \"" + cacheURL + "\"\noverride_path = true\n" + withCache
 )
 
-// TestMirror: a kubelet asks for images of Docker Hub, which the runtime
-// pulls from a cache in ECR with the credential that the plugin has for that.
-// Who is given it is what the file says, and what regcred reads in it.
+// TestMirror verifies pulls of Docker Hub images from a pull-through cache in ECR, with the plugin's credential for the
+// cache. Only the hosts that the file lists, and that regcred reads in it, get the credential.
 func TestMirror(t *testing.T) {
 	node.Require(t)
 	for name, tt := range map[string]struct {
@@ -66,7 +65,7 @@ func TestMirror(t *testing.T) {
 			} else {
 				kubelet.WaitStaticRunning(t, pod)
 			}
-			got, asked := answered(cache.Pulls("docker-hub/team/app")), answered(origin.Pulls("team/app"))
+			got, asked := registryResponses(cache.Pulls("docker-hub/team/app")), registryResponses(origin.Pulls("team/app"))
 			if diff := cmp.Diff(tt.cache, got); diff != "" {
 				t.Errorf("the cache answered (-want +got):\n%s", diff)
 			}

@@ -21,9 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testPermission: a kubelet that may not request tokens for an audience pulls
-// anonymously, says why in its log alone, and pulls with the identity of the
-// pod once what regcred rbac prints is applied.
+// testPermission verifies that a kubelet without permission to request tokens for an audience pulls anonymously, logs
+// the reason, and pulls with the pod's identity after the output of regcred rbac was applied.
 func (s *scene) testPermission(t *testing.T) {
 	const image = "denied.example/open/app"
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
@@ -55,12 +54,12 @@ func (s *scene) testPermission(t *testing.T) {
 	s.control.WaitRunning(t, healed)
 	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
 	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
-	if ran := len(ranFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.CacheType.Has() && !ran {
+	if ran := len(pluginsRunFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.CacheType.Has() && !ran {
 		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
 	}
 }
 
-// checkFix: explain and doctor name the command that grants the permission.
+// checkFix checks that explain and doctor name the command that grants the permission.
 func (s *scene) checkFix(t *testing.T, image string) {
 	t.Helper()
 	const fix = "| kubectl apply -f -"

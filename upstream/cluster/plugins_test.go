@@ -68,8 +68,8 @@ func inDirectory(t *testing.T, dir string, all []site) string {
 	return filepath.Join(dir, "conf")
 }
 
-// forServiceAccounts is the plugin that has something to say for service
-// accounts alone: for a static pod it is run, and leaves the image to others.
+// forServiceAccounts returns a plugin that responds only for service accounts: for a static pod it runs and returns no
+// credentials.
 func forServiceAccounts() provider {
 	const host = "registry.example"
 	return provider{
@@ -78,8 +78,8 @@ func forServiceAccounts() provider {
 	}
 }
 
-// TestPlugins: static pods pull private images through each plugin of this
-// repository, which a kubelet without an API server runs.
+// TestPlugins verifies that static pods of a kubelet without an API server pull private images through each plugin of
+// this repository.
 func TestPlugins(t *testing.T) {
 	node.Require(t)
 	net := node.NewNet(t)
@@ -121,8 +121,7 @@ func testPlugins(t *testing.T, net *testcloud.Net, all []site, repo, config stri
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(kubelet.Log(t), "\n"))
 }
 
-// checkPull: the registry refused the image to nobody, and gave it to the user
-// whom the plugin names.
+// checkPull checks that the registry accepted the plugin's user and rejected no request.
 func (s site) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
@@ -131,15 +130,15 @@ func (s site) checkPull(t *testing.T, repo string) {
 		}
 		return
 	}
-	got := answered(s.registry.(*node.Registry).Pulls(repo))
+	got := registryResponses(s.registry.(*node.Registry).Pulls(repo))
 	if want := []string{`"" 401`, fmt.Sprintf("%q 200", s.user)}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
 }
 
-// answered is who got which answer, each once: how often a runtime asks is its
+// registryResponses is who got which answer, each once: how often a runtime asks is its
 // own affair.
-func answered(requests []testregistry.Request) (list []string) {
+func registryResponses(requests []testregistry.Request) (list []string) {
 	for _, r := range requests {
 		list = append(list, fmt.Sprintf("%q %d", r.User, r.Status))
 	}
@@ -147,8 +146,7 @@ func answered(requests []testregistry.Request) (list []string) {
 	return slices.Compact(list)
 }
 
-// checkKubelet: it has run each plugin once, and sees the same configuration
-// as we do.
+// checkKubelet checks that the kubelet has run each plugin once, and has the same configuration as regcred.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
 	cfg, err := config.Load(path)

@@ -30,23 +30,22 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// present is in the event of a pod for which nothing was pulled.
-func present() string {
+// imagePresentEvent is in the event of a pod for which nothing was pulled.
+func imagePresentEvent() string {
 	if node.PullRecords.Has() {
 		return "already present on machine and can be accessed by the pod"
 	}
-	return "already present on machine\"" // and that is all that is said
+	return "already present on machine\"" // the complete message
 }
 
-// prepulled is a node into whose runtime images are pulled behind the
-// kubelet's back: those of node.example with the node's plugin, that of
-// team.example with a pull secret.
+// prepulled is a node into whose runtime images are pulled without the kubelet: the images of node.example with the
+// node's plugin, and the image of team.example with a pull secret.
 type prepulled struct {
 	kubelet    *node.Kubelet
 	node, team *node.Registry
 	user       string   // path of the file in which the plugin reads its user name
 	images     []string // two of node.example
-	private    string   // that of team.example
+	private    string   // the image of team.example
 }
 
 func startPrepulled(t *testing.T) *prepulled {
@@ -69,9 +68,8 @@ func startPrepulled(t *testing.T) *prepulled {
 	return p
 }
 
-// TestPrepull: what regcred prepull has pulled, a kubelet gives every pod
-// under its default policy, and pulls again under AlwaysVerify, with
-// credentials that it finds for the pod.
+// TestPrepull verifies that a kubelet gives images from regcred prepull to every pod under its default policy, and pulls
+// them again under AlwaysVerify, with the pod's credentials.
 func TestPrepull(t *testing.T) {
 	node.Require(t)
 	p := startPrepulled(t)
@@ -96,35 +94,35 @@ func list(t *testing.T, images ...string) (path string) {
 	return writeFile(t, filepath.Join(t.TempDir(), "images.txt"), strings.Join(images, "\n")+"\n")
 }
 
-// testRefused: the credentials of a pod are not used without being told to.
+// testRefused verifies that a pod's credentials are not used without the option for that.
 func (p *prepulled) testRefused(t *testing.T) {
 	file := list(t, p.private)
 	for _, flags := range [][]string{
 		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.secret(t)},
 		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.TokenSecret)},
 	} {
-		startAsKubelet(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).says(t, 2,
+		startKubeletCommand(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).checkOutput(t, 2,
 			"error: "+flags[0]+": an image pulled into the runtime with a pod's credentials could be used by every pod on this node",
 			"use --allow-all-pods")
 	}
 	if got := p.team.Pulls("team/private"); len(got) > 0 {
-		t.Errorf("the registry was asked all the same: %q", answered(got))
+		t.Errorf("the registry was asked all the same: %q", registryResponses(got))
 	}
 }
 
 func (p *prepulled) testPull(t *testing.T) {
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.images...)).says(t, 0,
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.images...)).checkOutput(t, 0,
 		"pulling into containerd ", "ok      "+p.images[0]+": pulled ", "ok      2 images: 2 pulled")
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private)).says(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, p.private), "--pull-secret", p.secret(t), "--allow-all-pods").says(t, 0,
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.private)).checkOutput(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.private), "--pull-secret", p.secret(t), "--allow-all-pods").checkOutput(t, 0,
 		"ok      "+p.private+": pulled ")
-	startAsKubelet(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).says(t, 0, "ok      3 images: 3 present")
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).checkOutput(t, 0, "ok      3 images: 3 present")
 	for _, image := range append(p.images, p.private) {
 		if !p.kubelet.Options.Runtime.HasImage(t, image) {
 			t.Errorf("%s is not in the runtime", image)
 		}
 	}
-	if got, want := answered(p.node.Pulls("team/default")), []string{`"" 401`, `"prepull" 200`}; !slices.Equal(got, want) {
+	if got, want := registryResponses(p.node.Pulls("team/default")), []string{`"" 401`, `"prepull" 200`}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
 }
@@ -159,13 +157,13 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	ours, private := p.start(t, "default", p.images[0]), p.start(t, "default-private", p.private)
 	for _, pod := range []*corev1.Pod{ours, private} {
 		p.kubelet.WaitStaticRunning(t, pod)
-		p.waitEvent(t, pod, "Pulled", present())
+		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
 	}
 	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
-		t.Errorf("the registries were asked: %q", answered(got))
+		t.Errorf("the registries were asked: %q", registryResponses(got))
 	}
 	want := map[string]node.PluginCounts{}
-	if !node.FirstLooksAtImage.Has() {
+	if !node.ChecksImageFirst.Has() {
 		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that it has
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
@@ -185,10 +183,10 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	p.kubelet.WaitStaticRunning(t, ours)
 	p.waitEvent(t, ours, "Pulled", "Successfully pulled image")
 	t.Log(p.kubelet.WaitStaticWaiting(t, private, "401 Unauthorized"))
-	if got, want := answered(p.node.Pulls("team/always")), []string{`"" 401`, `"kubelet" 200`}; !slices.Equal(got, want) {
+	if got, want := registryResponses(p.node.Pulls("team/always")), []string{`"" 401`, `"kubelet" 200`}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
-	if got, want := answered(p.team.Pulls("team/private")), []string{`"" 401`}; !slices.Equal(got, want) {
+	if got, want := registryResponses(p.team.Pulls("team/private")), []string{`"" 401`}; !slices.Equal(got, want) {
 		t.Errorf("the registry of the pull secret answered %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]node.PluginCounts{plugins.Static: {Runs: 1}}, p.kubelet.PluginCounts(t)); diff != "" {
@@ -205,7 +203,7 @@ type prepullSpeed struct {
 	runs     string   // path of the file with a line for each run of the plugin
 }
 
-const atATime = 8
+const pullsAtOnce = 8
 
 func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	t.Helper()
@@ -228,7 +226,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	})
 	s.args = []string{
 		"prepull", "--config", config, "--bin-dir", filepath.Join(dir, "bin"), "--no-node-config", "--runtime-endpoint", s.runtime.Endpoint(),
-		"--parallel", fmt.Sprint(atATime), "-f", list(t, s.images...), "-o", "json",
+		"--parallel", fmt.Sprint(pullsAtOnce), "-f", list(t, s.images...), "-o", "json",
 	}
 	return s
 }
@@ -242,7 +240,7 @@ func TestSpeedPrepull(t *testing.T) {
 		rounds, images = 7, 50
 	}
 	s := startPrepullSpeed(t, images)
-	ways := []func(*testing.T){s.byRegcred, s.byHand}
+	ways := []func(*testing.T){s.measureRegcred, s.measureManually}
 	times := make([][]time.Duration, len(ways))
 	for round := range rounds {
 		for i := range ways {
@@ -260,13 +258,13 @@ func TestSpeedPrepull(t *testing.T) {
 	}
 	regcred, hand := median(times[0]), median(times[1])
 	t.Logf("%d images, %d at a time, median of %d rounds: regcred prepull %v, CRI calls with credentials given by hand %v, ratio %.3f; "+
-		"the fastest: %v, %v, %.3f", images, atATime, rounds, regcred.Round(time.Millisecond), hand.Round(time.Millisecond), ratio(regcred, hand),
+		"the fastest: %v, %v, %.3f", images, pullsAtOnce, rounds, regcred.Round(time.Millisecond), hand.Round(time.Millisecond), ratio(regcred, hand),
 		times[0][0].Round(time.Millisecond), times[1][0].Round(time.Millisecond), ratio(times[0][0], times[1][0]))
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-func (s *prepullSpeed) byRegcred(t *testing.T) {
+func (s *prepullSpeed) measureRegcred(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), node.Regcred(), s.args...).Output()
 	var report struct{ Counts map[string]int }
 	if err := errors.Join(err, json.Unmarshal(out, &report)); err != nil {
@@ -277,9 +275,9 @@ func (s *prepullSpeed) byRegcred(t *testing.T) {
 	}
 }
 
-func (s *prepullSpeed) byHand(t *testing.T) {
+func (s *prepullSpeed) measureManually(t *testing.T) {
 	g, ctx := errgroup.WithContext(t.Context())
-	g.SetLimit(atATime)
+	g.SetLimit(pullsAtOnce)
 	for _, image := range s.images {
 		g.Go(func() error {
 			_, err := s.runtime.PullImage(ctx, &runtimeapi.PullImageRequest{
@@ -293,8 +291,8 @@ func (s *prepullSpeed) byHand(t *testing.T) {
 	}
 }
 
-// checkDownloads: a configuration and two layers of each image came from the
-// registry, and not out of what the runtime had left.
+// checkDownloads checks that a configuration and two layers of each image came from the registry and not from the
+// runtime's store.
 func (s *prepullSpeed) checkDownloads(t *testing.T) {
 	t.Helper()
 	blobs := 0

@@ -59,9 +59,8 @@ func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pau
 	return m, registry, pause
 }
 
-// TestPrepullService: at a boot the pause image is pulled with the node's
-// credentials, before the kubelet starts. A service that fails, or hangs, does not
-// stop the kubelet, and does not hold up each of its starts.
+// TestPrepullService verifies that the pause image is pulled at boot with the node's credentials before the kubelet
+// starts. A service that fails or hangs does not prevent the kubelet's start, and does not delay each of them.
 func TestPrepullService(t *testing.T) {
 	node.Require(t)
 	m, registry, pause := prepullMachine(t)
@@ -88,26 +87,26 @@ func TestPrepullService(t *testing.T) {
 
 	m.WriteFile(t, prepullList, registry.Host+"/team/missing:v1\n", 0o644)
 	m.Run(t, "systemctl", "stop", prepullService)
-	restartBeside(t, m, "Failed with result 'exit-code'")
+	restartWithBrokenService(t, m, "Failed with result 'exit-code'")
 	said := m.Journal(t, prepullService)
 	canary.AssertAbsent(t, "the service's journal", said)
 	if !strings.Contains(said, "the pause image is "+pause) || !strings.Contains(said, "team/missing:v1: ") {
 		t.Errorf("it said:\n%s", said)
 	}
-	// The third start within an hour is none.
-	restartBeside(t, m, "Start request repeated too quickly")
+	// systemd refuses the third start within an hour.
+	restartWithBrokenService(t, m, "Start request repeated too quickly")
 
 	registry.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Delay: time.Minute, Times: testregistry.Forever})
 	m.WriteFile(t, prepullList, registry.PushApp(t, "team/slow", "v1")+"\n", 0o644)
 	m.WriteFile(t, "/etc/systemd/system/"+prepullService+".d/soon.conf", "[Service]\nTimeoutStartSec=1s\n", 0o644)
 	m.Run(t, "systemctl", "daemon-reload")
 	m.Run(t, "systemctl", "reset-failed", prepullService)
-	restartBeside(t, m, "Failed with result 'timeout'")
+	restartWithBrokenService(t, m, "Failed with result 'timeout'")
 }
 
-// restartBeside restarts the kubelet, which is healthy again although the service
+// restartWithBrokenService restarts the kubelet, which is healthy again although the service
 // fails, of which its journal says why.
-func restartBeside(t *testing.T, m *node.Machine, why string) {
+func restartWithBrokenService(t *testing.T, m *node.Machine, why string) {
 	t.Helper()
 	kubelet, said := m.MainPID(t, "kubelet"), m.Journal(t, prepullService)
 	m.Restart(t, "kubelet")

@@ -10,14 +10,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestProbe: a restarted kubelet that is healthy is not enough; if the image of
-// --probe cannot be pulled into its runtime, everything is as before.
+// TestProbe verifies that a change is rolled back if the image of --probe cannot be pulled, although the restarted
+// kubelet is healthy.
 func TestProbe(t *testing.T) {
 	node.Require(t)
 	l := startLife(t, node.MachineOptions{})
 	image := l.registry[first].PushApp(t, "team/probe", "v1")
-	l.restarted(t, func() {
-		l.unchanged(t, func() {
+	l.checkRestart(t, func() {
+		l.checkUnchanged(t, func() {
 			said := l.install(t, 1, "first.yaml", "--restart", "--stable=2s", "--probe", l.registry[later].PushApp(t, "team/probe", "v1"))
 			if !strings.Contains(said, "the test pull failed: ") || !strings.Contains(said, "401") || !strings.Contains(said, "the change was rolled back") {
 				t.Errorf("it says\n%s", said)
@@ -25,7 +25,7 @@ func TestProbe(t *testing.T) {
 		})
 	})
 	before := l.registry[first].Pulls("team/probe")
-	l.restarted(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s", "--probe", image) })
+	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s", "--probe", image) })
 	if now := l.registry[first].Pulls("team/probe"); len(now) <= len(before) {
 		t.Errorf("pulls before %v, after %v", before, now)
 	}

@@ -17,9 +17,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testRefusals: what the Node authorizer and NodeRestriction say is what our
-// errors look for in it to give advice. The two nodes are names: to the API
-// server a pod is on a node when it says so.
+// testRefusals verifies that messages of the Node authorizer and NodeRestriction contain the texts for which regcred's
+// errors have advice. The two nodes exist only by name: for the API server a pod runs on the node in its spec.
 func (s *scene) testRefusals(t *testing.T) {
 	s.control.AddServiceAccount(t, "team", "placed", nil)
 	s.control.AddServiceAccount(t, "team", "unplaced", nil)

@@ -27,7 +27,7 @@ func TestRestartCost(t *testing.T) {
 	node.Require(t)
 	l := startLife(t, node.MachineOptions{})
 	l.install(t, 0, "first.yaml", "--reserve", later, "--restart", "--stable=2s")
-	probed := l.probed(t)
+	probed := l.startProbedPod(t)
 	configs := []string{"both.yaml", "first.yaml"}
 	flip := func(i int) { l.install(t, 0, configs[i%2]) }
 	restart := func(int) { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) }
@@ -38,11 +38,11 @@ func TestRestartCost(t *testing.T) {
 	}{{"flip", flip, false}, {"restart", restart, true}} {
 		var took, pull, unready []time.Duration
 		for i := range 5 {
-			watch := l.watch(t, probed)
+			watch := l.measureUnready(t, probed)
 			begin := time.Now()
 			change.make(i)
 			took = append(took, time.Since(begin))
-			l.pulls(t, first)
+			l.checkPull(t, first)
 			pull = append(pull, time.Since(begin))
 			unready = append(unready, watch())
 		}
@@ -54,8 +54,8 @@ func TestRestartCost(t *testing.T) {
 	}
 }
 
-// probed is a pod that is ready while a port of the test answers.
-func (l *life) probed(t *testing.T) *corev1.Pod {
+// startProbedPod is a pod that is ready while a port of the test answers.
+func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,12 +73,12 @@ func (l *life) probed(t *testing.T) *corev1.Pod {
 	}}
 	l.m.Kubelet.AddStatic(t, pod)
 	l.m.Kubelet.WaitStaticRunning(t, pod)
-	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.ready(ctx, pod) })
+	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.podReady(ctx, pod) })
 	return pod
 }
 
-// ready says why the kubelet does not call a pod ready.
-func (l *life) ready(ctx context.Context, pod *corev1.Pod) error {
+// podReady says why the kubelet does not call a pod ready.
+func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 	pods, err := l.m.Kubelet.Pods(ctx)
 	if err != nil {
 		return err
@@ -93,15 +93,15 @@ func (l *life) ready(ctx context.Context, pod *corev1.Pod) error {
 	return errors.New("the pod is not ready")
 }
 
-// watch looks at a pod again and again until the function that it returns is
+// measureUnready looks at a pod again and again until the function that it returns is
 // called, and the pod is ready, and says for how long it was not.
-func (l *life) watch(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
+func (l *life) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var lost time.Duration
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for last := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-			now, err := time.Now(), l.ready(t.Context(), pod)
+			now, err := time.Now(), l.podReady(t.Context(), pod)
 			if err != nil {
 				lost += time.Since(last)
 			}
@@ -109,7 +109,7 @@ func (l *life) watch(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 		}
 	})
 	return func() time.Duration {
-		node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.ready(ctx, pod) })
+		node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.podReady(ctx, pod) })
 		cancel()
 		watching.Wait()
 		return lost

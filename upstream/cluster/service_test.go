@@ -21,21 +21,21 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// unitAt does things with a unit by a program in the machine.
-type unitAt struct {
+// unitClient does things with a unit by a program in the machine.
+type unitClient struct {
 	machine *node.Machine
 	name    string
 }
 
-// came is what came of it: see command unit.
-type came struct {
+// unitResult is what came of it: see command unit.
+type unitResult struct {
 	State       service.State
 	Lines       []string
 	Error, Hint string
 	Took        time.Duration
 }
 
-func (u unitAt) do(ctx context.Context, what string, before service.State, want service.Criteria) (c came, err error) {
+func (u unitClient) do(ctx context.Context, what string, before service.State, want service.Criteria) (c unitResult, err error) {
 	request, err := json.Marshal(map[string]any{"Before": before, "Want": want})
 	if err != nil {
 		return c, err
@@ -47,7 +47,7 @@ func (u unitAt) do(ctx context.Context, what string, before service.State, want 
 	return c, json.Unmarshal(said, &c)
 }
 
-func (u unitAt) must(t *testing.T, what string, before service.State, want service.Criteria) came {
+func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.Criteria) unitResult {
 	t.Helper()
 	c, err := u.do(t.Context(), what, before, want)
 	if err != nil {
@@ -57,9 +57,9 @@ func (u unitAt) must(t *testing.T, what string, before service.State, want servi
 }
 
 // state looks at the unit.
-func (u unitAt) state(t *testing.T) service.State {
+func (u unitClient) state(t *testing.T) service.State {
 	t.Helper()
-	c := u.must(t, "state", service.State{}, service.Criteria{})
+	c := u.mustDo(t, "state", service.State{}, service.Criteria{})
 	if c.Error != "" {
 		t.Fatal(c.Error)
 	}
@@ -82,7 +82,7 @@ var units = map[string]string{
 	"sleeps":    "ExecStart=/bin/sleep 1000",
 }
 
-// TestService: a real systemd restarts a real kubelet, and units that go wrong.
+// TestService verifies restarts of a real kubelet and of failing units by a real systemd.
 func TestService(t *testing.T) {
 	net, err := testcloud.NewNet()
 	if err != nil {
@@ -111,17 +111,17 @@ func TestService(t *testing.T) {
 // restartKubelet takes the machine's kubelet through restarts, of which two
 // cannot go well.
 func restartKubelet(t *testing.T, m *node.Machine) {
-	u := unitAt{m, "kubelet.service"}
+	u := unitClient{m, "kubelet.service"}
 	want := service.Criteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
-	restart := func() (before service.State, c came) {
+	restart := func() (before service.State, c unitResult) {
 		t.Helper()
 		before = u.state(t)
 		for _, what := range []string{"reload", "restart"} {
-			if c := u.must(t, what, before, want); c.Error != "" {
+			if c := u.mustDo(t, what, before, want); c.Error != "" {
 				t.Fatal(c.Error)
 			}
 		}
-		return before, u.must(t, "wait", before, want)
+		return before, u.mustDo(t, "wait", before, want)
 	}
 
 	before, c := restart()
@@ -129,7 +129,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 		t.Errorf("from %+v to %+v", before, c)
 	}
 	t.Logf("healthy for %s after %s", want.Stable, c.Took)
-	if c := u.must(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
+	if c := u.mustDo(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
 		t.Errorf("got %+v", c)
 	}
 
@@ -148,7 +148,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	}
 
 	m.WriteFile(t, dropIn, "[Service]\nExecStart=\nExecStart=./kubelet\n", 0o644)
-	if c := u.must(t, "reload", before, want); !strings.Contains(c.Error, "(bad-setting)") || c.Hint == "" {
+	if c := u.mustDo(t, "reload", before, want); !strings.Contains(c.Error, "(bad-setting)") || c.Hint == "" {
 		t.Errorf("a bad unit: %+v", c)
 	} else {
 		t.Log(c.Error)
@@ -186,21 +186,21 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		{"nowhere", "(NoSuchUnit)", "no such unit: Unit nowhere.service not found. (not-found)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			u := unitAt{m, tt.name + ".service"}
+			u := unitClient{m, tt.name + ".service"}
 			before := u.state(t)
-			expect(t, "restart", u.must(t, "restart", before, want).Error, tt.restart)
-			expect(t, "wait", u.must(t, "wait", before, want).Error, tt.wait)
+			expect(t, "restart", u.mustDo(t, "restart", before, want).Error, tt.restart)
+			expect(t, "wait", u.mustDo(t, "wait", before, want).Error, tt.wait)
 		})
 	}
 	t.Run("limited, put right", func(t *testing.T) {
-		u := unitAt{m, "limited.service"}
+		u := unitClient{m, "limited.service"}
 		before := u.state(t)
 		if before.Active != "failed" {
 			t.Fatalf("got %s", before)
 		}
 		m.Run(t, "touch", "/run/well")
-		expect(t, "restart", u.must(t, "restart", before, want).Error, "")
-		expect(t, "wait", u.must(t, "wait", before, want).Error, "")
+		expect(t, "restart", u.mustDo(t, "restart", before, want).Error, "")
+		expect(t, "wait", u.mustDo(t, "wait", before, want).Error, "")
 	})
 	for _, tt := range []struct {
 		want      string
@@ -210,8 +210,8 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		{"", []string{"sh", "-c", "systemctl daemon-reexec && touch /run/go"}},
 	} {
 		t.Run("slow"+tt.want, func(t *testing.T) {
-			u := unitAt{m, "slow.service"}
-			ended := make(chan came, 1)
+			u := unitClient{m, "slow.service"}
+			ended := make(chan unitResult, 1)
 			go func() {
 				c, err := u.do(t.Context(), "restart", service.State{}, want)
 				if err != nil {
@@ -231,12 +231,12 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		})
 	}
 	t.Run("without rights", func(t *testing.T) {
-		u := unitAt{m, "sleeps.service"}
+		u := unitClient{m, "sleeps.service"}
 		for want, without := range map[string][]string{
 			"": {"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, // root's id is enough
 			"/run/systemd/private (permission denied)": {"--reuid=65534", "--clear-groups"},
 		} {
-			var c came
+			var c unitResult
 			said, err := m.Command(t.Context(), slices.Concat([]string{"setpriv"}, without, []string{unitProgram, u.name, "restart", "{}"})...).Output()
 			if err != nil || json.Unmarshal(said, &c) != nil {
 				t.Fatalf("%v: %s", err, said)

@@ -24,11 +24,10 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// userKey is the annotation that says as whom a service account logs in.
+// userKey is the annotation with the user name of a service account.
 const userKey = "registry.example/user"
 
-// scene is a cluster with a registry that knows its service accounts. Which of
-// the providers is asked is decided by the host in the image.
+// scene is a cluster with a registry that knows its service accounts. The image's host selects the provider.
 type scene struct {
 	guard   *guard
 	sts     *exchange
@@ -62,7 +61,7 @@ func startScene(t *testing.T) *scene {
 	writeFile(t, filepath.Join(s.kubelet.RootDir(), "config.json"), dockerConfig(
 		"order.example", "node", "order.example/open/deep", "node-deep",
 	))
-	s.ours = beside(t, s.kubelet)
+	s.ours = newNodeSide(t, s.kubelet)
 	return s
 }
 
@@ -72,13 +71,13 @@ func dockerConfig(hostsAndUsers ...string) string {
 	var entries []string
 	for i := 0; i < len(hostsAndUsers); i += 2 {
 		user := hostsAndUsers[i+1]
-		entries = append(entries, fmt.Sprintf(`%q: {"username": %q, "password": %q}`, hostsAndUsers[i], user, wrong(user)))
+		entries = append(entries, fmt.Sprintf(`%q: {"username": %q, "password": %q}`, hostsAndUsers[i], user, wrongPassword(user)))
 	}
 	return `{"auths": {` + strings.Join(entries, ", ") + `}}`
 }
 
-// wrong is a user's password that no registry knows.
-func wrong(user string) string { return canary.Marker + "wrong-" + user }
+// wrongPassword is a user's password that no registry knows.
+func wrongPassword(user string) string { return canary.Marker + "wrong-" + user }
 
 func (s *scene) addObjects(t *testing.T) {
 	t.Helper()
@@ -87,8 +86,8 @@ func (s *scene) addObjects(t *testing.T) {
 	c.AddServiceAccount(t, "team", "puller", nil)
 	c.AddServiceAccount(t, "team", "other", nil)
 	c.AddServiceAccount(t, "team", "named", map[string]string{userKey: "app-of-team"})
-	c.AddPullSecret(t, "team", "host", "order.example", "secret", wrong("secret"))
-	c.AddPullSecret(t, "team", "path", "order.example/open", "secret-path", wrong("secret-path"))
+	c.AddPullSecret(t, "team", "host", "order.example", "secret", wrongPassword("secret"))
+	c.AddPullSecret(t, "team", "path", "order.example/open", "secret-path", wrongPassword("secret-path"))
 	for _, audience := range []string{"pass.example", "required.example", "optional.example", "sts.example", "echo.example", "order.example", "static.example"} {
 		c.AllowAudience(t, audience)
 	}
@@ -131,7 +130,7 @@ func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
 		byToken("without", "static.example", "--optional").with("requireServiceAccount", false),
 	}
 	statics := []provider{
-		static("order-first", "order.example", "first", wrong("first")), static("order-last", "order.example", "last", wrong("last")),
+		static("order-first", "order.example", "first", wrongPassword("first")), static("order-last", "order.example", "last", wrongPassword("last")),
 		static("node", "static.example", "ci", canary.PasswordSecret),
 	}
 	list := append([]provider{statics[0]}, append(tokens, statics[1:]...)...)
@@ -164,8 +163,8 @@ type pullCase struct {
 	err      string       // text in its error
 }
 
-// A registry does not say why it refuses, and nor does the event of the pod, but for
-// that of a kubelet with regcred inside: the reason is in the kubelet's log at best.
+// A registry does not report why it rejects a credential, and neither does the pod's event, except with regcred inside
+// the kubelet: otherwise the reason is at best in the kubelet's log.
 var pullCases = []pullCase{
 	{name: "own identity", account: "puller", image: "pass.example/private/app", users: []string{"serviceaccount"}},
 	{
@@ -205,8 +204,8 @@ var pullCases = []pullCase{
 	},
 }
 
-// TestServiceAccounts: pods pull with the identity of their service accounts,
-// and our keyring finds for each of them what the kubelet took to the registry.
+// TestServiceAccounts verifies that pods pull with the identity of their service accounts, and that regcred's keyring
+// finds for each the credentials that the kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
 	node.Require(t)
 	s := startScene(t)
@@ -236,9 +235,8 @@ func (s *scene) pod(t *testing.T, name, account, host, repo string, secrets ...s
 	return s.control.RunPod(t, s.kubelet, pod)
 }
 
-// before is what a case was before kubelets had a cacheType: a plugin could return
-// the token.
-func (c pullCase) before() pullCase {
+// withoutCacheType returns the case for kubelets without cacheType: a plugin could return the token.
+func (c pullCase) withoutCacheType() pullCase {
 	if c.stage == regcred.StageEchoedToken {
 		return pullCase{name: c.name, account: c.account, image: c.image, users: []string{"serviceaccount"}}
 	}
@@ -247,9 +245,9 @@ func (c pullCase) before() pullCase {
 
 func (s *scene) testPull(t *testing.T, c pullCase) {
 	if !node.CacheType.Has() {
-		c = c.before()
+		c = c.withoutCacheType()
 	}
-	if node.TellsPods.Has() {
+	if node.ReportsToPods.Has() {
 		c.log = c.err // in regcred's words
 	}
 	host, repo, _ := strings.Cut(c.image, "/")
@@ -276,10 +274,10 @@ func (s *scene) testPull(t *testing.T, c pullCase) {
 	s.checkRefusal(t, c, f)
 }
 
-// checkEvent: the event has the reason where the kubelet tells pods, and nowhere else.
+// checkEvent checks that the event contains the reason exactly if the kubelet reports plugin errors to pods.
 func (c pullCase) checkEvent(t *testing.T, event string) {
 	t.Helper()
-	if !node.TellsPods.Has() {
+	if !node.ReportsToPods.Has() {
 		if strings.Contains(event, "account") || strings.Contains(event, "annotation") {
 			t.Error("the event says more than the registry does: the documentation says otherwise")
 		}
@@ -291,8 +289,8 @@ func (c pullCase) checkEvent(t *testing.T, event string) {
 	}
 }
 
-// checkRefusal: both say why a provider has no credentials, the kubelet in its
-// log; of one that it skips it says so at -v=5 alone, which it runs with here.
+// checkRefusal checks that regcred and the kubelet's log report why a provider has no credentials. The kubelet logs a
+// skipped provider only at -v=5, which is set here.
 func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	t.Helper()
 	failure := providerFailure(t, s.kubelet, node.Failure{Provider: c.provider, Image: c.image})
@@ -320,8 +318,8 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	}
 }
 
-// testStatic: a static pod has no service account. A provider that requires
-// one is skipped; one that does not is run without a token.
+// testStatic verifies that a static pod, which has no service account, skips a provider that requires one and runs
+// others without a token.
 func (s *scene) testStatic(t *testing.T) {
 	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
 	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))

@@ -20,15 +20,15 @@ import (
 type site struct {
 	provider          // without a version
 	registry registry // private
-	user     string   // by whom the registry is asked then
+	user     string   // the user that the registry then sees
 }
 
-// registry is what the two kinds of registries have in common.
+// registry is the interface of both kinds of registries.
 type registry interface {
 	PushApp(t testing.TB, repo, tag string) (image string)
 }
 
-// sites are those of the plugins that need no service account.
+// sites returns the plugins that need no service account.
 func sites(t *testing.T, net *testcloud.Net) []site {
 	return []site{ecrSite(t, net, plugins.ECR, newAWS(t), "111122223333"), gcrSite(t, net), acrSite(t, net), dockerConfigSite(t), staticSite(t, net)}
 }

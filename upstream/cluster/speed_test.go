@@ -37,16 +37,16 @@ import (
 
 var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
-// side is one of the two keyrings, asked for the pods of its own node, so that
+// keyringSide is one of the two keyrings, asked for the pods of its own node, so that
 // the API server's audit log tells the two apart.
-type side struct {
+type keyringSide struct {
 	name   string
 	lookup func(ctx context.Context, image string, pod *corev1.Pod) (credentials int, err error)
 	execs  *atomic.Int64
 }
 
-// speedConfig writes a configuration for both, with a plugin that is never
-// executed: both sides call a function in its place.
+// speedConfig writes a configuration for both, with a plugin that is never executed because both sides call a function
+// instead.
 func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,9 +73,9 @@ providers:
 }
 
 // ourSide is this repository's keyring over package kube.
-func ourSide(t *testing.T, control *node.ControlPlane, path string) side {
+func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
-	s := side{name: "system:node:ours", execs: new(atomic.Int64)}
+	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
 	client, err := kube.New(control.Config(t, s.name, "system:nodes"), kube.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -121,9 +121,9 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 }
 
 // theirSide is the kubelet's keyring with the kubelet's token manager.
-func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) side {
+func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
 	t.Helper()
-	s := side{name: "system:node:theirs", execs: new(atomic.Int64)}
+	s := keyringSide{name: "system:node:theirs", execs: new(atomic.Int64)}
 	client, err := kubernetes.NewForConfig(control.Config(t, s.name, "system:nodes"))
 	if err != nil {
 		t.Fatal(err)
@@ -177,8 +177,8 @@ func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, 
 	return list
 }
 
-// forAll looks up images for pods, eight at a time.
-func (s side) forAll(t *testing.T, pods []*corev1.Pod, images int) {
+// lookUpAll looks up images for pods, eight at a time.
+func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 	t.Helper()
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(8)
@@ -199,7 +199,7 @@ func (s side) forAll(t *testing.T, pods []*corev1.Pod, images int) {
 }
 
 // calls counts what a side has asked of the API server.
-func (s side) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
+func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
 	t.Helper()
 	for _, call := range control.Calls(t, s.name) {
 		if call.Code >= 300 {
@@ -234,10 +234,10 @@ func TestSpeedPods(t *testing.T) {
 			ours, theirs := ourSide(t, control, path), theirSide(t, control, path, binDir)
 			ourPods, theirPods := speedPods(t, control, "ours", pods, 1), speedPods(t, control, "theirs", pods, 1)
 			began := time.Now()
-			ours.forAll(t, ourPods, images)
+			ours.lookUpAll(t, ourPods, images)
 			ourTime := time.Since(began)
 			began = time.Now()
-			theirs.forAll(t, theirPods, images)
+			theirs.lookUpAll(t, theirPods, images)
 			theirTime := time.Since(began)
 
 			ourTokens, ourAccounts := ours.calls(t, control)
@@ -262,13 +262,13 @@ func TestSpeedPods(t *testing.T) {
 }
 
 // compareWarm times lookups that are answered from the cache.
-func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs side, ourPod, theirPod *corev1.Pod) {
+func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs keyringSide, ourPod, theirPod *corev1.Pod) {
 	t.Helper()
 	rounds, n := 1, 20
 	if *speed {
 		rounds, n = 7, 200
 	}
-	ours.forAll(t, []*corev1.Pod{ourPod}, 1) // so that what it read of the service account is fresh
+	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // so that the cached service account is fresh
 	tokens, accounts := ours.calls(t, control)
 	var x, y []time.Duration
 	for range rounds {
@@ -286,7 +286,7 @@ func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs side, ou
 	}
 }
 
-func perLookup(t *testing.T, s side, pod *corev1.Pod, n int) time.Duration {
+func perLookup(t *testing.T, s keyringSide, pod *corev1.Pod, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for range n {
@@ -302,8 +302,8 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// TestSpeedMemory: a process that serves the lookups of 5,000 pods with 500
-// service accounts stays below 60 MB.
+// TestSpeedMemory verifies that a process that serves the lookups of 5,000 pods with 500 service accounts stays below 60
+// MB.
 func TestSpeedMemory(t *testing.T) {
 	node.Require(t)
 	pods, accounts := 200, 20

@@ -77,8 +77,7 @@ func signToken(t *testing.T, key *rsa.PrivateKey, header, payload string) string
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// TestVerifier: the registry of these tests lets nobody in whom a real one
-// would refuse.
+// TestVerifier verifies that the registry of these tests rejects every token that a real one would reject.
 func TestVerifier(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// TestWalkThrough follows the documentation, on a node of its own.
+// TestWalkThrough follows the documentation on a new node.
 func TestWalkThrough(t *testing.T) {
 	node.Require(t)
 	node.CacheType.Need(t) // the documentation's configuration has it
@@ -62,12 +62,11 @@ func startWalk(t *testing.T, section string) *walk {
 	return w
 }
 
-// told is what an event has besides, if the kubelet tells it to pods.
-var told = regexp.MustCompile(`; image credential providers: .*`)
+// pluginErrorSuffix matches the extra text in an event if the kubelet reports plugin errors to pods.
+var pluginErrorSuffix = regexp.MustCompile(`; image credential providers: .*`)
 
-// refused is what an API server says from 1.37 on; the documentation has the words
-// of those before.
-var refused = regexp.MustCompile(`(system:node:\S+) is not authorized to request tokens for audience "([^"]+)"`)
+// tokenRequestDenied matches an API server's message since 1.37; the documentation quotes the earlier one.
+var tokenRequestDenied = regexp.MustCompile(`(system:node:\S+) is not authorized to request tokens for audience "([^"]+)"`)
 
 var kubeletConf = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)
 
@@ -77,9 +76,9 @@ func (w *walk) run(t *testing.T, command string) string {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
 	cmd.Dir, cmd.Env = w.dir, w.environ
 	out, _ := cmd.CombinedOutput() // some are meant to fail
-	if node.TellsPods.Has() {
-		out = told.ReplaceAll(out, nil)
+	if node.ReportsToPods.Has() {
+		out = pluginErrorSuffix.ReplaceAll(out, nil)
 	}
-	out = refused.ReplaceAll(out, []byte(`audience "$2" not found in pod spec volume, $1 is not authorized to request tokens for this audience`))
+	out = tokenRequestDenied.ReplaceAll(out, []byte(`audience "$2" not found in pod spec volume, $1 is not authorized to request tokens for this audience`))
 	return kubeletConf.ReplaceAllString(w.shown.Replace(string(out)), "/etc/kubernetes/kubelet.conf")
 }

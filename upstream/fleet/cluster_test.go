@@ -119,7 +119,7 @@ func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	done := false
 	defer func() {
 		if !done {
-			tell(t, c, metav1.FormatLabelSelector(set.Spec.Selector))
+			logPods(t, c, metav1.FormatLabelSelector(set.Spec.Selector))
 		}
 	}()
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
@@ -136,8 +136,8 @@ func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	done = true
 }
 
-// tell logs the pods' output and events.
-func tell(t *testing.T, c *node.Cluster, labels string) {
+// logPods logs the pods' output and events.
+func logPods(t *testing.T, c *node.Cluster, labels string) {
 	t.Helper()
 	for _, p := range podsOf(t, c, labels) {
 		said, err := c.Client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: new(int64(10)), Container: p.Spec.Containers[0].Name}).DoRaw(t.Context())

@@ -44,18 +44,18 @@ func (f *fleet) testDoc(t *testing.T) {
 			cmd.Dir, cmd.Env = dir, environ
 			out, _ := cmd.CombinedOutput() // some commands are expected to fail
 			canary.AssertAbsent(t, command, string(out))
-			return shown.Replace(f.turned(t, string(out)))
+			return shown.Replace(f.swapNodeNames(t, string(out)))
 		}
 	})
 	f.checkTrees(t, before)
 }
 
-// turned swaps the names of the two nodes in a command's output if the second node failed,
+// swapNodeNames swaps the names of the two nodes in a command's output if the second node failed,
 // because it is random which node is updated first.
-func (f *fleet) turned(t *testing.T, said string) string {
+func (f *fleet) swapNodeNames(t *testing.T, said string) string {
 	t.Helper()
 	r := &release{f, "regcred", "regcred"}
-	if err := r.said(context.WithoutCancel(t.Context()), nodeB, `"phase":"failed"`); err != nil {
+	if err := r.statusError(context.WithoutCancel(t.Context()), nodeB, `"phase":"failed"`); err != nil {
 		return said
 	}
 	lines := strings.Split(strings.NewReplacer(nodeA, nodeB, nodeB, nodeA).Replace(said), "\n")

@@ -48,16 +48,16 @@ func (f *fleet) testDrift(t *testing.T) {
 		r.installed(t, f.Node(t, nodeB))
 	})
 	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
-	r.gone(t)
+	r.checkRemoved(t)
 	f.checkTrees(t, before)
 }
 
 // Changes by another process in /var/lib/regcred. spoil replaces a program and deletes the
 // files that the kubelet reads and runs; theirs replaces the configuration.
 const (
-	spoil  = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
-	theirs = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
-	away   = "rm /var/lib/regcred/kubelet/config/*"
+	spoil      = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
+	theirs     = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
+	removeFile = "rm /var/lib/regcred/kubelet/config/*"
 )
 
 func (r *release) testMended(t *testing.T, m *node.Machine) {
@@ -65,9 +65,9 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 	asInstalled := func(mended int) {
 		t.Helper()
 		node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
-			return r.said(ctx, nodeA, `"phase":"installed"`, fmt.Sprintf(`"mended":%d`, mended))
+			return r.statusError(ctx, nodeA, `"phase":"installed"`, fmt.Sprintf(`"mended":%d`, mended))
 		})
-		r.same(t, kubelets, r.kubelets(t))
+		r.checkUnchanged(t, kubelets, r.kubelets(t))
 		if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
 			t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
 		}
@@ -79,7 +79,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 	r.logged(t, "mended: ")
 	m.Run(t, "sh", "-c", theirs)
 	node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json already exists and differs from regcred's file (move it away)")
+		return r.statusError(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json already exists and differs from regcred's file (move it away)")
 	})
 	r.measured(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 		}
 		return err
 	})
-	m.Run(t, "sh", "-c", away)
+	m.Run(t, "sh", "-c", removeFile)
 	asInstalled(2)
 }
 
@@ -144,13 +144,13 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 			err = fmt.Errorf("pod %s is still there", old.Name)
 		}
 		if err == nil {
-			err = r.said(ctx, nodeA, `"phase":"applying"`)
+			err = r.statusError(ctx, nodeA, `"phase":"applying"`)
 		}
 		return err
 	})
 	killed := r.killAgent(t, m, time.Second, 0, time.Second)
 	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
-		return r.said(ctx, nodeA, `"phase":"failed"`, "this pod will not retry, to avoid further kubelet restarts: ", "/team/absent:v1")
+		return r.statusError(ctx, nodeA, `"phase":"failed"`, "this pod will not retry, to avoid further kubelet restarts: ", "/team/absent:v1")
 	})
 	pod, err := r.agent(t.Context(), nodeA)
 	if err != nil {

@@ -40,7 +40,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		r.waitRollout(t)
 		t.Logf("node %s: the agent was killed %d times meanwhile", nodeA, killed)
 		r.installed(t, a)
-		r.says(t, nodeB, `"phase":"unsupported"`, "AKS")
+		r.checkStatus(t, nodeB, `"phase":"unsupported"`, "AKS")
 		if diff := cmp.Diff(tree, f.trees(t)[nodeB]); diff != "" {
 			t.Errorf("node %s has changed (-before +after):\n%s", nodeB, diff)
 		}
@@ -51,17 +51,17 @@ func (f *fleet) testFaults(t *testing.T) {
 			r.deleteAgent(t, nodeB, after)
 		}
 		r.waitRollout(t)
-		node.Eventually(t, time.Minute, func(ctx context.Context) error { return r.said(ctx, nodeB, `"phase":"installed"`) })
+		node.Eventually(t, time.Minute, func(ctx context.Context) error { return r.statusError(ctx, nodeB, `"phase":"installed"`) })
 		r.installed(t, b)
 	})
 	step("two releases on one node: the second is refused", func(t *testing.T) {
 		currents := f.currents(t)
 		second := f.install(t, "rival", "rival", values(first, later))
 		for _, m := range f.Nodes {
-			node.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return second.said(ctx, m.Name(), "faults/fleet") })
+			node.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return second.statusError(ctx, m.Name(), "faults/fleet") })
 		}
 		f.helm.Run(t, "uninstall", second.name, "--namespace", second.namespace)
-		f.same(t, currents, f.currents(t))
+		f.checkUnchanged(t, currents, f.currents(t))
 		r.waitRollout(t)
 	})
 	step("the API server is away during a rollout", func(t *testing.T) {
@@ -104,7 +104,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		b.Boot(t)
 		f.WaitNode(t, nodeB, corev1.ConditionTrue)
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
-		r.gone(t)
+		r.checkRemoved(t)
 		f.checkTrees(t, before)
 	})
 }
@@ -115,16 +115,16 @@ func (r *release) installed(t *testing.T, m *node.Machine) {
 	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/*/host/regcred | head -n1) status")
 }
 
-// says checks that the last status line of a node's agent contains all texts.
-func (r *release) says(t *testing.T, node string, texts ...string) {
+// checkStatus checks that the last status line of a node's agent contains all texts.
+func (r *release) checkStatus(t *testing.T, node string, texts ...string) {
 	t.Helper()
-	if err := r.said(t.Context(), node, texts...); err != nil {
+	if err := r.statusError(t.Context(), node, texts...); err != nil {
 		t.Error(err)
 	}
 }
 
-// said returns an error if the last status line does not contain all texts.
-func (r *release) said(ctx context.Context, node string, texts ...string) error {
+// statusError returns an error if the last status line does not contain all texts.
+func (r *release) statusError(ctx context.Context, node string, texts ...string) error {
 	pod, err := r.agent(ctx, node)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (f *fleet) testLife(t *testing.T) {
 	step("a provider within the patterns: no kubelet is restarted", func(t *testing.T) {
 		took := r.upgrade(t, values(first, later))
 		t.Logf("from helm upgrade to the last of %d nodes: %v", len(f.Nodes), took.Round(100*time.Millisecond))
-		f.same(t, kubelets, f.kubelets(t))
+		f.checkUnchanged(t, kubelets, f.kubelets(t))
 		withLater = f.currents(t)
 		f.startWorkload(t, "work-later", later)
 		work.undisturbed(t)
@@ -72,14 +72,14 @@ func (f *fleet) testLife(t *testing.T) {
 	step("helm rollback: the other node was never touched, and no kubelet is restarted", func(t *testing.T) {
 		f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
 		r.waitRollout(t)
-		f.same(t, kubelets, f.kubelets(t))
+		f.checkUnchanged(t, kubelets, f.kubelets(t))
 		work.undisturbed(t)
 	})
 	step("helm rollback further: the configuration of then, and no kubelet is restarted", func(t *testing.T) {
 		f.helm.Run(t, "rollback", r.name, "2", "--namespace", r.namespace)
 		r.waitRollout(t)
-		f.same(t, withLater, f.currents(t))
-		f.same(t, kubelets, f.kubelets(t))
+		f.checkUnchanged(t, withLater, f.currents(t))
+		f.checkUnchanged(t, kubelets, f.kubelets(t))
 		work.undisturbed(t)
 	})
 	step("uninstalled, while the image cannot be pulled", func(t *testing.T) {
@@ -89,7 +89,7 @@ func (f *fleet) testLife(t *testing.T) {
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))
 		work.undisturbed(t)
-		r.gone(t)
+		r.checkRemoved(t)
 		f.checkTrees(t, before)
 	})
 }
@@ -138,8 +138,8 @@ func (r *release) testBadChange(t *testing.T) {
 	if now, err := r.agent(t.Context(), other); err != nil || now.UID != pods[other].UID || !isReady(now) {
 		t.Errorf("the pod of %s is not the one of before: %v", other, err)
 	}
-	r.same(t, kubelets, r.kubelets(t))
-	r.same(t, currents, r.currents(t))
+	r.checkUnchanged(t, kubelets, r.kubelets(t))
+	r.checkUnchanged(t, currents, r.currents(t))
 }
 
 // agents returns the agent pods by node.
@@ -172,9 +172,9 @@ func currentOf(t *testing.T, m *node.Machine) string {
 	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }
 
-// gone checks that nothing of the release is left in the cluster. The namespace and its
+// checkRemoved checks that nothing of the release is left in the cluster. The namespace and its
 // pull secret are not part of the release.
-func (r *release) gone(t *testing.T) {
+func (r *release) checkRemoved(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
 		left := []string{}

@@ -29,8 +29,8 @@ func (f *fleet) kubelets(t *testing.T) map[string]string {
 	return all
 }
 
-// same checks that nothing has changed on any node.
-func (f *fleet) same(t *testing.T, before, after map[string]string) {
+// checkUnchanged checks that nothing has changed on any node.
+func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("not the same (-before +after):\n%s", diff)
@@ -135,7 +135,7 @@ func (w workload) now(t *testing.T) map[string]string {
 // undisturbed checks that the workload still has the same pods and containers.
 func (w workload) undisturbed(t *testing.T) {
 	t.Helper()
-	w.same(t, w.containers, w.now(t))
+	w.checkUnchanged(t, w.containers, w.now(t))
 }
 
 // providerOf returns the name of the provider for a host.

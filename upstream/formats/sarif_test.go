@@ -43,9 +43,9 @@ func TestSARIF(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
-	results, schema := 0, published(t)
+	results, schema := 0, sarifSchema(t)
 	failing := []string{"--kubelet-version=new", files[0]} // nothing is looked at
-	for _, list := range append([][]string{files, failing}, each(files)...) {
+	for _, list := range append([][]string{files, failing}, oneListEach(files)...) {
 		out, err := exec.Command(program, append([]string{"validate", "-o", "sarif"}, list...)...).Output()
 		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
-func each(files []string) (lists [][]string) {
+func oneListEach(files []string) (lists [][]string) {
 	for _, file := range files {
 		lists = append(lists, []string{file})
 	}
@@ -98,10 +98,10 @@ func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte
 	return results
 }
 
-// TestSARIFWrong: the schema would find a mistake.
+// TestSARIFWrong verifies that the schema detects a mistake.
 func TestSARIFWrong(t *testing.T) {
 	const good = `{"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "x"}}, "columnKind": "unicodeCodePoints", "results": [{"ruleId": "a", "level": "note", "message": {"text": "b"}}]}]}`
-	schema := published(t)
+	schema := sarifSchema(t)
 	valid := func(text string) error {
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err != nil {
@@ -119,10 +119,9 @@ func TestSARIFWrong(t *testing.T) {
 	}
 }
 
-// published is the schema of SARIF 2.1.0 (errata 01) as OASIS has published it: a
-// constant of a library for Go, whose own validation writes fields anew that the
-// schema then refuses.
-func published(t *testing.T) *jsonschema.Schema {
+// sarifSchema returns the schema of SARIF 2.1.0 (errata 01) as published by OASIS. It is a constant of a Go library, whose
+// own validation rewrites fields so that the schema rejects them.
+func sarifSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif").Output()
 	if err != nil {

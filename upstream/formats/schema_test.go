@@ -21,7 +21,7 @@ import (
 
 const module = "../.."
 
-// schemas compiles the schema of all versions, and that of each.
+// schemas compiles the schema of all versions and the schema of each version.
 func schemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
 	t.Helper()
 	each = map[string]*jsonschema.Schema{}
@@ -41,7 +41,7 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := jsonschema.NewCompiler() // which holds a schema against that of its dialect
+	c := jsonschema.NewCompiler() // it validates the schema against its dialect
 	if err := c.AddResource("schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	return compiled
 }
 
-// document is a file as a validator of schemas sees it; nil if it is no document.
+// document decodes a file for a schema validator; nil if it is not a document.
 func document(content []byte) map[string]any {
 	data, err := yaml.YAMLToJSON(content)
 	if err != nil {
@@ -66,7 +66,7 @@ func document(content []byte) map[string]any {
 	return fields
 }
 
-// hasNull: a kubelet takes null for a value that is not there, and a schema does not.
+// hasNull reports whether a value is null, which a kubelet treats as missing and a schema rejects.
 func hasNull(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -139,8 +139,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 	}
 }
 
-// TestSchemaOfSamples: each configuration in this repository that a kubelet
-// would take is one by the schema.
+// TestSchemaOfSamples verifies that each valid configuration in this repository is valid by the schema.
 func TestSchemaOfSamples(t *testing.T) {
 	all, _ := schemas(t)
 	samples := 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestBuildRefuses: Build immediately rejects a path to which no kubelet can be written.
+// TestBuildRefuses verifies that Build immediately rejects a path to which no kubelet can be written.
 func TestBuildRefuses(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -31,7 +31,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildFails: a failed build keeps the existing file and leaves no other files.
+// TestBuildFails verifies that a failed build keeps the existing file and leaves no other files.
 func TestBuildFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubelet")

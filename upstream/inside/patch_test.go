@@ -65,8 +65,8 @@ func changedLines(from, to string) int {
 	return len(b) - same[0][0]
 }
 
-// TestPatch: Patch applies to the releases that have the function, and fails with the
-// function's name for the others.
+// TestPatch verifies that Patch applies to the releases that have the function, and fails with the function's name for
+// the others.
 func TestPatch(t *testing.T) {
 	for version, want := range map[string]string{
 		kubelet.Version: "",
@@ -107,7 +107,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestPatchManyLines: calls and signatures may span several lines.
+// TestPatchManyLines verifies that calls and signatures may span several lines.
 func TestPatchManyLines(t *testing.T) {
 	text := imageManagerOf(t, kubelet.Version)
 	for _, one := range []*regexp.Regexp{
@@ -130,7 +130,7 @@ func TestPatchManyLines(t *testing.T) {
 	}
 }
 
-// TestPatchRefuses: the error names the missing or changed part.
+// TestPatchRefuses verifies that the error names the missing or changed part.
 func TestPatchRefuses(t *testing.T) {
 	text := string(imageManagerOf(t, kubelet.Version))
 	for _, tt := range []struct{ name, old, new, want string }{

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestFindBelowBlanks: find works if the module cache's path contains spaces.
+// TestFindBelowBlanks verifies that find works if the module cache's path contains spaces.
 func TestFindBelowBlanks(t *testing.T) {
 	imageManagerOf(t, kubelet.Version) // skips the test if unavailable
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()

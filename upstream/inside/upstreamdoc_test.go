@@ -37,8 +37,7 @@ var (
 	oneLine = regexp.MustCompile(`\n *`)
 )
 
-// TestPlaces: the files and functions that the page names exist in the release pinned in
-// go.mod.
+// TestPlaces verifies that the files and functions that the page names exist in the release pinned in go.mod.
 func TestPlaces(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -84,7 +83,7 @@ func functions(t *testing.T, path string) map[string]bool {
 	return names
 }
 
-// TestMessages: the page quotes the kubelet's start-up messages correctly.
+// TestMessages verifies that the page quotes the kubelet's start-up messages correctly.
 func TestMessages(t *testing.T) {
 	const config = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [
 		{"name": "ecr", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "defaultCacheDuration": "1h", "matchImages": [IMAGES]}]}`

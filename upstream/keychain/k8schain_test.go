@@ -36,9 +36,8 @@ type login struct{ key, user, password string }
 // outcome is what came of an image: who pulled it, or why it was not.
 type outcome struct{ K8schain, Regcred, Kubelet string }
 
-// cases are those of go-containerregistry#723 and #1431 and knative/serving#13126,
-// and what else tells k8schain from a kubelet. "a" may pull team/app, "b" team/db, and
-// anybody public/app.
+// cases contains go-containerregistry#723 and #1431, knative/serving#13126, and other differences between k8schain and a
+// kubelet. "a" may pull team/app, "b" may pull team/db, and anonymous users may pull public/app.
 var cases = []struct {
 	name   string
 	logins []login
@@ -83,8 +82,8 @@ func TestBesideK8schain(t *testing.T) {
 	}
 }
 
-// TestHelperFails: go-containerregistry's own form of a helper, by which k8schain has
-// the clouds', takes an error for "no credentials needed".
+// TestHelperFails verifies that go-containerregistry's wrapper for helpers, which k8schain uses for the clouds, treats
+// an error as "no credentials needed".
 func TestHelperFails(t *testing.T) {
 	s := registry(t, testregistry.Basic)
 	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")

@@ -21,17 +21,16 @@ func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(dat
 // kubelets is the user of the credential that a kubelet sends.
 const kubelets = "kubelet"
 
-// asks is what a runtime asked, or will ask: a URL and what it was shown.
-type asks struct {
+// hostRequest is a request of a runtime: its URL and credentials.
+type hostRequest struct {
 	URL   string
 	Shown string // the users, in their order
 }
 
-// foretold is what a route says: who is asked which image it is, and who is asked
-// for anything.
-func foretold(r *route.Route) (resolve, all []asks) {
+// predictedRequests returns the requests that a route predicts: those that resolve the image, and all that may be sent.
+func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	for _, h := range r.Hops {
-		a := asks{URL: reached(&h) + h.Repository, Shown: string(h.Shown)}
+		a := hostRequest{URL: hopURL(&h) + h.Repository, Shown: string(h.Shown)}
 		if a.URL == h.Repository {
 			continue // it hears no request
 		}
@@ -45,9 +44,9 @@ func foretold(r *route.Route) (resolve, all []asks) {
 	return resolve, all
 }
 
-// reached is the URL by which a hop is reached: a port has TLS or has not. It is ""
+// hopURL is the URL by which a hop is reached: a port has TLS or has not. It is ""
 // if it is not reached.
-func reached(h *route.Hop) string {
+func hopURL(h *route.Hop) string {
 	if h.HTTPToo && h.Base.Port() == "" {
 		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
 	}
@@ -67,15 +66,15 @@ func reached(h *route.Hop) string {
 	return u.String()
 }
 
-func add(list []asks, a asks) []asks {
-	if slices.ContainsFunc(list, func(o asks) bool { return o.URL == a.URL }) {
+func add(list []hostRequest, a hostRequest) []hostRequest {
+	if slices.ContainsFunc(list, func(o hostRequest) bool { return o.URL == a.URL }) {
 		return list
 	}
 	return append(list, a)
 }
 
-// observed is what hosts wrote down, each once: in the order of first requests.
-func observed(log []seen, wanted func(seen) bool) (list []asks) {
+// recordedRequests is what hosts wrote down, each once: in the order of first requests.
+func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (list []hostRequest) {
 	users := map[string][]string{}
 	for _, s := range log {
 		if s.user != "" && !slices.Contains(users[s.url], s.user) {
@@ -84,14 +83,14 @@ func observed(log []seen, wanted func(seen) bool) (list []asks) {
 	}
 	for _, s := range log {
 		if wanted(s) {
-			list = add(list, asks{s.url, shown(users[s.url])})
+			list = add(list, hostRequest{s.url, userNames(users[s.url])})
 		}
 	}
 	return list
 }
 
-// shown is what users of credentials are called in a route.
-func shown(users []string) string {
+// userNames is what users of credentials are called in a route.
+func userNames(users []string) string {
 	switch {
 	case len(users) == 0:
 		return string(route.ShownNone)
@@ -105,14 +104,14 @@ func shown(users []string) string {
 	return strings.Join(users, "+")
 }
 
-func check(t *testing.T, what string, want, got []asks) {
+func check(t *testing.T, what string, want, got []hostRequest) {
 	t.Helper()
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-said +done):\n%s", what, diff)
 	}
 }
 
-// sorted is for what has no order.
-func sorted(list []asks) []asks {
-	return slices.SortedFunc(slices.Values(list), func(a, b asks) int { return strings.Compare(a.URL, b.URL) })
+// sortRequests sorts requests whose order is undefined.
+func sortRequests(list []hostRequest) []hostRequest {
+	return slices.SortedFunc(slices.Values(list), func(a, b hostRequest) int { return strings.Compare(a.URL, b.URL) })
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/containerd"
 )
 
-// daemon is a containerd with a configuration of its own.
+// daemon is a containerd with its own configuration.
 type daemon struct {
 	dir     string
 	version containerd.Version
@@ -31,8 +31,7 @@ type daemon struct {
 // programs are the containerds, by version.
 func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
-// start starts one, with a certificate's authority in place of the system's.
-// In the configuration DIR is its directory.
+// start starts a containerd that trusts only ca. DIR in the configuration is replaced by its directory.
 func start(t *testing.T, program, config, ca string) *daemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(string) {})
@@ -69,7 +68,7 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	booted(t, bufio.NewScanner(log))
+	waitReady(t, bufio.NewScanner(log))
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +95,8 @@ func (d *daemon) serves(t *testing.T) {
 
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
 
-// booted waits for a daemon, and goes on to read what it says.
-func booted(t *testing.T, lines *bufio.Scanner) {
+// waitReady waits until a daemon is ready, and keeps reading its output.
+func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Helper()
 	var said strings.Builder
 	for lines.Scan() {

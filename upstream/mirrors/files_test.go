@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestContainerdFiles: the same of how config.toml is written, and of what it imports.
+// TestContainerdFiles verifies the same for formats and imports of config.toml.
 func TestContainerdFiles(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
 	hosts := hostsTOML("[host.'https://m1.example']\n")
 	for version, program := range programs() {
-		whole := base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n")
-		without := base(version, "")
+		whole := baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n")
+		without := baseConfig(version, "")
 		head := strings.Split(whole, "\n")[0] + "\n"
 		drop := head + section(version, "registry") + "config_path = 'DIR/certs.d'\n"
 		for name, tt := range map[string]struct {
@@ -49,7 +49,7 @@ func TestContainerdFiles(t *testing.T) {
 	}
 }
 
-// startWith is [start] with files beside the configuration.
+// startWith is [start] with files next to the configuration.
 func startWith(t *testing.T, program, config, ca string, beside files) *daemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(dir string) {

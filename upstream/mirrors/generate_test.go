@@ -14,48 +14,48 @@ import (
 )
 
 var (
-	seed = flag.Uint64("seed", 14, "of the configurations that are made at random")
-	many = flag.Int("many", 60, "how many of them there are for each runtime")
+	seed        = flag.Uint64("seed", 14, "of the configurations that are made at random")
+	randomCases = flag.Int("many", 60, "how many of them there are for each runtime")
 )
 
 // dice make a configuration.
 type dice struct{ *rand.Rand }
 
-func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
+func (d dice) choose(of ...string) string { return of[d.IntN(len(of))] }
 
-// once is true once in n times.
-func (d dice) once(n int) bool { return d.IntN(n) == 0 }
+// oneIn is true once in n times.
+func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 // address is a host as a hosts.toml may have it.
 func (d dice) address() string {
-	host := d.one("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
-	scheme := d.one("https://", "https://", "https://", "", "http://")
+	host := d.choose("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
+	scheme := d.choose("https://", "https://", "https://", "", "http://")
 	port := ""
-	if d.once(3) {
-		port = ":" + d.one(withTLS...)
+	if d.oneIn(3) {
+		port = ":" + d.choose(withTLS...)
 		if scheme == "http://" {
-			port = ":" + d.one(plain...)
+			port = ":" + d.choose(plain...)
 		}
 	}
-	return scheme + host + port + d.one("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
+	return scheme + host + port + d.choose("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
 }
 
 // settings are lines of a table.
 func (d dice) settings() (text string) {
-	if d.once(3) {
-		text += fmt.Sprintf("capabilities = [%s]\n", d.one("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
+	if d.oneIn(3) {
+		text += fmt.Sprintf("capabilities = [%s]\n", d.choose("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
 	}
-	if d.once(3) {
-		text += "override_path = " + d.one("true", "true", "false", "1") + "\n"
+	if d.oneIn(3) {
+		text += "override_path = " + d.choose("true", "true", "false", "1") + "\n"
 	}
-	if d.once(6) {
-		text += "skip_verify = " + d.one("true", "false") + "\n"
+	if d.oneIn(6) {
+		text += "skip_verify = " + d.choose("true", "false") + "\n"
 	}
-	if d.once(12) {
-		text += "dial_timeout = " + d.one("'5s'", "'5'") + "\n"
+	if d.oneIn(12) {
+		text += "dial_timeout = " + d.choose("'5s'", "'5'") + "\n"
 	}
-	if d.once(12) {
-		text += "ca = " + d.one("'none.pem'", "[]", "[['a']]") + "\n"
+	if d.oneIn(12) {
+		text += "ca = " + d.choose("'none.pem'", "[]", "[['a']]") + "\n"
 	}
 	return text
 }
@@ -63,7 +63,7 @@ func (d dice) settings() (text string) {
 // hostsTOML is a whole file.
 func (d dice) hostsTOML() string {
 	var b strings.Builder
-	if d.once(2) {
+	if d.oneIn(2) {
 		fmt.Fprintf(&b, "server = %q\n", d.address())
 	}
 	b.WriteString(d.settings())
@@ -74,12 +74,12 @@ func (d dice) hostsTOML() string {
 		}
 		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.settings())
 	}
-	if d.once(4) {
+	if d.oneIn(4) {
 		// No other table has its host: once containerd 1 knows what a host wants, it
 		// sends no header there.
-		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.one("Authorization", "X-Other"))
+		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.choose("Authorization", "X-Other"))
 	}
-	if d.once(8) {
+	if d.oneIn(8) {
 		b.WriteString("[host]\n")
 	}
 	return b.String()
@@ -87,24 +87,24 @@ func (d dice) hostsTOML() string {
 
 // certs are directories with files, and an image for which they may be.
 func (d dice) certs() (files, string) {
-	host := d.one("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
+	host := d.choose("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
 	f := files{}
 	for _, dir := range []string{host, strings.Replace(host, ":", "_", 1) + "_", strings.Split(host, ":")[0], "_default", "other.example"} {
-		if d.once(2) {
-			f["certs.d/"+dir+"/"+d.one("hosts.toml", "hosts.toml", "hosts.toml", "readme")] = d.hostsTOML()
+		if d.oneIn(2) {
+			f["certs.d/"+dir+"/"+d.choose("hosts.toml", "hosts.toml", "hosts.toml", "readme")] = d.hostsTOML()
 		}
 	}
-	return f, host + "/" + d.one("app", "team/app", "a/b/c")
+	return f, host + "/" + d.choose("app", "team/app", "a/b/c")
 }
 
-// TestContainerdAtRandom: the same of configurations that nobody has thought of.
+// TestContainerdAtRandom verifies the same for random configurations.
 func TestContainerdAtRandom(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
 	for version, program := range programs() {
-		d := start(t, program, base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		d := start(t, program, baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
 		random := dice{rand.New(rand.NewPCG(*seed, 0))}
-		for i := range *many {
+		for i := range *randomCases {
 			f, image := random.certs()
 			if strings.HasPrefix(image, "docker.io/app") {
 				image = "docker.io/library/app"

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/containerd"
 )
 
-// TestHealthy: what containerd and projects ship, with a hosts.toml as it should be and
-// without one, has nothing to warn of.
+// TestHealthy verifies that default configurations of containerd and other projects have no warnings, with a valid
+// hosts.toml and without one.
 func TestHealthy(t *testing.T) {
 	tests.Require(t)
 	configs := map[string]string{
@@ -66,7 +66,7 @@ func TestHealthy(t *testing.T) {
 			}
 			for _, f := range r.Check() {
 				if f.Rule == "mirror-unset" && files != nil && !strings.Contains(text, "config_path = \"/") {
-					continue // nobody reads these files then
+					continue // these files are not read then
 				}
 				if f.Severity != finding.SeverityInfo {
 					t.Errorf("%s: %+v", name, f)

@@ -39,8 +39,8 @@ var (
 	plain   = []string{"80", "5000"}
 )
 
-// seen is what a host was asked.
-type seen struct {
+// loggedRequest is a request to a host.
+type loggedRequest struct {
 	url  string // of the registry: scheme, host, and the path up to "manifests" or "blobs"
 	kind string // "manifests", "blobs" or "ping"
 	tag  bool   // a manifest, by tag
@@ -53,7 +53,7 @@ type hosts struct {
 	storage http.Handler
 
 	mu  sync.Mutex
-	log []seen
+	log []loggedRequest
 	has map[string]bool // URLs of repositories that are there; others are not found
 }
 
@@ -104,7 +104,7 @@ func certificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 // serve writes down the request, wants a login, and has what [hosts.has] says.
 func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	base, kind, rest := cut(r.URL.Path)
-	s := seen{url: scheme + "://" + r.Host + base, kind: kind}
+	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
 	s.tag = kind == "manifests" && !strings.HasPrefix(rest, "sha256:")
 	s.user, _, _ = r.BasicAuth()
 	h.mu.Lock()
@@ -135,9 +135,8 @@ func cut(path string) (base, kind, rest string) {
 	return path, "ping", ""
 }
 
-// asked ends what is written down, and returns it. The repositories that are there
-// from now on are those of URLs.
-func (h *hosts) asked(there ...string) []seen {
+// takeRequests stops recording and returns the requests. From now on the repositories of these URLs exist.
+func (h *hosts) takeRequests(there ...string) []loggedRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	log := h.log

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// The places of files in a home, and those of the system.
+// Paths of the user's files and of the system's.
 const (
 	homeConf = ".config/containers/registries.conf"
 	homeDrop = ".config/containers/registries.conf.d/"
@@ -39,8 +39,8 @@ func login(servers ...string) string {
 // conf is a registries.conf for origin.example with mirrors.
 func conf(text string) files { return files{homeConf: text} }
 
-// one is a [[registry]], and what stands in it.
-func one(prefix, more string) string {
+// registryTable returns a [[registry]] table with the lines of more.
+func registryTable(prefix, more string) string {
 	return fmt.Sprintf("[[registry]]\nprefix = %q\nlocation = %q\n%s", prefix, strings.TrimPrefix(prefix, "*."), more)
 }
 
@@ -55,74 +55,74 @@ var confTable = []struct {
 }{
 	{"nothing", "", files{}},
 	{"the hub", "docker.io/library/app", files{}},
-	{"a mirror", "", conf(one("origin.example", mirror("m1.example", "")))},
-	{"mirrors", "", conf(one("origin.example", mirror("m2.example/pre", "")+mirror("m1.example:5443", "")))},
-	{"a mirror with a login", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeAuth: login("m1.example", "origin.example")}},
-	{"a login for a path", "", files{homeConf: one("origin.example", mirror("m1.example/cache", "")+mirror("m2.example", "")), homeAuth: login("m1.example/cache", "m2.example/other")}},
-	{"the longest prefix", "", conf(one("origin.example", mirror("m1.example", "")) + one("origin.example/team", mirror("m2.example", "")) + one("origin.example/te", mirror("m3.example", "")))},
-	{"a prefix with a port", "origin.example:5443/app", conf(one("origin.example", mirror("m1.example", "")))},
-	{"a whole image", "", conf(one("origin.example/team/app", mirror("m1.example/other", "")))},
-	{"with a tag", "", conf(one("origin.example/team/app:latest", mirror("m1.example/other", "")))},
+	{"a mirror", "", conf(registryTable("origin.example", mirror("m1.example", "")))},
+	{"mirrors", "", conf(registryTable("origin.example", mirror("m2.example/pre", "")+mirror("m1.example:5443", "")))},
+	{"a mirror with a login", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeAuth: login("m1.example", "origin.example")}},
+	{"a login for a path", "", files{homeConf: registryTable("origin.example", mirror("m1.example/cache", "")+mirror("m2.example", "")), homeAuth: login("m1.example/cache", "m2.example/other")}},
+	{"the longest prefix", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example/team", mirror("m2.example", "")) + registryTable("origin.example/te", mirror("m3.example", "")))},
+	{"a prefix with a port", "origin.example:5443/app", conf(registryTable("origin.example", mirror("m1.example", "")))},
+	{"a whole image", "", conf(registryTable("origin.example/team/app", mirror("m1.example/other", "")))},
+	{"with a tag", "", conf(registryTable("origin.example/team/app:latest", mirror("m1.example/other", "")))},
 	{"any host below", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\n" + mirror("m1.example", ""))},
 	{"any host below, elsewhere", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\nlocation = 'm2.example/w'\n")},
 	{"another location", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'm1.example/x/y'\n")},
 	{"another location with a login", "", files{homeConf: "[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\n", homeAuth: login("https://m1.example/v1/")}},
-	{"by digest only", "", conf(one("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "")))},
-	{"by digest or tag", "", conf(one("origin.example", mirror("m1.example", "pull-from-mirror = 'digest-only'\n")+mirror("m2.example", "pull-from-mirror = 'tag-only'\n")+mirror("m3.example", "pull-from-mirror = 'all'\n")))},
-	{"both", "", conf(one("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "pull-from-mirror = 'digest-only'\n")))},
-	{"blocked", "", conf(one("origin.example", "blocked = true\n"+mirror("m1.example", "")))},
-	{"blocked with nothing else", "", conf(one("origin.example", "blocked = true\n"))},
+	{"by digest only", "", conf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "")))},
+	{"by digest or tag", "", conf(registryTable("origin.example", mirror("m1.example", "pull-from-mirror = 'digest-only'\n")+mirror("m2.example", "pull-from-mirror = 'tag-only'\n")+mirror("m3.example", "pull-from-mirror = 'all'\n")))},
+	{"both", "", conf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "pull-from-mirror = 'digest-only'\n")))},
+	{"blocked", "", conf(registryTable("origin.example", "blocked = true\n"+mirror("m1.example", "")))},
+	{"blocked with nothing else", "", conf(registryTable("origin.example", "blocked = true\n"))},
 	{"blocked, at another location", "", conf("[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\nblocked = true\n")},
-	{"a mirror that is blocked", "", conf(one("origin.example", mirror("m1.example", "")) + one("m1.example", "blocked = true\n"))},
-	{"insecure", "", conf(one("origin.example", mirror("m1.example:5000", "insecure = true\n")+mirror("m2.example:5000", "")))},
-	{"a scheme", "", conf(one("origin.example", mirror("https://m1.example", "")))},
+	{"a mirror that is blocked", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("m1.example", "blocked = true\n"))},
+	{"insecure", "", conf(registryTable("origin.example", mirror("m1.example:5000", "insecure = true\n")+mirror("m2.example:5000", "")))},
+	{"a scheme", "", conf(registryTable("origin.example", mirror("https://m1.example", "")))},
 	{"no location", "", conf("[[registry]]\nprefix = 'origin.example'\n")},
-	{"a slash at the end", "", conf(one("origin.example/", mirror("m1.example", "")))},
-	{"a mirror that makes no image", "", conf(one("origin.example", mirror("m1.example/UPPER", "")))},
-	{"twice", "", conf(one("origin.example", mirror("m1.example", "")) + one("origin.example", mirror("m2.example", "")))},
-	{"twice, differently", "", conf(one("origin.example", "") + "[[registry]]\nprefix = 'm1.example'\nlocation = 'origin.example'\ninsecure = true\n")},
-	{"a drop-in", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": one("origin.example", mirror("m2.example", "")), homeDrop + "b.toml": one("origin.example", mirror("m3.example", ""))}},
-	{"drop-ins alone", "", files{homeDrop + "b.conf": one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": one("origin.example", mirror("m2.example", ""))}},
+	{"a slash at the end", "", conf(registryTable("origin.example/", mirror("m1.example", "")))},
+	{"a mirror that makes no image", "", conf(registryTable("origin.example", mirror("m1.example/UPPER", "")))},
+	{"twice", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example", mirror("m2.example", "")))},
+	{"twice, differently", "", conf(registryTable("origin.example", "") + "[[registry]]\nprefix = 'm1.example'\nlocation = 'origin.example'\ninsecure = true\n")},
+	{"a drop-in", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": registryTable("origin.example", mirror("m2.example", "")), homeDrop + "b.toml": registryTable("origin.example", mirror("m3.example", ""))}},
+	{"drop-ins alone", "", files{homeDrop + "b.conf": registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": registryTable("origin.example", mirror("m2.example", ""))}},
 	{"version 1", "", conf("[registries.search]\nregistries = ['origin.example']\n[registries.insecure]\nregistries = ['m1.example']\n")},
 	{"version 1 blocks", "", conf("[registries.block]\nregistries = ['origin.example']\n")},
 	{"version 1 as a drop-in", "", files{homeDrop + "a.conf": "[registries.search]\nregistries = ['origin.example']\n"}},
-	{"both versions", "", conf("[registries.search]\nregistries = ['origin.example']\n" + one("m1.example", ""))},
+	{"both versions", "", conf("[registries.search]\nregistries = ['origin.example']\n" + registryTable("m1.example", ""))},
 	{"broken", "", conf("[[registry]\n")},
 	{"a wrong type", "", conf("[[registry]]\nlocation = 1\n")},
 	// What parsers of TOML read differently: c/image has another than we do.
-	{"a BOM", "", conf("\ufeff" + one("origin.example", mirror("m1.example", "")))},
-	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + one("origin.example", mirror("m1.example", ""))}},
-	{"Windows line ends", "", conf(strings.ReplaceAll(one("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
-	{"old Macs' line ends", "", conf(strings.ReplaceAll(one("origin.example", mirror("m1.example", "")), "\n", "\r"))},
-	{"no UTF-8", "", conf("# \xff\n" + one("origin.example", mirror("m1.example", "")))},
-	{"a NUL", "", conf("# \x00\n" + one("origin.example", mirror("m1.example", "")))},
-	{"a control character", "", conf("# \x01\n" + one("origin.example", mirror("m1.example", "")))},
+	{"a BOM", "", conf("\ufeff" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + registryTable("origin.example", mirror("m1.example", ""))}},
+	{"Windows line ends", "", conf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
+	{"old Macs' line ends", "", conf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r"))},
+	{"no UTF-8", "", conf("# \xff\n" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a NUL", "", conf("# \x00\n" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a control character", "", conf("# \x01\n" + registryTable("origin.example", mirror("m1.example", "")))},
 	{"a key twice", "", conf("[[registry]]\nlocation = 'origin.example'\nlocation = 'origin.example'\n" + mirror("m1.example", ""))},
 	{"a key in upper case", "", conf("[[registry]]\nLocation = 'origin.example'\n" + mirror("m1.example", ""))},
 	{"a table in upper case", "", conf("[[Registry]]\nlocation = 'origin.example'\n[[Registry.Mirror]]\nlocation = 'm1.example'\n")},
 	{"a table for an array", "", conf("[registry]\nlocation = 'origin.example'\n")},
 	{"a mirror for an array", "", conf("[[registry]]\nlocation = 'origin.example'\n[registry.mirror]\nlocation = 'm1.example'\n")},
 	{"inline", "", conf("registry = [{location = 'origin.example', mirror = [{location = 'm1.example'}]}]\n")},
-	{"a key that nobody knows", "", conf(one("origin.example", "x = 1\n"+mirror("m1.example", "y = 1\n")))},
-	{"a switch as a text", "", conf(one("origin.example", "insecure = 'true'\n"))},
-	{"a host in upper case", "", conf(one("ORIGIN.example", mirror("M1.example", "")))},
-	{"a mirror in upper case", "", conf(one("origin.example", mirror("M1.example", "")))},
-	{"a password in a location", "", conf(one("origin.example", mirror("u:p@m1.example", "")))},
-	{"a space in a location", "", conf(one("origin.example", mirror(" m1.example", "")))},
+	{"a key that nobody knows", "", conf(registryTable("origin.example", "x = 1\n"+mirror("m1.example", "y = 1\n")))},
+	{"a switch as a text", "", conf(registryTable("origin.example", "insecure = 'true'\n"))},
+	{"a host in upper case", "", conf(registryTable("ORIGIN.example", mirror("M1.example", "")))},
+	{"a mirror in upper case", "", conf(registryTable("origin.example", mirror("M1.example", "")))},
+	{"a password in a location", "", conf(registryTable("origin.example", mirror("u:p@m1.example", "")))},
+	{"a space in a location", "", conf(registryTable("origin.example", mirror(" m1.example", "")))},
 	{"white space alone", "", conf(" \n\n")},
 	{"an empty file", "", conf("")},
-	{"a broken drop-in", "", files{homeConf: one("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": "[["}},
+	{"a broken drop-in", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": "[["}},
 	{"a text of lines", "", conf("[[registry]]\nlocation = \"\"\"\norigin.example\"\"\"\n" + mirror("m1.example", ""))},
-	{"a port alone", "", conf(one("origin.example:443", mirror("m1.example", "")))},
+	{"a port alone", "", conf(registryTable("origin.example:443", mirror("m1.example", "")))},
 	{"any host below, and a port", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example:443'\nlocation = 'm2.example'\n")},
-	{"the hub's mirror", "docker.io/library/app", conf(one("docker.io", mirror("m1.example/hub", "")))},
-	{"the hub's mirror by a short path", "docker.io/library/app", conf(one("docker.io/app", mirror("m1.example/hub", "")))},
+	{"the hub's mirror", "docker.io/library/app", conf(registryTable("docker.io", mirror("m1.example/hub", "")))},
+	{"the hub's mirror by a short path", "docker.io/library/app", conf(registryTable("docker.io/app", mirror("m1.example/hub", "")))},
 	{"to the hub", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io/library'\n")},
 	{"to the hub without library", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
 }
 
-// TestSkopeo: what is said of a registries.conf is what skopeo does, and what CRI-O
-// is built on with it.
+// TestSkopeo verifies that the reported route of a registries.conf is the one of skopeo, and so of CRI-O, which uses the
+// same library.
 func TestSkopeo(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
@@ -151,17 +151,17 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 			t.Fatal(err)
 		}
 		said := c.Route(ref)
-		h.asked()
+		h.takeRequests()
 		out := skopeo(t, h, home, image)
-		_, all := foretold(said)
-		check(t, image+" ("+said.Fails+")", all, observed(h.asked(), func(s seen) bool { return s.kind == "manifests" }))
+		_, all := predictedRequests(said)
+		check(t, image+" ("+said.Fails+")", all, recordedRequests(h.takeRequests(), func(s loggedRequest) bool { return s.kind == "manifests" }))
 		if t.Failed() {
 			t.Logf("skopeo: %s", out)
 		}
 	}
 }
 
-// skopeo asks for an image that nobody has. Its ping is of no repository.
+// skopeo requests an image that does not exist. Its ping names no repository.
 func skopeo(t *testing.T, h *hosts, home, image string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -177,7 +177,7 @@ func skopeo(t *testing.T, h *hosts, home, image string) string {
 
 // location is a host as a registries.conf may have it.
 func (d dice) location() string {
-	return d.one("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.one("", "", "/", "/pre", "/library", "/a/b")
+	return d.choose("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.choose("", "", "/", "/pre", "/library", "/a/b")
 }
 
 // registriesConf is a whole file.
@@ -185,39 +185,39 @@ func (d dice) registriesConf() string {
 	var b strings.Builder
 	for range 1 + d.IntN(3) {
 		b.WriteString("[[registry]]\n")
-		if !d.once(4) {
-			fmt.Fprintf(&b, "prefix = %q\n", d.one("origin.example", "origin.example/team", "origin.example:5443", "docker.io", "docker.io/library", "*.example", "*.wild.example", "m1.example", "origin.example/team/app"))
+		if !d.oneIn(4) {
+			fmt.Fprintf(&b, "prefix = %q\n", d.choose("origin.example", "origin.example/team", "origin.example:5443", "docker.io", "docker.io/library", "*.example", "*.wild.example", "m1.example", "origin.example/team/app"))
 		}
-		if !d.once(8) {
+		if !d.oneIn(8) {
 			fmt.Fprintf(&b, "location = %q\n", d.location())
 		}
 		for _, flag := range []string{"blocked = true", "insecure = true", "mirror-by-digest-only = true"} {
-			if d.once(8) {
+			if d.oneIn(8) {
 				b.WriteString(flag + "\n")
 			}
 		}
 		for range d.IntN(3) {
 			// skopeo 1.9 leaves a slash there, for which every pull fails.
-			b.WriteString(mirror(strings.TrimSuffix(d.location(), "/"), d.one("", "", "", "insecure = true\n", "pull-from-mirror = 'tag-only'\n", "pull-from-mirror = 'digest-only'\n")))
+			b.WriteString(mirror(strings.TrimSuffix(d.location(), "/"), d.choose("", "", "", "insecure = true\n", "pull-from-mirror = 'tag-only'\n", "pull-from-mirror = 'digest-only'\n")))
 		}
 	}
 	return b.String()
 }
 
-// TestSkopeoAtRandom: the same of configurations that nobody has thought of.
+// TestSkopeoAtRandom verifies the same for random configurations.
 func TestSkopeoAtRandom(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
 	random := dice{rand.New(rand.NewPCG(*seed, 1))}
-	for i := range *many {
+	for i := range *randomCases {
 		f := conf(random.registriesConf())
-		if random.once(3) {
+		if random.oneIn(3) {
 			f[homeDrop+"x.conf"] = random.registriesConf()
 		}
-		if random.once(2) {
-			f[homeAuth] = login(random.one("m1.example", "m1.example/pre", "origin.example", "https://index.docker.io/v1/", "m1.example:5000"), "m2.example/a/b")
+		if random.oneIn(2) {
+			f[homeAuth] = login(random.choose("m1.example", "m1.example/pre", "origin.example", "https://index.docker.io/v1/", "m1.example:5000"), "m2.example/a/b")
 		}
-		image := random.one("origin.example/team/app", "origin.example:5443/team/app", "docker.io/library/app", "sub.wild.example/app", "m1.example/pre/app")
+		image := random.choose("origin.example/team/app", "origin.example:5443/team/app", "docker.io/library/app", "sub.wild.example/app", "m1.example/pre/app")
 		t.Run(fmt.Sprintf("%d/%d", *seed, i), func(t *testing.T) {
 			compareConf(t, h, f, image)
 			if t.Failed() {

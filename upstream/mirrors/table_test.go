@@ -138,8 +138,8 @@ func section(version string, keys ...string) string {
 	return "[" + strings.Join(append([]string{plugin}, keys...), ".") + "]\n"
 }
 
-// base is the configuration of a daemon, in which nothing is run; registry is more of it.
-func base(version, registry string) string {
+// baseConfig is the configuration of a daemon, in which nothing is run; registry is more of it.
+func baseConfig(version, registry string) string {
 	if version == "2" {
 		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
 			"[plugins.'io.containerd.cri.v1.runtime']\ndisable_cgroup = true\nrestrict_oom_score_adj = true\n" +
@@ -150,20 +150,20 @@ func base(version, registry string) string {
 		section(version, "containerd") + "snapshotter = 'native'\n" + registry
 }
 
-// TestContainerd: what is said of a configuration is what containerd does.
+// TestContainerd verifies that the reported route is the one of containerd.
 func TestContainerd(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
 	for version, program := range programs() {
-		d := start(t, program, base(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		d := start(t, program, baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
 		for _, tt := range table {
 			t.Run(version+"/"+tt.name, func(t *testing.T) { d.compare(t, h, tt.files, tt.image) })
 		}
 	}
 }
 
-// compare has a daemon pull by tag and by digest, from nobody and from the last who
-// is asked, and compares.
+// compare makes a daemon pull by tag and by digest, first if no host has the image and then if only the last one has it,
+// and compares the requests.
 func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
 	t.Helper()
 	if err := os.RemoveAll(d.path("certs.d")); err != nil {
@@ -193,38 +193,38 @@ func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository
 
 func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image string) {
 	t.Helper()
-	h.asked()
+	h.takeRequests()
 	err := d.pull(t, image)
-	log := h.asked()
+	log := h.takeRequests()
 	if err == nil {
 		t.Fatalf("%s was pulled from nobody", image)
 	}
-	resolve, all := foretold(said)
+	resolve, all := predictedRequests(said)
 	byTag := !strings.Contains(image, "@")
 	if said.Fails != "" {
-		check(t, image+" fails", nil, observed(log, func(seen) bool { return true }))
+		check(t, image+" fails", nil, recordedRequests(log, func(loggedRequest) bool { return true }))
 		return
 	}
-	check(t, image+" from nobody", resolve, observed(log, func(s seen) bool { return s.kind == "manifests" && s.tag == byTag }))
+	check(t, image+" from nobody", resolve, recordedRequests(log, func(s loggedRequest) bool { return s.kind == "manifests" && s.tag == byTag }))
 	if len(resolve) == 0 {
 		return
 	}
 	last := resolve[len(resolve)-1]
-	h.asked(last.URL)
+	h.takeRequests(last.URL)
 	err = d.pull(t, image)
-	log = h.asked()
+	log = h.takeRequests()
 	if err != nil {
 		t.Errorf("%s from %s: %v", image, last.URL, err)
 	}
-	until := slices.IndexFunc(all, func(a asks) bool { return a.URL == last.URL }) + 1
+	until := slices.IndexFunc(all, func(a hostRequest) bool { return a.URL == last.URL }) + 1
 	want := slices.Clone(all[:until])
 	for _, a := range resolve {
 		want = add(want, a)
 	}
-	check(t, image+" from the last", sorted(want), sorted(observed(log, func(seen) bool { return true })))
+	check(t, image+" from the last", sortRequests(want), sortRequests(recordedRequests(log, func(loggedRequest) bool { return true })))
 }
 
-// TestContainerdConfig: the same of what stands in config.toml itself.
+// TestContainerdConfig verifies the same for settings in config.toml itself.
 func TestContainerdConfig(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
@@ -254,7 +254,7 @@ func TestContainerdConfig(t *testing.T) {
 			}, images: []string{"origin.example/team/app"}},
 		} {
 			t.Run(version+"/"+name, func(t *testing.T) {
-				config := base(version, tt.registry)
+				config := baseConfig(version, tt.registry)
 				if name == "imports" {
 					drop := filepath.Join(t.TempDir(), "x.toml")
 					write(t, drop, "version = 2\n"+section(version, "containerd")+"snapshotter = 'native'\n")

@@ -19,20 +19,20 @@ type Ability struct {
 // Sources: pkg/features/kube_features.go and pkg/credentialprovider/plugin of 1.33.13,
 // 1.34.4, 1.35.4 and 1.36.3.
 var (
-	ConfigDirectory   = Ability{what: "a directory for the configuration of its plugins", since: 34}
-	ConfigHash        = Ability{what: "a metric with the hash of that configuration", since: 34}
-	ServiceAccounts   = Ability{what: "tokens of service accounts for its plugins", since: 34, gate: "KubeletServiceAccountTokenForCredentialProviders", gated: 33}
-	CacheType         = Ability{what: "tokenAttributes.cacheType, without which a plugin may return the token", since: 34}
-	FirstLooksAtImage = Ability{what: "no need of credentials for an image that it has", since: 34}
-	PullRecords       = Ability{what: "records of what pulled an image (KEP-2535)", since: 35, gate: "KubeletEnsureSecretPulledImages", gated: 33}
-	NamedFailures     = Ability{what: "the names of provider and image with each failure in its log", since: 35}
+	ConfigDirectory  = Ability{what: "a directory for the configuration of its plugins", since: 34}
+	ConfigHash       = Ability{what: "a metric with the hash of that configuration", since: 34}
+	ServiceAccounts  = Ability{what: "tokens of service accounts for its plugins", since: 34, gate: "KubeletServiceAccountTokenForCredentialProviders", gated: 33}
+	CacheType        = Ability{what: "tokenAttributes.cacheType, without which a plugin may return the token", since: 34}
+	ChecksImageFirst = Ability{what: "no need of credentials for an image that it has", since: 34}
+	PullRecords      = Ability{what: "records of what pulled an image (KEP-2535)", since: 35, gate: "KubeletEnsureSecretPulledImages", gated: 33}
+	NamedFailures    = Ability{what: "the names of provider and image with each failure in its log", since: 35}
 )
 
 // Features only of the kubelet with embedded regcred: docs/project/upstream.md.
 var (
-	TellsPods    = Ability{what: "the failures of its plugins in the events of pods", inside: true}
-	RunsAtOnce   = Ability{what: "plugins that run side by side", inside: true}
-	SharesTokens = Ability{what: "one token for all pods of a service account that share an answer", inside: true}
+	ReportsToPods    = Ability{what: "the failures of its plugins in the events of pods", inside: true}
+	RunsConcurrently = Ability{what: "plugins that run side by side", inside: true}
+	SharesTokens     = Ability{what: "one token for all pods of a service account that share an answer", inside: true}
 )
 
 // Has reports whether the run's kubelet has the feature enabled by default.

@@ -105,7 +105,7 @@ func buildKubernetes(ctx context.Context, version, programs string, names ...str
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	done, err := turn(filepath.Join(dir, "lock"))
+	done, err := lockBuild(filepath.Join(dir, "lock"))
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	return os.Rename(path+".part", path)
 }
 
-// turn locks path, waiting for other processes that build the same programs: building
+// lockBuild locks path, waiting for other processes that build the same programs: building
 // them twice would take as long again.
-func turn(path string) (done func(), err error) {
+func lockBuild(path string) (done func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -27,10 +27,10 @@ func install(packages []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if err := withoutServices(func() error {
-		if err := quietly(ctx, aptGet, "update", "-q"); err != nil {
+		if err := runCommand(ctx, aptGet, "update", "-q"); err != nil {
 			return err
 		}
-		return quietly(ctx, aptGet, append([]string{"install", "-y", "-q", "--no-install-recommends"}, packages...)...)
+		return runCommand(ctx, aptGet, append([]string{"install", "-y", "-q", "--no-install-recommends"}, packages...)...)
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, "node:", err)
 	}
@@ -53,8 +53,8 @@ func withoutServices(f func() error) error {
 	return f()
 }
 
-// quietly runs a command. Its output is shown only in the error.
-func quietly(ctx context.Context, name string, args ...string) error {
+// runCommand runs a command. Its output is shown only in the error.
+func runCommand(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if said, err := cmd.CombinedOutput(); err != nil {

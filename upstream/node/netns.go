@@ -112,13 +112,13 @@ func (l *link) reach(t testing.TB, address string) {
 			if err != nil {
 				return
 			}
-			go pass(conn, address)
+			go proxyTo(conn, address)
 		}
 	}()
 }
 
-// pass proxies conn to address.
-func pass(conn net.Conn, address string) {
+// proxyTo proxies conn to address.
+func proxyTo(conn net.Conn, address string) {
 	defer conn.Close()
 	other, err := net.Dial("tcp", address)
 	if err != nil {

@@ -31,8 +31,8 @@ func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.S
 	return plugin.NewSecret(a.id.Token), nil
 }
 
-// AskTwice looks up a and then b with the same keyring and provider.
-func AskTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (first, second regcred.Attempt, err error) {
+// LookUpTwice looks up a and then b with the same keyring and provider.
+func LookUpTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (first, second regcred.Attempt, err error) {
 	keys := slices.Sorted(maps.Keys(a.Annotations))
 	keys = slices.AppendSeq(keys, maps.Keys(b.Annotations))
 	slices.Sort(keys)

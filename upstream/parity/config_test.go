@@ -26,7 +26,7 @@ import (
 // reaches a stage is noticed.
 type verdicts struct{ refused, invalid, valid int }
 
-// checkConfig compares what both make of the configuration at path.
+// checkConfig compares how regcred and the kubelet treat the configuration at path.
 func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	want, wantHash, wantErr := kubelet.ReadConfig(path)
 	got, err := config.Load(path)
@@ -34,7 +34,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		return true
 	}
 	if wantErr == nil && err != nil && strings.Contains(err.Error(), "YAML aliases cannot be checked, because the text after the document") {
-		return true // What they expand to is hidden by what the kubelet ignores.
+		return true // The kubelet ignores text that hides what they expand to.
 	}
 	if err == nil && slices.ContainsFunc(got.Files(), func(f *config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
 		// The predecessor's form, which regcred reads for itself alone.

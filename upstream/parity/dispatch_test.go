@@ -36,17 +36,17 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// A world is a node: providers, whose answers depend on nothing but what their
-// scope covers of an image, so that an answer from a cache is that of a run.
+// A world is a node with providers whose responses depend only on the part of an image that their scope covers, so that
+// a cached response equals a new one.
 type world struct {
 	seed      uint64
 	host      string // of most images, patterns and keys
-	providers []player
+	providers []scriptedProvider
 	maxStale  time.Duration
 }
 
-// player is a provider and how it behaves.
-type player struct {
+// scriptedProvider is a provider and how it behaves.
+type scriptedProvider struct {
 	config.Provider
 	scope    plugin.CacheKeyType
 	duration *time.Duration
@@ -104,7 +104,7 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 func newWorld(r *rand.Rand, tokens bool) *world {
 	w := &world{seed: r.Uint64(), host: generate.Pick(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
-		p := player{scope: generate.Pick(r, scopes), duration: generate.Pick(r, durations), fails: generate.Pick(r, []int{0, 0, 0, 2, 4})}
+		p := scriptedProvider{scope: generate.Pick(r, scopes), duration: generate.Pick(r, durations), fails: generate.Pick(r, []int{0, 0, 0, 2, 4})}
 		p.Provider = config.Provider{
 			Name: fmt.Sprintf("p%d", i), MatchImages: patternsOf(r, w.host), APIVersion: plugin.V1,
 			DefaultCacheDuration: generate.Pick(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
@@ -129,7 +129,7 @@ func newWorld(r *rand.Rand, tokens bool) *world {
 	return w
 }
 
-// answer is what a provider says of an image.
+// answer returns a provider's response for an image.
 func (w *world) answer(i int, image string) (*plugin.Response, error) {
 	p := &w.providers[i]
 	base := image
@@ -186,14 +186,14 @@ func (w *world) key(r *rand.Rand, base string) string {
 	return host
 }
 
-// asking is what a provider was asked.
-type asking struct{ provider, image, token, annotations string }
+// providerRequest is a request to a provider.
+type providerRequest struct{ provider, image, token, annotations string }
 
 // node is a kubelet with a configuration.
 type node struct {
 	t    *testing.T
 	bin  string
-	asks map[asking]bool
+	asks map[providerRequest]bool
 	kept map[plugin.CacheKeyType]int // answers of the dispatcher that the kubelet keeps, by scope
 }
 
@@ -213,14 +213,14 @@ func newNode(t *testing.T) *node {
 // register starts a kubelet with providers whose answers come from ask.
 func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
 	n.t.Helper()
-	n.asks = map[asking]bool{}
+	n.asks = map[providerRequest]bool{}
 	path := filepath.Join(n.bin, "config.json")
-	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": shown(providers)})
+	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": marshalable(providers)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	write(n.t, path, string(data))
-	tokens := kubelet.Tokens{Token: issue, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
+	tokens := kubelet.Tokens{Token: issueToken, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"example.com/role": "puller"}}}, nil
 	}}
 	if err := kubelet.Register(path, n.bin, tokens); err != nil {
@@ -229,7 +229,7 @@ func (n *node) register(providers []config.Provider, ask func(i int, req *plugin
 	for i := range providers {
 		e, err := kubelet.ExecOf(i)
 		if err == nil {
-			err = kubelet.SetPlugin(i, served{e, providers[i].APIVersion, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) { return ask(i, req) })})
+			err = kubelet.SetPlugin(i, inProcessPlugin{e, providers[i].APIVersion, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) { return ask(i, req) })})
 		}
 		if err != nil {
 			n.t.Fatal(err)
@@ -237,8 +237,8 @@ func (n *node) register(providers []config.Provider, ask func(i int, req *plugin
 	}
 }
 
-// shown is a configuration without what a Provider does not marshal.
-func shown(providers []config.Provider) (all []map[string]any) {
+// marshalable is a configuration without what a Provider does not marshal.
+func marshalable(providers []config.Provider) (all []map[string]any) {
 	for _, p := range providers {
 		m := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "apiVersion": p.APIVersion, "defaultCacheDuration": p.DefaultCacheDuration.String()}
 		if p.TokenAttributes != nil {
@@ -249,8 +249,8 @@ func shown(providers []config.Provider) (all []map[string]any) {
 	return all
 }
 
-// issue issues a token for the audience asked for, as an API server does.
-func issue(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+// issueToken issues a token for the audience asked for, as an API server does.
+func issueToken(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	part := func(v any) string {
 		data, _ := json.Marshal(v)
 		return base64.RawURLEncoding.EncodeToString(data)
@@ -259,15 +259,15 @@ func issue(namespace, name string, tr *authenticationv1.TokenRequest) (*authenti
 	return tr, nil
 }
 
-// served is a plugin behind the bytes of the protocol, without a process.
-type served struct {
+// inProcessPlugin calls a plugin through the bytes of the protocol without a process.
+type inProcessPlugin struct {
 	exec       *kubelet.Exec
 	apiVersion string
 	provider   plugin.Provider
 }
 
 // ExecPlugin implements the kubelet's Plugin.
-func (s served) ExecPlugin(ctx context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+func (s inProcessPlugin) ExecPlugin(ctx context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
 	stdin, err := s.exec.EncodeRequest(image, token, annotations)
 	if err != nil {
 		return nil, err
@@ -290,9 +290,9 @@ func (s served) ExecPlugin(ctx context.Context, image, token string, annotations
 	return out, nil
 }
 
-// ask asks a provider of the world, and notes what of.
+// ask calls a provider of the world and records the request.
 func (n *node) ask(w *world, i int, req *plugin.Request) (*plugin.Response, error) {
-	n.asks[asking{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
+	n.asks[providerRequest{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
 	return w.answer(i, req.Image)
 }
 
@@ -305,8 +305,8 @@ func (n *node) direct(w *world) {
 	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
 }
 
-// dispatched is a kubelet that has the dispatcher, in an entry for each
-// distinct tokenAttributes, whose patterns are those of its providers and more.
+// dispatched configures the dispatcher in a kubelet, in an entry for each distinct tokenAttributes that matches the
+// patterns of its providers and more.
 func (n *node) dispatched(w *world, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
@@ -323,7 +323,7 @@ func (n *node) dispatched(w *world, more []string) (left func(image string) int)
 		own[i].MatchImages = append(own[i].MatchImages, p.MatchImages...)
 		list = append(list, p.Provider)
 	}
-	last, byEntry := 0, map[string]map[int]int{} // by image, of what the kubelet may have kept
+	last, byEntry := 0, map[string]map[int]int{} // by image, of cached responses
 	var asked []*dispatch.Provider
 	var kubelets []config.Provider
 	for i := range own {
@@ -365,16 +365,15 @@ func (n *node) dispatched(w *world, more []string) (left func(image string) int)
 	}
 }
 
-// lookup is what a kubelet tries for an image of a pod, in this order. A pod
-// without a service account is a static one.
+// lookup returns the credentials that a kubelet tries for a pod's image, in order. A pod without a service account is a
+// static one.
 func lookup(image, account string) []corpus.Auth {
 	creds, _ := kubelet.Keyring("default", "pod", "pod-uid", account).Lookup(image)
 	return kubelet.Auths(creds)
 }
 
-// TestDispatch: a kubelet with the dispatcher tries for each image the
-// credentials that one with the plugins themselves tries, in the same order,
-// whatever either has kept from the images before.
+// TestDispatch verifies that a kubelet with the dispatcher tries for each image the same credentials in the same order
+// as a kubelet with the plugins, whatever either has cached.
 func TestDispatch(t *testing.T) {
 	n := newNode(t)
 	found, several, leftOut := 0, 0, 0
@@ -386,7 +385,7 @@ func TestDispatch(t *testing.T) {
 		for _, image := range list {
 			want = append(want, lookup(image, "puller"))
 		}
-		left := n.dispatched(w, w.more(r))
+		left := n.dispatched(w, w.extraPatterns(r))
 		for i, image := range list {
 			got := lookup(image, "puller")
 			if left(image) > 0 { // the first ones win
@@ -413,10 +412,9 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestDispatchTokens is TestDispatch with providers in service-account mode, and
-// so with several entries: the same credentials, and each provider sees no
-// more than it would. Where a key is in two entries, the order is that of the
-// entries and not of the providers.
+// TestDispatchTokens verifies TestDispatch's properties with providers in service-account mode, and so with several
+// entries: the credentials are the same, and no provider receives more data. A key in two entries follows the order of
+// the entries, not of the providers.
 func TestDispatchTokens(t *testing.T) {
 	n := newNode(t)
 	found, ordered := 0, 0
@@ -446,7 +444,7 @@ func TestDispatchTokens(t *testing.T) {
 			}
 		}
 		for s := range n.asks {
-			if !sawSame(asked, s) {
+			if !receivedSame(asked, s) {
 				t.Errorf("%s was asked what it would not have been: %+v\n%s", s.provider, s, w)
 				return false
 			}
@@ -459,9 +457,9 @@ func TestDispatchTokens(t *testing.T) {
 	}
 }
 
-// sawSame reports whether a provider was asked on the same behalf: for which of the
-// images depends on what a kubelet has kept.
-func sawSame(asked map[asking]bool, s asking) bool {
+// receivedSame reports whether a provider was called with the same identity; which image it was called for depends on the
+// kubelet's cache.
+func receivedSame(asked map[providerRequest]bool, s providerRequest) bool {
 	for a := range asked {
 		if a.provider == s.provider && a.token == s.token && a.annotations == s.annotations {
 			return true
@@ -487,8 +485,8 @@ func (w *world) images(r *rand.Rand) (list []string) {
 	return list
 }
 
-// more are patterns that the kubelet's entry has beyond those of the providers.
-func (w *world) more(r *rand.Rand) []string {
+// extraPatterns returns patterns that only the kubelet's entry has.
+func (w *world) extraPatterns(r *rand.Rand) []string {
 	if generate.One(r, 2) {
 		return nil
 	}
@@ -499,7 +497,7 @@ func (w *world) more(r *rand.Rand) []string {
 func (w *world) serve(t *testing.T, image string, got []corpus.Auth) bool {
 	for _, a := range got {
 		name, _, _ := strings.Cut(string(a.Username), ".")
-		i := slices.IndexFunc(w.providers, func(p player) bool { return p.Name == name })
+		i := slices.IndexFunc(w.providers, func(p scriptedProvider) bool { return p.Name == name })
 		if !slices.ContainsFunc(w.providers[i].MatchImages, func(s string) bool {
 			ok, _ := credentialprovider.URLsMatchStr(s, image)
 			return ok

@@ -19,14 +19,13 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// sayer is a plugin that counts its runs beside it and has one credential for a host.
-const sayer = `echo >>%q
+// countingScript is a plugin that counts its runs in a file and has one credential for a host.
+const countingScript = `echo >>%q
 echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"registry.io":{"username":"%s","password":"canary-password-4b1d"}}}'
 `
 
-// TestDispatchProcess: the real program, run by the kubelet's own code through a
-// link in its bin dir; a flip changes who answers. The kubelet keeps nothing,
-// since the generations say so.
+// TestDispatchProcess runs the real program with the kubelet's own code through a symlink in its bin dir. A flip changes
+// the providers; the kubelet caches nothing, as the generations demand.
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
 	built, err := plugins.Build(store.Dir, generation.DispatcherName)
@@ -44,7 +43,7 @@ func TestDispatchProcess(t *testing.T) {
 		var content []generation.NewFile
 		for _, user := range users {
 			list = append(list, fmt.Sprintf(`{"name":%q,"matchImages":["registry.io"],"defaultCacheDuration":"0s","apiVersion":%q}`, user, plugin.V1))
-			content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), sayer, runs, plugin.V1, user)))
+			content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), countingScript, runs, plugin.V1, user)))
 		}
 		content = append(content, generation.NewFileFromBytes(generation.ConfigFilePath("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
 		if err := store.Create(t.Context(), m, content); err != nil || m.Number != i+1 {

@@ -59,23 +59,23 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-// checkResponse compares what both make of a plugin's output.
+// checkResponse compares how regcred and the kubelet treat a plugin's output.
 func checkResponse(t testing.TB, kubelets map[string]*kubelet.Exec, version, output string) (accepted, ok bool) {
 	want, wantErr := kubelets[version].DecodeResponse([]byte(output))
 	got, err := plugin.DecodeResponse([]byte(output), version)
 	if (err != nil) != (wantErr != nil) {
-		t.Errorf("asked in %s, output %s: error %v, the kubelet's %v", version, hide(output), err, wantErr)
+		t.Errorf("asked in %s, output %s: error %v, the kubelet's %v", version, hidePassword(output), err, wantErr)
 		return false, false
 	}
 	if !reflect.DeepEqual(want, ours.Response(got)) {
-		t.Errorf("asked in %s, output %s: the answers differ", version, hide(output))
+		t.Errorf("asked in %s, output %s: the answers differ", version, hidePassword(output))
 		return false, false
 	}
 	return err == nil, true
 }
 
-// hide quotes an output without the password that the corpus plants.
-func hide(output string) string {
+// hidePassword quotes an output without the password that the corpus plants.
+func hidePassword(output string) string {
 	return fmt.Sprintf("%q", strings.ReplaceAll(output, "canary-", "…"))
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestGateSettings: which settings of feature gates a kubelet does not start with, and
-// which turn the gate of service-account tokens off, AllAlpha and AllBeta too.
+// TestGateSettings verifies which feature gate settings prevent a kubelet's start, and which turn off service account
+// tokens, including AllAlpha and AllBeta.
 func TestGateSettings(t *testing.T) {
 	const tokens = string(features.KubeletServiceAccountTokenForCredentialProviders)
 	c, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"+

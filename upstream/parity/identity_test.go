@@ -23,7 +23,7 @@ func TestCacheKey(t *testing.T) {
 		b := generate.Vary(r, a)
 		keyA, errA := kubelet.CacheKey(cacheType, a)
 		keyB, errB := kubelet.CacheKey(cacheType, b)
-		first, second, err := ours.AskTwice(t.Context(), cacheType, a, b)
+		first, second, err := ours.LookUpTwice(t.Context(), cacheType, a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestCacheKey(t *testing.T) {
 		}
 		if (first.Err != nil) != (errA != nil) || (second.Err != nil) != (errB != nil) || (second.Cache == regcred.CacheHit) != want {
 			t.Errorf("%s, %s and %s: errors %v and %v, served from the cache %t; the kubelet's errors %v and %v, same key %t",
-				cacheType, show(a), show(b), first.Err, second.Err, second.Cache == regcred.CacheHit, errA, errB, want)
+				cacheType, formatIdentity(a), formatIdentity(b), first.Err, second.Err, second.Cache == regcred.CacheHit, errA, errB, want)
 			return false
 		}
 		return true
@@ -47,8 +47,8 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// show shortens long values, and leaves the token out.
-func show(id corpus.Identity) string {
+// formatIdentity shortens long values, and leaves the token out.
+func formatIdentity(id corpus.Identity) string {
 	id.Token = id.Token[len("canary-token-4b1d"):]
 	out, _ := json.Marshal(id)
 	if len(out) > 300 {

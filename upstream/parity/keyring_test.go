@@ -93,7 +93,7 @@ func TestPullSecrets(t *testing.T) {
 			return false
 		}
 		if wantErr != nil {
-			broken++ // the kubelet gives up; regcred goes on with the other secrets
+			broken++ // the kubelet fails; regcred continues with the other secrets
 			return true
 		}
 		creds, _ := ring.Lookup("registry.io/app")
@@ -122,8 +122,7 @@ func hideSecrets(list []corev1.Secret) string {
 	return b.String()
 }
 
-// TestNodeDockerConfig compares the node's docker config files: which file is
-// taken, and what is in it.
+// TestNodeDockerConfig compares which of the node's docker config files is used, and its credentials.
 func TestNodeDockerConfig(t *testing.T) {
 	for _, path := range []string{"/.docker/config.json", "/.dockercfg"} {
 		if _, err := os.Stat(path); err == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/upstream/generate"
 )
 
-// dockerScraps are what a docker config is made of, good and bad.
+// dockerScraps are valid and invalid fragments of a docker config.
 var dockerScraps = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
 }, generate.SecretScraps...)
@@ -69,8 +69,8 @@ func dockerEntry(r *rand.Rand) string {
 	return generate.Mostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
 }
 
-// TestLintDockerConfig: what the linter says of a docker config is what a kubelet
-// makes of it: refused or not, how many logins, and which keys match no image.
+// TestLintDockerConfig verifies that the linter's findings about a docker config agree with the kubelet: whether it is
+// rejected, the number of credentials, and the keys that match no image.
 func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
 	cases(t, 100_000, func(r *rand.Rand) bool {
@@ -125,7 +125,7 @@ func TestLintDockerConfig(t *testing.T) {
 				none++
 			}
 		}
-		return noImageIsNone(t, file.Auths)
+		return agreeOnUnmatchedKeys(t, file.Auths)
 	})
 	t.Logf("%d refused, %d logins, %d keys that match no image", refused, logins, none)
 	if refused < 1000 || logins < 1000 || none < 1000 {
@@ -133,9 +133,8 @@ func TestLintDockerConfig(t *testing.T) {
 	}
 }
 
-// noImageIsNone: a key of which the linter says that no image matches it matches
-// none of a kubelet's, and each that matches one is not said to.
-func noImageIsNone(t *testing.T, auths credentialprovider.DockerConfig) bool {
+// agreeOnUnmatchedKeys reports whether the linter's keys that match no image are exactly the kubelet's.
+func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) bool {
 	for key := range auths {
 		data, _ := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": "u", "password": "p"}}})
 		said := false
@@ -154,7 +153,7 @@ func noImageIsNone(t *testing.T, auths credentialprovider.DockerConfig) bool {
 	return true
 }
 
-// TestLintSecret: the same of pull secrets.
+// TestLintSecret verifies the same for pull secrets.
 func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
 	cases(t, 50_000, func(r *rand.Rand) bool {

@@ -108,8 +108,8 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ref string) { checkReference(t, ref) })
 }
 
-// TestIndex compares which providers of a whole configuration are asked:
-// regcred compiles all patterns into one index, the kubelet goes through them.
+// TestIndex compares the providers that are called for a configuration: regcred compiles all patterns into one index,
+// while the kubelet tries each.
 func TestIndex(t *testing.T) {
 	asked := 0
 	cases(t, 1_000, func(r *rand.Rand) bool {

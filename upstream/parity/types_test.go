@@ -31,7 +31,7 @@ type field struct {
 	OmitEmpty bool
 }
 
-// jsonFields returns the JSON fields of a struct, those of embedded structs included.
+// jsonFields returns the JSON fields of a struct, including fields of embedded structs.
 func jsonFields(t reflect.Type) (out []field) {
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -79,13 +79,13 @@ func jsonType(t reflect.Type) string {
 	case reflect.Map:
 		return fmt.Sprintf("map[%s]%s", jsonType(t.Key()), jsonType(t.Elem()))
 	case reflect.Struct, reflect.Interface:
-		return t.String() // not one of ours
+		return t.String() // not a local type
 	}
 	return t.Kind().String()
 }
 
-// TestConfigTypes compares the structs of a configuration file with those of
-// each version: tokenAttributes is the one field that older versions lack.
+// TestConfigTypes compares the structs of a configuration file with those of each version: only tokenAttributes is
+// missing in older versions.
 func TestConfigTypes(t *testing.T) {
 	for _, c := range []struct {
 		ours, theirs reflect.Type

@@ -18,21 +18,20 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// question is what the page asks of its module, and what a person asks of the
-// command.
-type question struct{ Text, Image, Kubelet string }
+// query is the page's request to its module, and the same query of the command.
+type query struct{ Text, Image, Kubelet string }
 
-// answer is what is said: documents, or why there is none.
+// answer is the response: documents or an error.
 type answer struct {
 	Validation, ValidationError, Explanation, ExplanationError string
 	Gone                                                       string // why the module is
 }
 
-// TestSameAnswers: the browser and the command say the same of every vector of the
-// kubelet, of the configurations of this repository, and of broken ones.
+// TestSameAnswers verifies that the browser and the command have equal results for every kubelet vector, for the
+// configurations of this repository, and for broken ones.
 func TestSameAnswers(t *testing.T) {
 	b := browse(t)
-	questions := questions(t)
+	questions := queries(t)
 	if len(questions) < 100 {
 		t.Fatalf("%d configurations, want 100 and more", len(questions))
 	}
@@ -85,16 +84,15 @@ func TestSameAnswers(t *testing.T) {
 	t.Logf("%d configurations, %d of them valid: the same in the browser and in the command; %d nested too deeply for a browser", len(questions)-deep, valid, deep)
 }
 
-// questions are all that is asked: of each configuration with an image and a
-// kubelet in turn.
-func questions(t *testing.T) (list []question) {
+// queries returns every combination of a configuration with an image and a kubelet.
+func queries(t *testing.T) (list []query) {
 	t.Helper()
 	images := []string{"602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", "registry.io/app", "Not An Image", "gcr.io/team/app@sha256:" + strings.Repeat("0", 64), "nginx", "team.azurecr.io/app"}
 	kubelets := []string{"", "1.36", "", "1.33", "", "1.25", "", "1.99"}
 	for _, text := range texts(t) {
 		if utf8.ValidString(text) { // as all is that a browser knows
 			n := len(list)
-			list = append(list, question{text, images[n%len(images)], kubelets[n%len(kubelets)]})
+			list = append(list, query{text, images[n%len(images)], kubelets[n%len(kubelets)]})
 		}
 	}
 	return list
@@ -107,7 +105,7 @@ func texts(t *testing.T) (list []string) {
 		t.Fatal(err)
 	}
 	var recorded struct {
-		Cases []struct{ Files []struct{ Content any } } // an object stands for what is too large or no text
+		Cases []struct{ Files []struct{ Content any } } // an object replaces text that is too large or not valid
 	}
 	data, err := os.ReadFile(filepath.Join(root, "testdata/parity/config.json"))
 	if err == nil {
@@ -136,15 +134,15 @@ func texts(t *testing.T) (list []string) {
 			}
 			list = append(list, string(data))
 			if strings.HasSuffix(file, "/broken.yaml") {
-				list = append(list, lacking(string(data))...)
+				list = append(list, withoutEachLine(string(data))...)
 			}
 		}
 	}
 	return list
 }
 
-// lacking is a text without each of its lines in turn.
-func lacking(text string) (list []string) {
+// withoutEachLine is a text without each of its lines in turn.
+func withoutEachLine(text string) (list []string) {
 	lines := strings.SplitAfter(text, "\n")
 	for i := range lines {
 		list = append(list, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
@@ -153,7 +151,7 @@ func lacking(text string) (list []string) {
 }
 
 // command asks the command.
-func command(t *testing.T, q question) (a answer) {
+func command(t *testing.T, q query) (a answer) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(q.Text), 0o600); err != nil {

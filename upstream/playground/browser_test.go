@@ -26,7 +26,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	tests.Require(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.NoSandbox, // it refuses to have one for root, and the network is none
+		chromedp.NoSandbox, // the sandbox does not run as root, and there is no network
 		chromedp.Env("HOME="+t.TempDir()),
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-component-update", true),
@@ -60,7 +60,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	return b
 }
 
-// tab is a page in a browser of its own.
+// tab is a page in a separate browser.
 type tab struct {
 	t     *testing.T
 	ctx   context.Context
@@ -133,8 +133,8 @@ func get[T any](b *tab, expression string) T {
 	return value
 }
 
-// until waits until an expression is true, also while the page is on its way.
-func (b *tab) until(expression string) {
+// waitFor waits until an expression is true, also while the page is on its way.
+func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
@@ -156,27 +156,27 @@ func (b *tab) until(expression string) {
 func (b *tab) open(fragment string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
-	b.answered()
+	b.waitResult()
 }
 
-// answered waits until what is shown is the answer to what is asked.
-func (b *tab) answered() {
+// waitResult waits until the page shows the response to the current input.
+func (b *tab) waitResult() {
 	b.t.Helper()
-	b.until(`document.querySelector("#sample").disabled === false && document.querySelector("#answer").ariaBusy === "false"`)
+	b.waitFor(`document.querySelector("#sample").disabled === false && document.querySelector("#answer").ariaBusy === "false"`)
 }
 
-// put puts text into a field as if it were pasted.
-func (b *tab) put(field, text string) {
+// paste puts text into a field as if it were pasted.
+func (b *tab) paste(field, text string) {
 	b.t.Helper()
 	get[bool](b, fmt.Sprintf(`(() => {
 		const field = document.querySelector(%q);
 		field.value = %s;
 		return field.dispatchEvent(new InputEvent("input", {bubbles: true}));
 	})()`, field, quote(text)))
-	b.answered()
+	b.waitResult()
 }
 
-// text is what is to be read in an element.
+// text returns the visible text of an element.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return get[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))

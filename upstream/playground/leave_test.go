@@ -17,9 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestNothingLeaves: whatever is done, the browser asks the page's own server for
-// the page's own files and nobody for anything else, and nothing is stored. Chromium
-// itself tells, workers included.
+// TestNothingLeaves verifies that the browser requests only the page's files from the page's server whatever the user
+// does, and that nothing is stored. Chromium reports the requests, including those of workers.
 func TestNothingLeaves(t *testing.T) {
 	netlog := filepath.Join(t.TempDir(), "netlog.json")
 	b := browse(t, chromedp.Flag("log-net-log", netlog))
@@ -27,10 +26,10 @@ func TestNothingLeaves(t *testing.T) {
 	for _, sample := range []string{"gke", "broken", "refused"} {
 		b.choose(sample)
 	}
-	b.put("#image", "registry.example/x")
+	b.paste("#image", "registry.example/x")
 	get[any](b, `document.querySelector("#share").click()`)
 	get[any](b, `document.querySelector("#make").click()`)
-	b.until(`document.querySelector("#link").checkVisibility()`)
+	b.waitFor(`document.querySelector("#link").checkVisibility()`)
 	stored := get[string](b, `(async () => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie,
 		(await indexedDB.databases()).length, (await caches.keys()).length, (await navigator.serviceWorker.getRegistrations()).length]))()`)
 	if stored != `[0,0,"",0,0,0]` {
@@ -77,7 +76,7 @@ func TestNothingLeaves(t *testing.T) {
 	t.Logf("%d files are requested, all of them the page's own", len(asked))
 }
 
-// TestPolicy: what a page should not do, this one cannot, and the browser says so.
+// TestPolicy verifies that the page's policy blocks forbidden actions and that the browser reports them.
 func TestPolicy(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -92,18 +91,18 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s: it works", name)
 		}
 	}
-	if n := strings.Count(strings.Join(b.complained(), "\n"), "policy: "); n < 4 {
-		t.Errorf("%d violations are reported, want 4: %q", n, b.complained())
+	if n := strings.Count(strings.Join(b.violations(), "\n"), "policy: "); n < 4 {
+		t.Errorf("%d violations are reported, want 4: %q", n, b.violations())
 	}
 }
 
-func (b *tab) complained() []string {
+func (b *tab) violations() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.complaint
 }
 
-// TestWithoutModule: a page that cannot have its module says so, and what to do.
+// TestWithoutModule verifies that a page that cannot load its module shows an error with a fix.
 func TestWithoutModule(t *testing.T) {
 	b := browse(t)
 	b.expected = true
@@ -118,7 +117,7 @@ func TestWithoutModule(t *testing.T) {
 	}))
 	defer server.Close()
 	b.do(chromedp.Navigate(server.URL)) // as any host of static files serves it
-	b.answered()
+	b.waitResult()
 	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
 		t.Errorf("on another server: %s", said)
 	}
@@ -130,12 +129,12 @@ func TestWithoutModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(server.URL + "/?broken"))
-	b.until(`document.querySelector("#state").innerText.includes("The check failed")`)
+	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed")`)
 	if err := os.Remove(filepath.Join(dir, "regcred.wasm.z")); err != nil {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(server.URL + "/?missing"))
-	b.until(`document.querySelector("#state").innerText.includes("The check failed: regcred.wasm.z: 404")`)
+	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed: regcred.wasm.z: 404")`)
 	if !get[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {
 		t.Error("the field does not take text")
 	}

@@ -20,8 +20,7 @@ import (
 
 var shots = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
 
-// tests is where the tests run: without a network, since a browser has a mind of its
-// own about whom to ask.
+// tests runs the tests without a network, because a browser sends requests by itself.
 var tests = alone.Tests{
 	Name:     "chromium",
 	Programs: alone.Programs{"chromium": "chromium"},

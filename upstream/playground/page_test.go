@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestSamples: each shows what it is there to show.
+// TestSamples verifies that each sample shows its feature.
 func TestSamples(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -45,18 +45,18 @@ func TestSamples(t *testing.T) {
 	}
 	b.choose("service-accounts")
 	get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.32"; return s.dispatchEvent(new Event("change")); })()`)
-	b.answered()
+	b.waitResult()
 	if said := b.text("#answer"); !strings.Contains(said, "Kubelet 1.32 would not start") {
 		t.Errorf("kubelet 1.32 and tokenAttributes: %s", said)
 	}
 }
 
-// TestMarks: what is found is marked at its line, and a button leads there.
+// TestMarks verifies that findings are marked at their line, with a button that leads there.
 func TestMarks(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	b.choose("broken")
-	b.drawn()
+	b.waitDrawn()
 	marked := get[[]string](b, `[...document.querySelectorAll("#gutter .error, #gutter .info")].map((e) => e.className + " " + e.textContent)`)
 	if want := []string{"info 6", "error 8", "error 9"}; !slices.Equal(marked, want) {
 		t.Errorf("marked are %q, want %q", marked, want)
@@ -71,24 +71,24 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkBehindWide: columns count bytes, and a browser counts neither these nor characters.
+// TestMarkBehindWide verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
 func TestMarkBehindWide(t *testing.T) {
 	b := browse(t)
 	b.open("")
-	b.put("#config", `apiVersion: kubelet.config.k8s.io/v1
+	b.paste("#config", `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - {name: ecr, args: ["ä😀é"], defaultCacheDuration: "0s", matchImages: ["https://registry.example.com"], apiVersion: credentialprovider.kubelet.k8s.io/v1}
 `)
-	b.drawn()
+	b.waitDrawn()
 	under := get[[]string](b, `[...document.querySelectorAll("#marks mark")].map((e) => e.textContent)`)
 	if want := []string{`"https://registry.example.com"`, `"0s"`}; !slices.Equal(slices.Sorted(slices.Values(under)), slices.Sorted(slices.Values(want))) {
 		t.Errorf("underlined are %q, want %q", under, want)
 	}
 }
 
-// fifty is a configuration with fifty providers, of three patterns each.
-func fifty() string {
+// fiftyProviders is a configuration with fifty providers, of three patterns each.
+func fiftyProviders() string {
 	var s strings.Builder
 	s.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
 	for i := range 50 {
@@ -100,8 +100,8 @@ func fifty() string {
 	return s.String()
 }
 
-// TestTyping: no key is waited for; while one answer is worked out, only the last
-// of the questions that come meanwhile is kept, and it is that which is answered.
+// TestTyping verifies that typing never blocks, and that during a computation only the latest input is kept and then
+// evaluated.
 func TestTyping(t *testing.T) {
 	b := browse(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
@@ -115,8 +115,8 @@ func TestTyping(t *testing.T) {
 			there.set.call(this, (event) => { if (event.data.answer) busy--; f(event); });
 		}});`})
 	b.open("")
-	b.put("#config", fifty())
-	b.put("#image", "registry-1.eu.team-1.example/app")
+	b.paste("#config", fiftyProviders())
+	b.paste("#image", "registry-1.eu.team-1.example/app")
 	var took []float64
 	before := get[int](b, "asked")
 	const keys = "registry-2.us.team-49.example/app"
@@ -124,7 +124,7 @@ func TestTyping(t *testing.T) {
 	get[any](b, `document.querySelector("#image").select()`)
 	for _, key := range keys {
 		b.do(chromedp.KeyEvent(string(key)))
-		b.answered()
+		b.waitResult()
 		took = append(took, get[float64](b, `performance.getEntriesByName("answer").at(-1).duration`))
 	}
 	if n := get[int](b, "asked") - before; n != len(keys) {
@@ -142,7 +142,7 @@ func TestTyping(t *testing.T) {
 			image.dispatchEvent(new InputEvent("input", {bubbles: true}));
 		}
 	})()`)
-	b.answered()
+	b.waitResult()
 	if n := get[int](b, "asked") - before; n != 2 {
 		t.Errorf("200 keys at once are %d questions, want the first and the last", n)
 	}
@@ -166,25 +166,25 @@ func (b *tab) type50(t *testing.T) (took []float64) {
 	get[any](b, `document.querySelector("#config").setSelectionRange(1e6, 1e6)`)
 	for range 50 {
 		b.do(chromedp.KeyEvent("#"))
-		b.answered()
+		b.waitResult()
 		took = append(took, get[float64](b, `performance.getEntriesByName("answer").at(-1).duration`))
 	}
 	return took
 }
 
-// TestHostile: what a configuration holds is text wherever it is shown, and a large
-// one is refused or answered, while the page goes on.
+// TestHostile verifies that a configuration's content is always shown as text, and that the page stays responsive for a
+// large one.
 func TestHostile(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	const markup = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-	b.put("#config", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: '"+markup+"'\n  matchImages: ['"+markup+"', a.example]\n  apiVersion: '"+markup+"'\n")
-	b.put("#image", "a.example/"+markup)
+	b.paste("#config", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: '"+markup+"'\n  matchImages: ['"+markup+"', a.example]\n  apiVersion: '"+markup+"'\n")
+	b.paste("#image", "a.example/"+markup)
 	if said := b.text("#answer"); !strings.Contains(said, "<img") {
 		t.Errorf("it is not shown: %s", said)
 	}
-	b.put("#config", strings.ReplaceAll(fifty(), "provider-1\n", "'<b>bold</b>'\n"))
-	b.put("#image", "registry-1.eu.team-1.example/app")
+	b.paste("#config", strings.ReplaceAll(fiftyProviders(), "provider-1\n", "'<b>bold</b>'\n"))
+	b.paste("#image", "registry-1.eu.team-1.example/app")
 	if said := b.text("#answer"); !strings.Contains(said, "<b>bold</b>") {
 		t.Errorf("it is not shown: %s", said)
 	}
@@ -193,17 +193,17 @@ func TestHostile(t *testing.T) {
 	}
 
 	for _, tt := range []struct{ name, text, want string }{
-		{"100 providers, half of them faulty", strings.ReplaceAll(fifty(), "- name: provider-", "- name: again\n- name: provider-"), "would not start"},
+		{"100 providers, half of them faulty", strings.ReplaceAll(fiftyProviders(), "- name: provider-", "- name: again\n- name: provider-"), "would not start"},
 		{"1 MiB in a line", strings.Repeat("x", 1<<20), "would not start"},
 		{"1 MiB in 20,000 lines", strings.Repeat("- "+strings.Repeat("x", 49)+"\n", 19_999), "would not start"},
 		{"more than that", strings.Repeat("x", 1<<20+1), "this page accepts at most 1 MiB"},
 		{"more lines than that", strings.Repeat("\n", 20_000), "this page accepts at most 20000"},
 	} {
-		b.put("#config", tt.text)
+		b.paste("#config", tt.text)
 		if said := b.text("#answer"); !strings.Contains(said, tt.want) {
 			t.Errorf("%s: no %q in %.300s", tt.name, tt.want, said)
 		}
-		b.drawn()
+		b.waitDrawn()
 		if n := get[int](b, `document.querySelectorAll("*").length`); n > 3000 {
 			t.Errorf("%s: %d elements on the page", tt.name, n)
 		}
@@ -222,16 +222,16 @@ func TestHostile(t *testing.T) {
 		t.Errorf("what is too large to paste: %s", said)
 	}
 	b.expected = true // of what follows, the exception in the module
-	b.put("#config", "providers: "+strings.Repeat("[", 9000))
-	b.until(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
+	b.paste("#config", "providers: "+strings.Repeat("[", 9000))
+	b.waitFor(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
 	b.choose("gke")
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider") {
 		t.Errorf("after that: %s", said)
 	}
 }
 
-// TestShare: a link is made when asked for, after a warning where it may carry a
-// secret, and brings back what it was made of.
+// TestShare verifies that a link is created on request, after a warning if it may contain a secret, and restores its
+// content.
 func TestShare(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -248,7 +248,7 @@ func TestShare(t *testing.T) {
 	if got := get[string](b, "location.hash"); got != "" {
 		t.Errorf("refused, but the address has %q", got)
 	}
-	b.put("#config", "password: canary")
+	b.paste("#config", "password: canary")
 	press("share")
 	if !visible("warning") {
 		t.Errorf("a link to something unknown, without a warning")
@@ -258,7 +258,7 @@ func TestShare(t *testing.T) {
 	for _, sample := range []string{"eks", "gke"} {
 		b.choose(sample)
 		get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.34"; return s.dispatchEvent(new Event("change")); })()`)
-		b.answered()
+		b.waitResult()
 		text, image := get[string](b, `document.querySelector("#config").value`), get[string](b, `document.querySelector("#image").value`)
 		said := b.text("#answer")
 		press("share")
@@ -267,30 +267,30 @@ func TestShare(t *testing.T) {
 		} else if sample != "eks" {
 			t.Errorf("%s: no warning", sample)
 		}
-		b.until(`document.querySelector("#link").checkVisibility()`)
+		b.waitFor(`document.querySelector("#link").checkVisibility()`)
 		link := get[string](b, `document.querySelector("#link").value`)
 		if link != get[string](b, "location.href") || !strings.HasPrefix(link, site.url+"#z=") {
 			t.Fatalf("%s: the link is %q", sample, link)
 		}
 		b.open(strings.TrimPrefix(link, site.url))
-		b.until(fmt.Sprintf(`document.querySelector("#image").value === %s`, quote(image)))
-		b.answered()
+		b.waitFor(fmt.Sprintf(`document.querySelector("#image").value === %s`, quote(image)))
+		b.waitResult()
 		if got := get[string](b, `document.querySelector("#config").value`); got != text || b.text("#answer") != said || get[string](b, `document.querySelector("#kubelet").value`) != "1.34" {
 			t.Errorf("%s: the link brings %q, and %s", sample, got, b.text("#answer"))
 		}
-		b.put("#image", "other.example/app")
+		b.paste("#image", "other.example/app")
 		if got := get[string](b, "location.href"); got != site.url {
 			t.Errorf("changed, but the address is %q", got)
 		}
 	}
 	for _, fragment := range []string{"#z=", "#z=AAAA", "#p=bnVsbA", "#p=e30", "#z=" + strings.Repeat("A", 40<<10), "#p=%%%"} {
 		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
-		b.until(`document.querySelector("#state").innerText.includes("Cannot read the link")`)
+		b.waitFor(`document.querySelector("#state").innerText.includes("Cannot read the link")`)
 	}
 }
 
-// TestKeyboard: everything is reached and done with keys, in the order of the page,
-// and the field for the configuration lets go.
+// TestKeyboard verifies that everything can be reached and used by keyboard in the order of the page, and that the
+// configuration field does not trap the focus.
 func TestKeyboard(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -308,10 +308,10 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("Tab leads to %q, want %q", order, want)
 	}
 	b.do(chromedp.Focus(chromedp.CSS("#share")), chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector("#dialog").open`)
+	b.waitFor(`document.querySelector("#dialog").open`)
 	get[any](b, `document.querySelector("#dialog").addEventListener("close", () => { window.dialogClosed = true; }, {once: true})`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until("window.dialogClosed")
+	b.waitFor("window.dialogClosed")
 	if got := focus(); got != "share" {
 		t.Errorf("after Escape the focus is on %q", got)
 	}
@@ -320,8 +320,8 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("a finding's place leads to %q", got)
 	}
 	b.do(chromedp.KeyEvent("typed"))
-	b.answered()
-	b.until(`document.querySelector("#spoken").textContent.includes("Kubelet 1.37")`)
+	b.waitResult()
+	b.waitFor(`document.querySelector("#spoken").textContent.includes("Kubelet 1.37")`)
 	unnamed := get[[]string](b, `[...document.querySelectorAll("input, select, textarea, button")].filter((e) => !(e.labels?.length || e.textContent.trim())).map((e) => e.id)`)
 	if len(unnamed) > 0 {
 		t.Errorf("without a label: %q", unnamed)

@@ -30,11 +30,11 @@ func (b *tab) choose(sample string) {
 		select.value = %q;
 		return select.dispatchEvent(new Event("change", {bubbles: true}));
 	})()`, sample))
-	b.answered()
+	b.waitResult()
 }
 
-// TestShots: wide and narrow, light and dark, nothing is wider than the window; the
-// pictures are there to be looked at.
+// TestShots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
+// stores screenshots.
 func TestShots(t *testing.T) {
 	dir := *shots
 	if dir == "" {
@@ -47,7 +47,7 @@ func TestShots(t *testing.T) {
 			b.look(width, scheme)
 			for _, sample := range []string{"eks", "gke", "broken", "refused"} {
 				b.choose(sample)
-				b.drawn()
+				b.waitDrawn()
 				if over := get[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					t.Errorf("%s at %d: %g pixels too wide", sample, width, over)
 				}
@@ -55,15 +55,15 @@ func TestShots(t *testing.T) {
 			}
 			b.choose("gke")
 			get[any](b, `document.querySelector("#share").click()`)
-			b.drawn()
+			b.waitDrawn()
 			b.shoot(filepath.Join(dir, fmt.Sprintf("share-%d-%s.png", width, scheme)))
 			get[any](b, `document.querySelector("#close").click()`)
 		}
 	}
 }
 
-// drawn waits until what is to be seen is.
-func (b *tab) drawn() {
+// waitDrawn waits until what is to be seen is.
+func (b *tab) waitDrawn() {
 	b.t.Helper()
 	get[bool](b, "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))")
 }

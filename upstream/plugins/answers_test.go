@@ -12,11 +12,11 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// encoded encodes a registry token in base64.
-func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+// encodeToken encodes a registry token in base64.
+func encodeToken(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// expiring sets when the registry's password expires, relative to the run.
-func expiring(in time.Duration) func(*cloud) {
+// expiresIn sets when the registry's password expires, relative to the run.
+func expiresIn(in time.Duration) func(*cloud) {
 	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Life = in }) }
 }
 
@@ -32,36 +32,36 @@ func answers() []scenario {
 	return group("answer", []scenario{
 		{name: "no expiry", arrange: never},
 		{name: "no expiry, public", arrange: never, image: public},
-		{name: "expired", arrange: expiring(-time.Hour)},
-		{name: "expired, public", arrange: expiring(-time.Hour), image: public},
-		{name: "expires in a second", arrange: expiring(time.Second)},
-		{name: "expires in 90 seconds", arrange: expiring(90 * time.Second)},
-		{name: "expires in 20 minutes", arrange: expiring(20 * time.Minute)},
-		{name: "expires in ten years", arrange: expiring(10 * 365 * 24 * time.Hour)},
+		{name: "expired", arrange: expiresIn(-time.Hour)},
+		{name: "expired, public", arrange: expiresIn(-time.Hour), image: public},
+		{name: "expires in a second", arrange: expiresIn(time.Second)},
+		{name: "expires in 90 seconds", arrange: expiresIn(90 * time.Second)},
+		{name: "expires in 20 minutes", arrange: expiresIn(20 * time.Minute)},
+		{name: "expires in ten years", arrange: expiresIn(10 * 365 * 24 * time.Hour)},
 		{name: "expires at a whole second", arrange: func(c *cloud) {
 			c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
 		}},
-		{name: "expiry is a text", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
+		{name: "expiry is a text", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
 		{name: "colon in the password", arrange: func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
-		{name: "another user", arrange: answering(`[{"authorizationToken":"` + encoded("user:open-sesame") + `"}]`)},
-		{name: "no user", arrange: answering(`[{"authorizationToken":"` + encoded(":open-sesame") + `"}]`)},
-		{name: "no password", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:") + `"}]`)},
-		{name: "no colon", arrange: answering(`[{"authorizationToken":"` + encoded("open-sesame") + `"}]`)},
+		{name: "another user", arrange: answering(`[{"authorizationToken":"` + encodeToken("user:open-sesame") + `"}]`)},
+		{name: "no user", arrange: answering(`[{"authorizationToken":"` + encodeToken(":open-sesame") + `"}]`)},
+		{name: "no password", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:") + `"}]`)},
+		{name: "no colon", arrange: answering(`[{"authorizationToken":"` + encodeToken("open-sesame") + `"}]`)},
 		{name: "not base64", arrange: answering(`[{"authorizationToken":"%%%"}]`)},
-		{name: "two registries", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"},{"authorizationToken":"` + encoded("AWS:other") + `"}]`)},
+		{name: "two registries", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"},{"authorizationToken":"` + encodeToken("AWS:other") + `"}]`)},
 		{name: "token is null", arrange: answering(`[{"authorizationToken":null}]`)},
 		{name: "token is missing", arrange: answering(`[{}]`)},
 		{name: "token is empty", arrange: answering(`[{"authorizationToken":""}]`)},
 		{name: "entry is null", arrange: answering(`[null]`)},
 		{name: "empty list", arrange: answering(`[]`)},
 		{name: "null", arrange: answering(`null`)},
-		{name: "object in place of a list", arrange: answering(`{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}`)},
+		{name: "object in place of a list", arrange: answering(`{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}`)},
 		{name: "public, null", arrange: answering(`null`), image: public},
 		{name: "public, empty object", arrange: answering(`{}`), image: public},
-		{name: "public, list in place of an object", arrange: answering(`[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]`), image: public},
-		{name: "public, no colon", arrange: answering(`{"authorizationToken":"` + encoded("open-sesame") + `"}`), image: public},
+		{name: "public, list in place of an object", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]`), image: public},
+		{name: "public, no colon", arrange: answering(`{"authorizationToken":"` + encodeToken("open-sesame") + `"}`), image: public},
 		{name: "no data at all", faults: []testcloud.Fault{{Status: http.StatusOK, Body: `{}`, Times: -1}}},
-		{name: "unknown fields", faults: []testcloud.Fault{{Status: http.StatusOK, Times: -1, Body: `{"x":1,"authorizationData":[{"y":2,"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]}`}}},
+		{name: "unknown fields", faults: []testcloud.Fault{{Status: http.StatusOK, Times: -1, Body: `{"x":1,"authorizationData":[{"y":2,"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]}`}}},
 	}...)
 }
 
@@ -103,7 +103,7 @@ func failures() []scenario {
 		{name: "empty body", faults: always(testcloud.Fault{Status: 200})},
 		{name: "null", faults: always(testcloud.Fault{Status: 200, Body: "null"})},
 		{name: "list", faults: always(testcloud.Fault{Status: 200, Body: "[]"})},
-		{name: "two megabytes", faults: always(testcloud.Fault{Status: 200, Body: `{"x":"` + strings.Repeat("y", 2<<20) + `","authorizationData":[{"authorizationToken":"` + encoded("AWS:open-sesame") + `"}]}`})},
+		{name: "two megabytes", faults: always(testcloud.Fault{Status: 200, Body: `{"x":"` + strings.Repeat("y", 2<<20) + `","authorizationData":[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]}`})},
 		{name: "body cut off once", faults: []testcloud.Fault{{Status: 200, Body: `{"authorizationData":`, Cut: true}}},
 		{name: "body cut off", faults: always(testcloud.Fault{Status: 200, Body: `{"authorizationData":`, Cut: true})},
 		{name: "connection dropped once", faults: []testcloud.Fault{{Drop: true}}},

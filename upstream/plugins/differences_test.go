@@ -18,8 +18,8 @@ import (
 type difference struct {
 	id string
 
-	// mend converts upstream's observation in a scenario to the expected one of ours.
-	mend func(scenario, *observation)
+	// adjust converts upstream's observation in a scenario to the expected one of regcred.
+	adjust func(scenario, *observation)
 
 	in []string // names of the scenarios with the difference
 }
@@ -39,13 +39,13 @@ var differences = []difference{
 		"host: library/nginx",
 		"host: localhost:5000",
 	}},
-	{"allow-host", answerEmpty, []string{"host: registry.k8s.io, other hosts are empty"}},
+	{"allow-host", expectEmpty, []string{"host: registry.k8s.io, other hosts are empty"}},
 	{"host-form", fail, []string{
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region, any host",
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region",
 		"host: with a user",
 	}},
-	{"host-case", asking("eu-central-1", "us-west-2"), []string{
+	{"host-case", expectRequests("eu-central-1", "us-west-2"), []string{
 		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region",
 		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region, any host",
 	}},
@@ -53,15 +53,15 @@ var differences = []difference{
 		"host: registry.example.com:5000, allowed",
 		"host: with port 443",
 	}},
-	{"endpoint-of-host", asking("api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"host: 111122223333.dkr-ecr.us-east-2.on.aws"}},
-	{"endpoint-of-host", asking("api.ecr.us-west-2.amazonaws.com", "ecr.us-west-2.api.aws"), []string{"host: 111122223333.dkr.ecr.us-west-2.on.aws"}},
-	{"endpoint-of-host", asking("api.ecr.cn-north-1.amazonaws.com.cn", "ecr.cn-north-1.api.amazonwebservices.com.cn"), []string{"host: 111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn"}},
-	{"endpoint-of-host", asking("api.ecr.us-gov-east-1.amazonaws.com", "ecr-fips.us-gov-east-1.api.aws"), []string{"host: 111122223333.dkr-ecr-fips.us-gov-east-1.on.aws"}},
-	{"endpoint-of-host", asking("api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"host: 111122223333.dkr.ecr-fips.us-west-2.amazonaws.com"}},
-	{"endpoint-of-host", asking("api.ecr-public.us-east-1.amazonaws.com", "ecr-public.us-east-1.api.aws"), []string{"host: ecr-public.aws.com"}},
-	{"endpoint-of-host", asking("sts.us-east-2.amazonaws.com", "sts.us-east-2.api.aws", "api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"service account: dual stack"}},
-	{"endpoint-of-host", asking("sts.us-west-2", "sts-fips.us-west-2", "api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"service account: FIPS host"}},
-	{"endpoint-names", asking("api.ecr-public.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"), []string{"endpoint: public, dual-stack"}},
+	{"endpoint-of-host", expectRequests("api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"host: 111122223333.dkr-ecr.us-east-2.on.aws"}},
+	{"endpoint-of-host", expectRequests("api.ecr.us-west-2.amazonaws.com", "ecr.us-west-2.api.aws"), []string{"host: 111122223333.dkr.ecr.us-west-2.on.aws"}},
+	{"endpoint-of-host", expectRequests("api.ecr.cn-north-1.amazonaws.com.cn", "ecr.cn-north-1.api.amazonwebservices.com.cn"), []string{"host: 111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn"}},
+	{"endpoint-of-host", expectRequests("api.ecr.us-gov-east-1.amazonaws.com", "ecr-fips.us-gov-east-1.api.aws"), []string{"host: 111122223333.dkr-ecr-fips.us-gov-east-1.on.aws"}},
+	{"endpoint-of-host", expectRequests("api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"host: 111122223333.dkr.ecr-fips.us-west-2.amazonaws.com"}},
+	{"endpoint-of-host", expectRequests("api.ecr-public.us-east-1.amazonaws.com", "ecr-public.us-east-1.api.aws"), []string{"host: ecr-public.aws.com"}},
+	{"endpoint-of-host", expectRequests("sts.us-east-2.amazonaws.com", "sts.us-east-2.api.aws", "api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"service account: dual stack"}},
+	{"endpoint-of-host", expectRequests("sts.us-west-2", "sts-fips.us-west-2", "api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"service account: FIPS host"}},
+	{"endpoint-names", expectRequests("api.ecr-public.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"), []string{"endpoint: public, dual-stack"}},
 	{"region-of-instance", regionOfInstance, []string{
 		"host: registry.example.com, allowed, without a region",
 		"host: registry.example.com, allowed, region of the instance alone",
@@ -74,10 +74,10 @@ var differences = []difference{
 	{"cached-at-most", cachedAtMost, []string{"answer: expires in ten years"}},
 	{"empty-password", failAfterAsking, []string{"answer: no password"}},
 	{"large-answer", failAfterAsking, []string{"failure: two megabytes"}},
-	{"redirects", notRedirected, []string{"source: container that redirects (307)"}},
+	{"redirects", expectFirstHost, []string{"source: container that redirects (307)"}},
 	{"node-unused", asPod, []string{"service account: node's web identity is broken"}},
 	{"region-of-public", regionOfPublic, []string{"service account: public, without a region"}},
-	{"session-name", asking("RoleSessionName=ecr-credential-provider", "RoleSessionName=payments_puller"), []string{"service account: token that names the pod"}},
+	{"session-name", expectRequests("RoleSessionName=ecr-credential-provider", "RoleSessionName=payments_puller"), []string{"service account: token that names the pod"}},
 	{"issuer-retried", issuerRetried, []string{"service account: issuer unreachable once"}},
 	{"no-panic", failAfterAsking, []string{
 		"service account: answer without credentials",
@@ -85,14 +85,14 @@ var differences = []difference{
 		"service account: answer that is no XML",
 		"service account: empty answer",
 	}},
-	{"versions", answersIn(plugin.V1Beta1), []string{"protocol: v1beta1"}},
-	{"versions", answersIn(plugin.V1Alpha1), []string{"protocol: v1alpha1"}},
+	{"versions", expectVersion(plugin.V1Beta1), []string{"protocol: v1beta1"}},
+	{"versions", expectVersion(plugin.V1Alpha1), []string{"protocol: v1alpha1"}},
 	{"fields-twice", fail, []string{"protocol: the same field twice"}},
-	{"verbosity", answersIn(plugin.V1), []string{"protocol: --v=2"}},
-	{"version-flag", talk, []string{"protocol: --version", "protocol: -v"}},
-	{"429-retried", again, []string{"failure: 429"}},
-	{"cut-retried", again, []string{"failure: body cut off"}},
-	{"cut-retried", answersLater, []string{"failure: body cut off once"}},
+	{"verbosity", expectVersion(plugin.V1), []string{"protocol: --v=2"}},
+	{"version-flag", expectNoResponse, []string{"protocol: --version", "protocol: -v"}},
+	{"429-retried", expectRetry, []string{"failure: 429"}},
+	{"cut-retried", expectRetry, []string{"failure: body cut off"}},
+	{"cut-retried", expectRetrySuccess, []string{"failure: body cut off once"}},
 }
 
 // unseen maps documented differences that no scenario shows to the reason.
@@ -103,13 +103,13 @@ var unseen = map[string]string{
 	"bundle-of-all":  "the cloud's container endpoint is not HTTPS",
 }
 
-// answerEmpty: no credentials, and no requests.
-func answerEmpty(_ scenario, o *observation) {
+// expectEmpty expects no credentials and no requests.
+func expectEmpty(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Requests, o.Strays = "answers", true, nil, nil
 	o.Answer = &answer{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
 }
 
-// fail: an error, and no requests.
+// fail expects an error and no requests.
 func fail(s scenario, o *observation) {
 	failAfterAsking(s, o)
 	o.Requests, o.Strays = nil, nil
@@ -119,13 +119,13 @@ func failAfterAsking(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Answer = "fails", false, nil
 }
 
-// talk: output that is not a response.
-func talk(_ scenario, o *observation) {
+// expectNoResponse expects output that is not a response.
+func expectNoResponse(_ scenario, o *observation) {
 	o.End, o.Stdout = "answers", true
 }
 
-// answersIn: the response, as in v1.
-func answersIn(version string) func(scenario, *observation) {
+// expectVersion expects the response of v1.
+func expectVersion(version string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.End, o.Stdout = "answers", true
 		o.Requests = []string{askECR("us-west-2", "")}
@@ -134,8 +134,8 @@ func answersIn(version string) func(scenario, *observation) {
 	}
 }
 
-// asking: requests in which words are replaced: theirs, ours, and so on.
-func asking(words ...string) func(scenario, *observation) {
+// expectRequests expects requests in which words are replaced: theirs, ours, and so on.
+func expectRequests(words ...string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.Requests = slices.Clone(o.Requests)
 		for i := range o.Requests {
@@ -144,24 +144,24 @@ func asking(words ...string) func(scenario, *observation) {
 	}
 }
 
-// again: a request is retried.
-func again(_ scenario, o *observation) {
+// expectRetry expects a retried request.
+func expectRetry(_ scenario, o *observation) {
 	o.Requests = slices.Clone(o.Requests)
 	for i := range o.Requests {
 		o.Requests[i] += ", and again"
 	}
 }
 
-// answersLater: a retried request succeeds.
-func answersLater(s scenario, o *observation) {
-	again(s, o)
+// expectRetrySuccess expects that a retried request succeeds.
+func expectRetrySuccess(s scenario, o *observation) {
+	expectRetry(s, o)
 	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 }
 
-// notRedirected: only the first host is queried.
-func notRedirected(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
+// expectFirstHost expects that only the first host is called.
+func expectFirstHost(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
 
-// asPod: the service account's role is assumed, and works.
+// asPod expects that the service account's role is assumed, and works.
 func asPod(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 	o.Requests = []string{askSTS("us-west-2"), askECR("us-west-2", "ASIAASSUMEDROLE00000")}
@@ -177,7 +177,7 @@ func portInKey(s scenario, o *observation) {
 	o.Answer.Auth[req.Registry()] = credentials
 }
 
-// regionOfInstance: the metadata service is queried for the region.
+// regionOfInstance expects that the metadata service is called for the region.
 func regionOfInstance(s scenario, o *observation) {
 	o.Requests = []string{
 		"PUT loopback/latest/api/token; X-Aws-Ec2-Metadata-Token-Ttl-Seconds 300",

@@ -55,7 +55,7 @@ func TestECR(t *testing.T) {
 				// Connections may break and be retried under load: repeat this scenario
 				// without concurrency.
 				t.Logf("looked at twice, because of %q", problems)
-				problems = compare(s, see(t, theirs, s, nil), see(t, ours, s, s.ourArgs))
+				problems = compare(s, runScenario(t, theirs, s, nil), runScenario(t, ours, s, s.ourArgs))
 			}
 			for _, p := range problems {
 				t.Error(p)
@@ -84,7 +84,7 @@ func observeAll(t *testing.T, path string, all []scenario, args func(scenario) [
 		wg.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			seen[i] = see(t, path, s, args(s))
+			seen[i] = runScenario(t, path, s, args(s))
 		})
 	}
 	wg.Wait()
@@ -94,8 +94,8 @@ func observeAll(t *testing.T, path string, all []scenario, args func(scenario) [
 	return seen
 }
 
-// see runs a program in one scenario. It returns nil if the run could not be started.
-func see(t *testing.T, path string, s scenario, args []string) *observation {
+// runScenario runs a program in one scenario. It returns nil if the run could not be started.
+func runScenario(t *testing.T, path string, s scenario, args []string) *observation {
 	o, err := observe(t.Context(), path, s, args, t.TempDir())
 	if err != nil {
 		t.Errorf("%s: %v", s.name, err)
@@ -111,28 +111,28 @@ func (s scenario) differences() []difference {
 // compare applies the scenario's differences to upstream's observation and compares the
 // result with ours. It returns the mismatches.
 func compare(s scenario, upstream, regcred *observation) (problems []string) {
-	opts := cmp.Comparer(about)
-	problems = append(s.unstruck(upstream), s.unstruck(regcred)...)
+	opts := cmp.Comparer(roughlyEqual)
+	problems = append(s.unusedFaults(upstream), s.unusedFaults(regcred)...)
 	if regcred.Leak || regcred.End == "panics" {
 		problems = append(problems, "a secret is on standard error, or a panic, whatever upstream does")
 	}
-	mended := *upstream
+	adjusted := *upstream
 	for _, d := range s.differences() {
-		before := mended
-		d.mend(s, &mended)
-		if cmp.Equal(before, mended, opts) {
+		before := adjusted
+		d.adjust(s, &adjusted)
+		if cmp.Equal(before, adjusted, opts) {
 			problems = append(problems, fmt.Sprintf("difference %q is listed, but upstream does the same", d.id))
 		}
 	}
-	if diff := cmp.Diff(&mended, regcred, opts); diff != "" {
+	if diff := cmp.Diff(&adjusted, regcred, opts); diff != "" {
 		problems = append(problems, "(-upstream +regcred):\n"+diff)
 	}
 	return problems
 }
 
-// unstruck returns the faults that no request triggered, so their effects were not
+// unusedFaults returns the faults that no request triggered, so their effects were not
 // observed.
-func (s scenario) unstruck(o *observation) (problems []string) {
+func (s scenario) unusedFaults(o *observation) (problems []string) {
 	for _, f := range s.faults {
 		if !slices.ContainsFunc(o.Requests, func(line string) bool { return strings.Contains(line, f.Path) }) {
 			problems = append(problems, fmt.Sprintf("no request has %q in it, which is to fail", f.Path))
@@ -152,7 +152,7 @@ func report(t *testing.T, n int, shown map[string]int) {
 	t.Logf("%d scenarios: alike in %d, different as documented in %d:%s", n, n-differ, differ, lines.String())
 }
 
-// TestDifferences: the listed scenarios exist, and each is listed once.
+// TestDifferences verifies that the listed scenarios exist, and each is listed once.
 func TestDifferences(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range scenarios() {
@@ -173,8 +173,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreDocumented: docs/plugins/ecr.md has an anchor for each difference,
-// and no others.
+// TestDifferencesAreDocumented verifies that docs/plugins/ecr.md has an anchor for each difference, and no others.
 func TestDifferencesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/plugins/ecr.md")
 	if err != nil {

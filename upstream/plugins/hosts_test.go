@@ -46,12 +46,12 @@ func hosts() []scenario {
 	} {
 		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: region})
 	}
-	return group("host", slices.Concat(list, likeUpstream(list), customHosts())...)
+	return group("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
 }
 
-// likeUpstream adds the flags that make ours behave like upstream: serve all hosts, and
+// withUpstreamFlags adds the flags that make ours behave like upstream: serve all hosts, and
 // use the plain endpoints.
-func likeUpstream(list []scenario) []scenario {
+func withUpstreamFlags(list []scenario) []scenario {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].name += ", any host"

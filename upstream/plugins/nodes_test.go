@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestStore: Go reads the same from the store as from Debian's: all CAs in the bundle,
-// and again in the directory's files.
+// TestStore verifies that Go reads the same from the store as from Debian's: all CAs in the bundle, and again in the
+// directory's files.
 func TestStore(t *testing.T) {
 	world := httptest.NewTLSServer(nil)
 	defer world.Close()
@@ -58,8 +58,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestDistance: handshakes and requests are delayed, and two connections are delayed
-// concurrently.
+// TestDistance delays handshakes and requests, and verifies that two connections are delayed concurrently.
 func TestDistance(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

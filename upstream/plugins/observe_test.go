@@ -71,10 +71,10 @@ func (c *cloud) file(name, content string) string {
 	return path
 }
 
-// observation is what is compared of a plugin's run in a scenario.
+// observation is the compared result of a plugin's run in a scenario.
 type observation struct {
 	End      string   // "answers", "fails" or "panics"
-	Answer   *answer  // nil if there is none
+	Answer   *answer  // nil without a response
 	Stdout   bool     // whether stdout was not empty
 	Leak     bool     // whether standard error holds a secret
 	Requests []string // requests to the cloud, one line each
@@ -108,9 +108,9 @@ func (l *lifetime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// about reports whether two durations are equal, except for the seconds between two runs.
+// roughlyEqual reports whether two durations are equal, except for the seconds between two runs.
 // Zero, which disables caching, only equals zero.
-func about(a, b lifetime) bool {
+func roughlyEqual(a, b lifetime) bool {
 	if a == 0 || b == 0 {
 		return a == b
 	}
@@ -159,13 +159,13 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	for _, r := range c.Requests() {
 		o.Requests = append(o.Requests, line(r))
 	}
-	o.Requests = retried(o.Requests)
+	o.Requests = mergeRepeated(o.Requests)
 	return o
 }
 
-// retried merges repeated lines into one, because the number of retries depends on the
+// mergeRepeated merges repeated lines into one, because the number of retries depends on the
 // SDK's release.
-func retried(lines []string) []string {
+func mergeRepeated(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		again := l + ", and again"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command record asks the kubelet's own packages about every case of package
-// corpus and writes the answers to testdata/parity of the root module, whose
-// tests replay them without any Kubernetes code.
+// Command record runs every case of package corpus through the kubelet's own packages and writes the results to
+// testdata/parity of the root module, whose tests replay them without any Kubernetes code.
 //
-// Run it in upstream/, whose go.mod has the dependencies of the kubelet's
-// release:
+// Run it in upstream/, whose go.mod has the dependencies of the kubelet's release:
 //
 //	go run ./record
 package main

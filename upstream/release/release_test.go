@@ -60,8 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestWorkspace: the module is this one, and may have another module file, also for who
-// has a workspace around it.
+// TestWorkspace verifies that the module is this one and may use another module file, even within a workspace.
 func TestWorkspace(t *testing.T) {
 	want, err := os.Getwd()
 	if err != nil {
@@ -79,8 +78,7 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a go command that nobody waits for any more ends, and leaves nothing of
-// what it was building.
+// TestGivenUp verifies that a canceled go command ends and leaves no build files.
 func TestGivenUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the tool is a script of the shell")

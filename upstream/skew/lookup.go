@@ -126,7 +126,7 @@ func cacheKeys(*sides) (compare, error) {
 // sameKeys looks up credentials for two identities in regcred and compares whether they
 // share a cache key with the vector.
 func sameKeys(ctx context.Context, c corpus.Identities, want vector.CacheKey) (ok bool, what string, err error) {
-	a, b, err := ours.AskTwice(ctx, c.CacheType, c.A, c.B)
+	a, b, err := ours.LookUpTwice(ctx, c.CacheType, c.A, c.B)
 	if err != nil {
 		return false, "", err
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// TestOptions: options with which a run would compare nothing, or something else, are
-// rejected.
+// TestOptions verifies that options with which a run would compare nothing, or something else, are rejected.
 func TestOptions(t *testing.T) {
 	for _, args := range []string{"", "-scale 0.01 -o json", "-kubelet v1.33.13,1.40.0", "-record", "-check -seed 18446744073709551615"} {
 		if o, err := parse(strings.Fields(args)); err != nil || slices.ContainsFunc(o.kubelets, func(v string) bool { return strings.HasPrefix(v, "v") }) {
@@ -43,8 +42,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEarly: errors are found before the first release is queried. 1.36.3 is available:
-// this module requires it.
+// TestEarly verifies that errors are found before the first release is queried. 1.36.3 is available because this module
+// requires it.
 func TestEarly(t *testing.T) {
 	vectors := filepath.Join("..", "..", "testdata", "parity")
 	bare := t.TempDir() // without skew.json
@@ -74,7 +73,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestWritable: -record checks the directory first, and leaves no file.
+// TestWritable verifies that -record checks the directory first, and leaves no file.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := writable(dir); err != nil {
@@ -88,8 +87,8 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestVersionThatIsNot: for a release that the Go proxy does not have, the error lists
-// the available ones. The proxy is a directory; other modules come from the local cache.
+// TestVersionThatIsNot verifies that the error for a release that the Go proxy does not have lists the available ones.
+// The proxy is a directory; other modules come from the local cache.
 func TestVersionThatIsNot(t *testing.T) {
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "k8s.io", "kubernetes", "@v")

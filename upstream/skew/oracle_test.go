@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// TestOracleEnds: an oracle works in its own directory, which is removed with everything
-// that a killed oracle leaves. Its exit error is reported once.
+// TestOracleEnds verifies that an oracle works in its own directory, which is removed with everything that a killed
+// oracle leaves. Its exit error is reported once.
 func TestOracleEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"%s\"}}' \"$TMPDIR\"\nread question\nexit 7\n"
@@ -41,8 +41,8 @@ func TestOracleEnds(t *testing.T) {
 	}
 }
 
-// TestIntroduce: an oracle of the wrong release is rejected; for the right one the
-// GODEBUG defaults are reported.
+// TestIntroduce verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
+// reported.
 func TestIntroduce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"

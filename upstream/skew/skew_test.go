@@ -23,8 +23,8 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestSays: error texts and a missing hash are ignored; a verdict, the parsed result and
-// another hash are not.
+// TestSays verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
+// not.
 func TestSays(t *testing.T) {
 	const provider = `"providers":[{"name":"p","apiVersion":"v1"}]`
 	for _, tt := range []struct {
@@ -48,7 +48,7 @@ func TestSays(t *testing.T) {
 	}
 }
 
-// TestReason: a difference explains only its own effects.
+// TestReason verifies that a difference explains only its own effects.
 func TestReason(t *testing.T) {
 	old := &oracle{minor: 33, gates: []protocol.Gate{{Name: protocol.Tokens}}}
 	for _, tt := range []struct{ kind, base, got, says, want string }{
@@ -81,8 +81,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReasonsAsRecorded: reason returns the recorded ID for each line of skew.json and
-// each of its kubelets.
+// TestReasonsAsRecorded verifies that reason returns the recorded ID for each line of skew.json and each of its
+// kubelets.
 func TestReasonsAsRecorded(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
 	base, err := loadBaseline(dir)
@@ -118,7 +118,7 @@ func TestReasonsAsRecorded(t *testing.T) {
 	}
 }
 
-// TestReasonGate: with the token gate off, kubelets only reject more.
+// TestReasonGate verifies that with the token gate off, kubelets only reject more.
 func TestReasonGate(t *testing.T) {
 	o := &oracle{minor: 36}
 	base := raw(`{"files":[{"content":"tokenAttributes: {}"}]}`)
@@ -136,7 +136,7 @@ func TestReasonGate(t *testing.T) {
 	}
 }
 
-// TestScale: every kind is compared at least once.
+// TestScale verifies that every kind is compared at least once.
 func TestScale(t *testing.T) {
 	for scale, want := range map[float64]int{1e-9: 1, 0.1: 2, 1: 20, 2: 40} {
 		got, err := (&sides{ctx: t.Context()}).check(check{n: 20, prepare: func(*sides) (compare, error) {
@@ -148,7 +148,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestRefusal: a difference explains a rejection only if it causes it.
+// TestRefusal verifies that a difference explains a rejection only if it causes it.
 func TestRefusal(t *testing.T) {
 	const file = "apiVersion: %s\nkind: CredentialProviderConfig\nproviders:\n- name: '%s'\n  matchImages: [%s]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	const v1, internal = "kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"
@@ -170,7 +170,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestDisagreement: an unexplained difference fails the run and is reported.
+// TestDisagreement verifies that an unexplained difference fails the run and is reported.
 func TestDisagreement(t *testing.T) {
 	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []tally{{Kind: "matches", Comparisons: 3}}}
 	rep := &report{Kubelets: []kubeletReport{k}}
@@ -192,8 +192,7 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestRecording: a recorded file compares equal; another line, gate or kubelet is
-// detected.
+// TestRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
 func TestRecording(t *testing.T) {
 	r := newRecording()
 	l := line{ID: looseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
@@ -233,7 +232,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestBaseline: vectors of another corpus are rejected.
+// TestBaseline verifies that vectors of another corpus are rejected.
 func TestBaseline(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
 	if _, err := loadBaseline(dir); err != nil {

@@ -150,7 +150,7 @@ func TestGetCredentials(t *testing.T) {
 	}
 }
 
-// checkMatches: a key that does not match the image is of no use to a kubelet.
+// checkMatches checks that every key matches the image, because a kubelet ignores others.
 func checkMatches(t *testing.T, key, image string) {
 	t.Helper()
 	p, err := match.Parse(key)
@@ -215,7 +215,7 @@ func TestFailuresOfTheFile(t *testing.T) {
 	}
 }
 
-// TestOptional: no file means no credentials, for a short while.
+// TestOptional verifies that a missing file leads to an empty response with a short duration.
 func TestOptional(t *testing.T) {
 	var log bytes.Buffer
 	opts := dockerconfig.Options{
@@ -231,7 +231,7 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// TestReread: a file that is replaced counts from the next request on.
+// TestReread verifies that a replaced file is used for the next request.
 func TestReread(t *testing.T) {
 	path := write(t, `{"auths":{"r.io":`+login("before")+`}}`)
 	p, err := dockerconfig.New(dockerconfig.Options{Path: path})
@@ -249,7 +249,7 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// TestLog: what is said does not hold secrets.
+// TestLog verifies that log output contains no secrets.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.TokenSecret+`"}}}`)
@@ -267,8 +267,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestDocsFailures: the table of failures in the document has these failures,
-// and no others.
+// TestDocsFailures verifies that the document's table lists exactly these failures.
 func TestDocsFailures(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/plugins/dockerconfig.md")
 	if err != nil {
@@ -302,7 +301,7 @@ func TestDocsFailures(t *testing.T) {
 	}
 }
 
-// FuzzKeys: every key of an answer matches the image.
+// FuzzKeys verifies that every key of a response matches the image.
 func FuzzKeys(f *testing.F) {
 	for _, key := range []string{"r.io", "https://r.io/v1/", "*.io/team", "r.io:5000/team/app", "index.docker.io/v1/", "r.io/v2/app", "r.io:", "[::1]:5000"} {
 		f.Add(key)

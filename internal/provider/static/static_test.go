@@ -37,7 +37,7 @@ func ask(t testing.TB, opts static.Options, image string) (*plugin.Response, err
 	return p.GetCredentials(t.Context(), &plugin.Request{Image: image})
 }
 
-// TestHosts: the password goes to the registries that are named, and to no others.
+// TestHosts verifies that the password is returned only for the listed registries.
 func TestHosts(t *testing.T) {
 	tests := []struct {
 		image string
@@ -81,8 +81,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// wantOther: a registry that is not named is a failure with its cure, or gets
-// an empty answer if that is asked for.
+// wantOther checks that a registry that is not listed leads to an error with a fix, or to an empty response if the
+// options ask for that.
 func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
@@ -125,7 +125,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestReread: files that are replaced count from the next request on.
+// TestReread verifies that replaced files are used for the next request.
 func TestReread(t *testing.T) {
 	user, password := write(t, "before"), write(t, canary.PasswordSecret)
 	p, err := static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}})
@@ -209,8 +209,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDocsFailures: the table of failures in the document has these failures,
-// and no others.
+// TestDocsFailures verifies that the document's table lists exactly these failures.
 func TestDocsFailures(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/plugins/static.md")
 	if err != nil {

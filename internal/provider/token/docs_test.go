@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDocsFailureMessages: the messages in the document are those of the code.
+// TestDocsFailureMessages verifies that the document quotes the code's messages.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
 	for _, glob := range []string{"../../secretfile/*.go", "../../regularfile/*.go", "../../jwt/*.go", "../../hostpattern/*.go", "../../registry/*.go", "../../hostpattern/public/*.go", "*.go", "../../remote/*.go"} {
@@ -25,7 +25,7 @@ func TestDocsFailureMessages(t *testing.T) {
 			}
 		}
 	}
-	// Literals that are added up, and what %d and StatusText make of a status.
+	// Joins concatenated literals, and fills in %d and StatusText.
 	code := regexp.MustCompile(`" \+\s*"`).ReplaceAllString(sources.String(), "")
 	_, table, found := strings.Cut(readText(t, "../../../docs/plugins/token.md"), "## Failure messages")
 	messages := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(firstCells(table), -1)

@@ -36,8 +36,8 @@ func answering(t *testing.T, body string) *testcloud.Server {
 	return server
 }
 
-// exchanging is a provider that asks the server at /token, impatiently.
-func exchanging(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
+// exchangeProvider returns a provider with a short timeout that calls the server at /token.
+func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	opts := exchangeOptions(&Exchange{URL: server.URL() + "/token", TokenExchange: &TokenExchange{}})
 	if change != nil {
@@ -55,7 +55,7 @@ func TestTokenExchange(t *testing.T) {
 	if err := os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := exchanging(t, server, func(o *Options) {
+	p := exchangeProvider(t, server, func(o *Options) {
 		o.Exchange.TokenExchange = &TokenExchange{Audience: "{registry}", Scope: "pull", Resource: "https://registry.example", RequestedTokenType: "urn:example:t"}
 		o.Exchange.Form = map[string]string{"client_id": "a&b"}
 		o.Exchange.BasicAuth = &BasicAuth{Username: "node", Password: "{file:" + secret + "}"}
@@ -89,7 +89,7 @@ func TestTokenExchange(t *testing.T) {
 	}
 }
 
-// TestAnswers: what an endpoint may say with status 200, and what becomes of it.
+// TestAnswers verifies the result of each response with status 200.
 func TestAnswers(t *testing.T) {
 	const secret = `"access_token":"` + canary.PasswordSecret + `"`
 	var (
@@ -104,7 +104,7 @@ func TestAnswers(t *testing.T) {
 		cache    *time.Duration
 		body     string
 		want     time.Duration // how long it is reused
-		username string        // "" means that of the options
+		username string        // default: the options' user name
 		err      string
 	}{
 		"seconds":                {body: `{` + secret + `,"expires_in":600}`, want: 5 * time.Minute},
@@ -161,7 +161,7 @@ func TestAnswers(t *testing.T) {
 		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchanging(t, answering(t, tt.body), func(o *Options) {
+			p := exchangeProvider(t, answering(t, tt.body), func(o *Options) {
 				o.Exchange.Response, o.CacheDuration = tt.response, tt.cache
 				if tt.response.Username != "" {
 					o.Username = ""
@@ -189,7 +189,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFailures: what may go wrong before there is an answer.
+// TestFailures verifies the errors for failures before a response.
 func TestFailures(t *testing.T) {
 	elsewhere := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
@@ -222,7 +222,7 @@ func TestFailures(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			server.Inject(tt.fault)
-			p := exchanging(t, server, nil)
+			p := exchangeProvider(t, server, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
@@ -247,7 +247,7 @@ func TestFailures(t *testing.T) {
 func TestHang(t *testing.T) {
 	server := answering(t, "")
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
-	p := exchanging(t, server, nil)
+	p := exchangeProvider(t, server, nil)
 	p.client.Timeout = 20 * time.Millisecond
 	_, err := p.GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
 	wantError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no response within 20ms, 3 times")
@@ -256,11 +256,11 @@ func TestHang(t *testing.T) {
 func TestRefused(t *testing.T) {
 	server := answering(t, "")
 	server.Close()
-	_, err := exchanging(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
+	_, err := exchangeProvider(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
 	wantError(t, err, "/token: connection refused, 3 times")
 }
 
-// TestInjection: nothing of an annotation leaves the place where it stands.
+// TestInjection verifies that an annotation's value cannot change the request outside its place.
 func TestInjection(t *testing.T) {
 	for title, value := range map[string]string{
 		"quotes":      `a","admin":"yes`,
@@ -281,7 +281,7 @@ func TestInjection(t *testing.T) {
 				{JSON: map[string]any{"value": placeholder, "n": 1}},
 				{Form: map[string]string{"value": placeholder}},
 			} {
-				p := exchanging(t, server, func(o *Options) {
+				p := exchangeProvider(t, server, func(o *Options) {
 					x.URL, x.Response.Secret = server.URL()+"/a/"+placeholder+"/b?value="+placeholder+"&n=1", "access_token"
 					o.Exchange = &x
 				})
@@ -315,7 +315,7 @@ func TestInjectionRefused(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
-			p := exchanging(t, server, func(o *Options) {
+			p := exchangeProvider(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
 				o.Exchange.URL += "/" + placeholder
 				o.Exchange.Headers = map[string]string{"X-Value": placeholder}
@@ -341,7 +341,7 @@ func TestScopeOfTemplates(t *testing.T) {
 		"json":   func(x *Exchange) { x.TokenExchange, x.JSON = nil, []any{map[string]any{"a": "{image}"}} },
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchanging(t, server, func(o *Options) {
+			p := exchangeProvider(t, server, func(o *Options) {
 				o.Exchange.Response.Secret = "access_token"
 				change(o.Exchange)
 			})
@@ -359,7 +359,7 @@ func TestScopeOfTemplates(t *testing.T) {
 func TestWarnsOfEcho(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
-	p := exchanging(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
+	p := exchangeProvider(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
 	if _, err := get(t, p, request(token, nil)); err != nil {

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestNamedPipe: a file that cannot be read to its end is refused, and not
-// waited for.
+// TestNamedPipe verifies that a file that cannot be read to its end is rejected without waiting.
 func TestNamedPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

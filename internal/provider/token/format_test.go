@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/provider/token"
 )
 
-// TestExchangeIsOpaque: no verb prints what a request holds, nor does an encoder.
+// TestExchangeIsOpaque verifies that neither formatting verbs nor encoders print the content of a request.
 func TestExchangeIsOpaque(t *testing.T) {
 	auth := token.BasicAuth{Username: "u", Password: canary.PasswordSecret}
 	e := token.Exchange{

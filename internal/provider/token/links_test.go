@@ -17,9 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// secure is a server over TLS, with the file of its authority, that says when
-// somebody has connected first.
-func secure(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, caFile string, connected <-chan struct{}) {
+// startTLS starts a TLS server and returns its CA file and a channel that is closed at the first connection.
+func startTLS(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, caFile string, connected <-chan struct{}) {
 	t.Helper()
 	first := make(chan struct{})
 	server = httptest.NewUnstartedServer(handler)
@@ -33,16 +32,16 @@ func secure(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, ca
 	return server, secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644), first
 }
 
-// TestConnectsAhead: while the first endpoint thinks, there is a connection to
-// the second one, over which nothing was asked.
+// TestConnectsAhead verifies that a connection to the second endpoint is opened, without a request, while the first
+// endpoint is busy.
 func TestConnectsAhead(t *testing.T) {
 	var login, read *httptest.Server
 	asked := make(chan string, 10)
-	read, readCA, connected := secure(t, func(w http.ResponseWriter, r *http.Request) {
+	read, readCA, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- "read"
 		io.WriteString(w, given)
 	})
-	login, loginCA, _ := secure(t, func(w http.ResponseWriter, r *http.Request) {
+	login, loginCA, _ := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-connected:
 		case <-time.After(10 * time.Second):
@@ -69,10 +68,9 @@ func TestConnectsAhead(t *testing.T) {
 	}
 }
 
-// TestConnectsToItsOwn: nobody is connected to for another host's image, or
-// one without a token.
+// TestConnectsToItsOwn verifies that no connection is opened for another host's image or without a token.
 func TestConnectsToItsOwn(t *testing.T) {
-	server, ca, connected := secure(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, given) })
+	server, ca, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, given) })
 	p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: ca}))
 	other := request(serviceAccountToken(nil), nil)
 	other.Image = "evil.example/app"

@@ -185,7 +185,7 @@ exchange:
 	}
 }
 
-// TestParseLocates: an error of what is in the fields names the line too.
+// TestParseLocates verifies that errors in fields include the line.
 func TestParseLocates(t *testing.T) {
 	steps := func(text string) string {
 		return "exchange:\n  steps:\n  - name: login\n    url: https://a.example\n  - name: read\n    url: https://a.example\n    response: {secret: s}\n" + text
@@ -284,8 +284,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// FuzzTemplate: whatever an annotation holds, it arrives as it is, and the
-// body remains JSON of the same shape.
+// FuzzTemplate verifies that an annotation arrives unchanged and that the body stays JSON of the same shape.
 func FuzzTemplate(f *testing.F) {
 	f.Add("{annotation:a}", `x","y":"`)
 	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")
@@ -350,7 +349,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzRead: no answer makes it panic, nor gives a password that is not in it.
+// FuzzRead verifies that no response leads to a panic or to a password that it does not contain.
 func FuzzRead(f *testing.F) {
 	f.Add("a.b", []byte(`{"a":{"b":"x"},"expires_in":60,"expires_at":"2030-01-01T00:00:00Z"}`))
 	f.Add("0.1", []byte(`[["a","b"]]`))
@@ -378,7 +377,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzParse: no configuration makes it panic, and errors are one line.
+// FuzzParse verifies that no configuration leads to a panic, and that errors are one line.
 func FuzzParse(f *testing.F) {
 	samples, err := filepath.Glob("../../../docs/plugins/token/*.yaml")
 	if err != nil || len(samples) == 0 {

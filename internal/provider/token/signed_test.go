@@ -60,7 +60,7 @@ func secretOf(t *testing.T, text string, mode os.FileMode) string {
 // app is a GitHub App's exchange.
 func app(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
-	return exchanging(t, server, func(o *Options) {
+	return exchangeProvider(t, server, func(o *Options) {
 		o.Exchange = &Exchange{
 			JWT:      &JWT{KeyFile: keyFile(t, 0o600), Issuer: "Iv1.0"},
 			URL:      server.URL() + "/app/installations/1/access_tokens",
@@ -97,7 +97,7 @@ func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
 
 const installed = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-11-21T13:00:00Z","permissions":{"packages":"read"}}`
 
-// TestSigned: a request without a token gets a credential by the node's key.
+// TestSigned verifies that a request without a token gets a credential signed with the node's key.
 func TestSigned(t *testing.T) {
 	server := answering(t, installed)
 	got, err := get(t, app(t, server, nil), request("", nil))
@@ -143,7 +143,7 @@ func TestSignedClaims(t *testing.T) {
 	}
 }
 
-// TestSignedNeedsToken: what the token says is needed where something asks for it.
+// TestSignedNeedsToken verifies that a token's claims are required if the request uses them.
 func TestSignedNeedsToken(t *testing.T) {
 	server := answering(t, installed)
 	for title, change := range map[string]func(*Options){
@@ -163,7 +163,7 @@ func TestSignedNeedsToken(t *testing.T) {
 	p := app(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
 	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
 	wantError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
-	// A token that nobody asks for is not looked at.
+	// An unused token is not parsed.
 	if _, err := get(t, app(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
 		t.Error(err)
 	}
@@ -198,7 +198,7 @@ func TestSignedFails(t *testing.T) {
 	}
 }
 
-// TestSignedRefused: the error says what the endpoint was shown.
+// TestSignedRefused verifies that the error describes the token that the endpoint received.
 func TestSignedRefused(t *testing.T) {
 	server := answering(t, installed)
 	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
@@ -207,8 +207,8 @@ func TestSignedRefused(t *testing.T) {
 	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
-// TestEndsSoon: what ends in ten seconds is given, since the pull begins now,
-// is not kept, and is not passed over in silence.
+// TestEndsSoon verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
+// and is logged.
 func TestEndsSoon(t *testing.T) {
 	var logged bytes.Buffer
 	server := answering(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)

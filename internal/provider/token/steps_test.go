@@ -38,7 +38,7 @@ func vault(t *testing.T, login, read string) *testcloud.Server {
 // twoSteps logs in at one server and reads at another.
 func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
-	return exchanging(t, login, func(o *Options) {
+	return exchangeProvider(t, login, func(o *Options) {
 		o.Exchange = &Exchange{Steps: []Step{
 			{"login", Exchange{
 				URL: login.URL() + "/login", JSON: map[string]any{"jwt": "{token}", "role": "{namespace}"},
@@ -82,7 +82,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAnswersInBodies: a value of an answer stays what it is, wherever it stands.
+// TestAnswersInBodies verifies that a value of a response is passed on unchanged at any place in a body.
 func TestAnswersInBodies(t *testing.T) {
 	const value = `a&b="c"{token}\`
 	for title, step := range map[string]Exchange{
@@ -107,7 +107,7 @@ func TestAnswersInBodies(t *testing.T) {
 	}
 }
 
-// TestStepFails: which step it was, and that nobody is asked after it.
+// TestStepFails verifies that the error names the failed step and that no later endpoint is called.
 func TestStepFails(t *testing.T) {
 	for title, tt := range map[string]struct {
 		login, read string
@@ -149,7 +149,7 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// TestStepRefused: an endpoint that was shown no token is no matter of tokens.
+// TestStepRefused verifies that the error of an endpoint that received no token does not mention tokens.
 func TestStepRefused(t *testing.T) {
 	server, refusing := vault(t, loggedIn, given), vault(t, loggedIn, given)
 	refusing.Inject(testcloud.Fault{Status: 403})
@@ -160,7 +160,7 @@ func TestStepRefused(t *testing.T) {
 	}
 }
 
-// TestStepExpired: what is used later must live.
+// TestStepExpired verifies that a token that is used later must not have expired.
 func TestStepExpired(t *testing.T) {
 	server := vault(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
 	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
@@ -168,7 +168,7 @@ func TestStepExpired(t *testing.T) {
 	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
 }
 
-// TestStepsShareTheTime: the time is that of the run, and not of each step.
+// TestStepsShareTheTime verifies that the timeout covers the whole run, not each step.
 func TestStepsShareTheTime(t *testing.T) {
 	first, second := vault(t, loggedIn, given), vault(t, loggedIn, given)
 	second.Inject(testcloud.Fault{Hang: true, Times: -1})
@@ -179,7 +179,7 @@ func TestStepsShareTheTime(t *testing.T) {
 	wantError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
 }
 
-// TestStepsAreOpaque: templates of steps are not printed either.
+// TestStepsAreOpaque verifies that the templates of steps are not printed either.
 func TestStepsAreOpaque(t *testing.T) {
 	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.PasswordSecret}}}
 	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.PasswordSecret}}}

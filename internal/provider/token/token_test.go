@@ -67,7 +67,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 	return p
 }
 
-// outcome is what an answer comes to.
+// outcome is the expected result of a response.
 type outcome struct {
 	Key, Username, Password string
 	Cache                   time.Duration
@@ -193,8 +193,8 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// TestOtherHosts: another host is a failure with its cure, or gets an empty
-// answer if that is asked for.
+// TestOtherHosts verifies that another host leads to an error with a fix, or to an empty response if the options ask for
+// that.
 func TestOtherHosts(t *testing.T) {
 	for title, image := range map[string]string{
 		"other registry": "evil.example/registry.example/a",
@@ -222,7 +222,7 @@ func TestOtherHosts(t *testing.T) {
 	wantError(t, err, `image "/a" does not begin with a registry host`)
 }
 
-// TestForAPIServer: who is given a token for the API server can act as the pod.
+// TestForAPIServer verifies that a token for the API server is not sent, because its receiver could act as the pod.
 func TestForAPIServer(t *testing.T) {
 	const issuer = "https://cluster.example"
 	asked := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
@@ -252,7 +252,7 @@ func TestForAPIServer(t *testing.T) {
 	if got := asked.Lines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
 	}
-	// A token that stays on the node harms nobody.
+	// A token that stays on the node is safe.
 	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})
 	if _, err := get(t, newProvider(t, opts), request(serviceAccountToken(map[string]any{"aud": issuer}), nil)); err != nil {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// svid is a token of SPIFFE, whose subject is no service account.
+// svid returns a SPIFFE token, whose subject is not a service account.
 func svid(claims map[string]any) string {
 	all := map[string]any{"iss": "https://spire.example", "sub": "spiffe://example/node"}
 	for name, value := range claims {
@@ -51,7 +51,7 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
-// TestTokenFileIsReadAnew: what replaces it counts from the next run on.
+// TestTokenFileIsReadAnew verifies that a replaced token file is used in the next run.
 func TestTokenFileIsReadAnew(t *testing.T) {
 	file := secretOf(t, svid(map[string]any{"jti": "1"}), 0o600)
 	p := newProvider(t, Options{TokenFile: file})
@@ -102,11 +102,11 @@ func TestTokenFileFails(t *testing.T) {
 	}
 }
 
-// TestTokenFileExchanged: the error of an endpoint says whose token it was.
+// TestTokenFileExchanged verifies that an endpoint's error names the subject of the token.
 func TestTokenFileExchanged(t *testing.T) {
 	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
 	file := secretOf(t, svid(nil), 0o600)
-	p := exchanging(t, server, func(o *Options) { o.TokenFile = file })
+	p := exchangeProvider(t, server, func(o *Options) { o.TokenFile = file })
 	got, err := get(t, p, request("", nil))
 	if err != nil || got.Password != canary.PasswordSecret || server.Requests()[0].Form().Get("subject_token") != svid(nil) {
 		t.Errorf("error %v, or another token was exchanged", err)

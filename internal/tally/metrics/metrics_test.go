@@ -18,7 +18,7 @@ import (
 // noon is when these tests count.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// TestWrite: what Prometheus reads, whole.
+// TestWrite verifies the complete metrics output.
 func TestWrite(t *testing.T) {
 	c := &tally.Counts{
 		SchemaVersion: 1, Since: noon, Dropped: 3, WithoutKey: 2,
@@ -72,7 +72,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteNothing: before the first run of a dispatcher nothing has been counted.
+// TestWriteNothing verifies the output before the dispatcher's first run.
 func TestWriteNothing(t *testing.T) {
 	for name, c := range map[string]*tally.Counts{"none": nil, "empty": {}} {
 		var b strings.Builder
@@ -82,7 +82,7 @@ func TestWriteNothing(t *testing.T) {
 	}
 }
 
-// TestWriteBroken: a name that is no UTF-8 is an error, and not a line that spoils the others.
+// TestWriteBroken verifies that a name that is not UTF-8 is an error, and does not damage the other lines.
 func TestWriteBroken(t *testing.T) {
 	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.Found: 1}}}}
 	var b strings.Builder

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSignals: an interrupted build leaves no files behind, for each signal.
+// TestSignals verifies that an interrupted build leaves no files behind, for each signal.
 func TestSignals(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not sent signals there")

@@ -24,9 +24,9 @@ type cold struct {
 	memory, size    int64
 }
 
-// TestCold: pods with many images of a registry from which the node has not pulled
-// before. A kubelet runs the plugin for each lookup that begins before the first
-// response: for few if sandboxes are slower than responses, otherwise for most.
+// TestCold starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
+// plugin for each lookup that begins before the first response: for few if sandboxes are slower than responses,
+// otherwise for most.
 func TestCold(t *testing.T) {
 	node.Require(t)
 	const pods = 100
@@ -49,7 +49,7 @@ func TestCold(t *testing.T) {
 	}
 }
 
-// TestServiceAccounts: pods of one service account, each with its own image.
+// TestServiceAccounts starts pods of one service account, each with its own image.
 func TestServiceAccounts(t *testing.T) {
 	node.Require(t)
 	const pods = 20

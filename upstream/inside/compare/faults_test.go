@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestHeld: a plugin responds and exits, but leaves a child process that holds its
-// standard output beyond the one-minute timeout.
+// TestHeld uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
+// one-minute timeout.
 func TestHeld(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -50,8 +50,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestChange: a provider for another registry is added to a running kubelet's
-// configuration.
+// TestChange adds a provider for another registry to a running kubelet's configuration.
 func TestChange(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -100,7 +99,7 @@ func TestChange(t *testing.T) {
 // waitFailures waits until n pulls of a pod have failed.
 func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	t.Helper()
-	node.Eventually(t, patience, func(ctx context.Context) error {
+	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 		if err != nil {
 			return err
@@ -118,7 +117,7 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	})
 }
 
-// TestEvents: the pod's event for a failing provider.
+// TestEvents compares the pod's events for a failing provider.
 func TestEvents(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -168,7 +167,7 @@ func TestEvents(t *testing.T) {
 	b.print(t)
 }
 
-// TestFlood: a plugin writes without end. Not parallel, because of the memory.
+// TestFlood uses a plugin that writes without end. It is not parallel, because of the memory.
 func TestFlood(t *testing.T) {
 	node.Require(t)
 	type result struct {
@@ -192,9 +191,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFailing: pods whose plugin fails, as when a cloud throttles requests; half with an
-// image each and half with one image. A pod is synced repeatedly, and each sync looks up
-// credentials, even if the pull is backed off.
+// TestFailing starts pods whose plugin fails, as when a cloud throttles requests; half with an image each and half with
+// one image. A pod is synced repeatedly, and each sync looks up credentials, even if the pull is backed off.
 func TestFailing(t *testing.T) {
 	node.Require(t)
 	const (
@@ -246,7 +244,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestEmpty: a plugin returns no credential, cached for an hour, and is then fixed.
+// TestEmpty uses a plugin that returns no credential, cached for an hour, and is then fixed.
 func TestEmpty(t *testing.T) {
 	node.Require(t)
 	t.Parallel()
@@ -289,7 +287,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSecret: one of a pod's two pull secrets is broken.
+// TestSecret breaks one of a pod's two pull secrets.
 func TestSecret(t *testing.T) {
 	node.Require(t)
 	t.Parallel()

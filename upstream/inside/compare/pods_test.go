@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// patience is the timeout for each wait, on a busy machine.
-const patience = 5 * time.Minute
+// podTimeout is the timeout for each wait, on a busy machine.
+const podTimeout = 5 * time.Minute
 
 // pod returns a pod with the host's image team/NAME, which it pushes.
 func (c *scene) pod(t *testing.T, host, name string) *corev1.Pod {
@@ -56,7 +56,7 @@ func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 // waitAll waits until n pods run and returns when.
 func (c *scene) waitAll(t *testing.T, n int) time.Time {
 	t.Helper()
-	node.Eventually(t, patience, func(ctx context.Context) error {
+	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Pods("team").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (o outcome) String() string {
 // wait waits until a pod runs or its pull has failed.
 func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
 	t.Helper()
-	node.Eventually(t, patience, func(ctx context.Context) error {
+	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestProviders: three providers match one image, and each takes 300 ms.
+// TestProviders uses three providers that match one image and take 300 ms each.
 func TestProviders(t *testing.T) {
 	node.Require(t)
 	type result struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// elsewhere maps kubelet tests to tests of this package outside of the two tables.
-var elsewhere = map[string]string{
+// testsElsewhere maps kubelet tests to tests of this package outside of the two tables.
+var testsElsewhere = map[string]string{
 	"TestSingleflightProvide":                                      "TestSides",
 	"Test_ProvideParallel/provide for registry 1":                  "TestSides",
 	"Test_ProvideParallel/provide for registry 2":                  "TestSides",
@@ -63,9 +63,8 @@ var without = map[string]string{
 	"TestGenerateCacheKey/combined key":                                         "the same",
 }
 
-// TestNothingRegistered: a kubelet without the two flags has no providers. The kubelet's
-// own package cannot be reset to that state, because its metrics must be registered
-// first.
+// TestNothingRegistered verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
+// be reset to that state, because its metrics must be registered first.
 func TestNothingRegistered(t *testing.T) {
 	plugin.Forget()
 	ring := ours.keyring("team", "web", "uid", "builder")
@@ -74,8 +73,8 @@ func TestNothingRegistered(t *testing.T) {
 	}
 }
 
-// TestKubeletTests: each case of the kubelet's tests for its package has an equivalent
-// here or is listed with a reason. It detects new tests of a newer release.
+// TestKubeletTests verifies that each case of the kubelet's tests for its package has an equivalent here or is listed
+// with a reason. It detects new tests of a newer release.
 func TestKubeletTests(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range configCases() {
@@ -86,7 +85,7 @@ func TestKubeletTests(t *testing.T) {
 			known[name] = true
 		}
 	}
-	for _, list := range []map[string]string{elsewhere, without} {
+	for _, list := range []map[string]string{testsElsewhere, without} {
 		for name := range list {
 			if known[name] {
 				t.Errorf("%s is in two lists", name)

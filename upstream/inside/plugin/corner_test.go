@@ -29,8 +29,8 @@ import (
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
-// TestSides: concurrent lookups find the same as one lookup. The plugin runs once per
-// image if the response may be shared.
+// TestSides verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
+// may be shared.
 func TestSides(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -41,10 +41,10 @@ func TestSides(t *testing.T) {
 		ours   int
 		perPod bool
 	}{
-		{"one image", provider{lasting: "1h"}, sameImage, nobody, 1, 1, false},
+		{"one image", provider{lasting: "1h"}, sameImage, noPod, 1, 1, false},
 		{"one image, one token", provider{lasting: "1h", more: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
 		{"one image, a token each", provider{more: inMode("Token")}, sameImage, ownPod, 5, 5, true},
-		{"an image each", provider{scope: "Registry", lasting: "1h"}, ownImage, nobody, 5, 1, false},
+		{"an image each", provider{scope: "Registry", lasting: "1h"}, ownImage, noPod, 5, 1, false},
 	} {
 		for _, s := range subjects {
 			t.Run(tt.name+"/"+s.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSides(t *testing.T) {
 					want = tt.ours
 				}
 				p := tt.p
-				p.script = together(want) + p.answerScript()
+				p.script = waitForRuns(want) + p.answerScript()
 				at := newPlace(t, p)
 				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
 				if err := s.register(at.path, at.dir, api.tokens()); err != nil {
@@ -68,14 +68,14 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// together waits until that many runs have begun, and a little longer.
-func together(runs int) string {
+// waitForRuns waits until that many runs have begun, and a little longer.
+func waitForRuns(runs int) string {
 	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
 }
 
 func sameImage(int) string  { return "registry.example/app" }
 func ownImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
-func nobody(int) pod        { return pod{} }
+func noPod(int) pod         { return pod{} }
 func samePod(int) pod       { return mine }
 func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
 
@@ -100,7 +100,7 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 	wg.Wait()
 }
 
-// TestOneKeyring: a keyring may be used concurrently.
+// TestOneKeyring verifies that a keyring may be used concurrently.
 func TestOneKeyring(t *testing.T) {
 	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
 	for _, s := range subjects {
@@ -123,8 +123,8 @@ func TestOneKeyring(t *testing.T) {
 	}
 }
 
-// TestHash: the credential hash in the kubelet's records of pulled images is the same;
-// with the feature gate off it is empty.
+// TestHash verifies that the credential hash in the kubelet's records of pulled images is the same, and empty with the
+// feature gate off.
 func TestHash(t *testing.T) {
 	at := newPlace(t, provider{more: inMode("Token")})
 	for _, on := range []bool{true, false} {
@@ -147,7 +147,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestEnvironment: the configuration's variables override the kubelet's.
+// TestEnvironment verifies that the configuration's variables override the kubelet's.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_A", "inherited")
 	t.Setenv("REGCRED_TEST_B", "inherited")
@@ -165,7 +165,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestWithLookupErr: the error is one short line after the pull's error.
+// TestWithLookupErr verifies that the error is one short line after the pull's error.
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
 	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
@@ -194,7 +194,7 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
-// TestManyFail: each failing provider is named, however long the other errors are.
+// TestManyFail verifies that each failing provider is named, however long the other errors are.
 func TestManyFail(t *testing.T) {
 	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
 	for _, tt := range []struct {
@@ -231,8 +231,8 @@ func TestManyFail(t *testing.T) {
 	}
 }
 
-// TestGetters: every failure of the kubelet's two functions is reported in one line of
-// limited length, without a panic's value.
+// TestGetters verifies that every failure of the kubelet's two functions is reported in one line of limited length,
+// without a panic's value.
 func TestGetters(t *testing.T) {
 	good := (&server{settings: settings{annotations: annotated}}).tokens()
 	type account = corev1.ServiceAccount

@@ -142,8 +142,8 @@ func cacheCases() (list []lookupCase) {
 	return list
 }
 
-// TestLookup: both packages return the same for the cases of the kubelet's tests, run the
-// executables equally often, and pass them the same requests.
+// TestLookup verifies that both packages return the same for the cases of the kubelet's tests, run the executables
+// equally often, and pass them the same requests.
 func TestLookup(t *testing.T) {
 	for _, c := range lookupCases() {
 		for _, s := range subjects {
@@ -162,7 +162,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 	setTokens(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
-		image := or(step.image, "registry.example/app")
+		image := orDefault(step.image, "registry.example/app")
 		ring := s.keyring("team", step.pod.name, "uid of "+step.pod.name, step.pod.account)
 		creds, ok := ring.Lookup(image)
 		if diff := cmp.Diff(step.want, found(creds)); diff != "" || ok != (len(step.want) > 0) {
@@ -186,7 +186,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 	c.checkTokens(t, &api)
 }
 
-// checkTokens: tokens are requested for the pod and the audience.
+// checkTokens checks that tokens are requested for the pod and the audience.
 func (c *lookupCase) checkTokens(t *testing.T, api *server) {
 	for _, tr := range api.requests {
 		ref := tr.Spec.BoundObjectRef

@@ -80,14 +80,14 @@ type provider struct {
 	key     string // its only key in auth: "registry.example"
 }
 
-func or(s, otherwise string) string {
+func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}
 	return s
 }
 
-func (p provider) title() string { return or(p.name, "p") }
+func (p provider) title() string { return orDefault(p.name, "p") }
 
 const protocolGroup = "credentialprovider.kubelet.k8s.io/"
 
@@ -97,7 +97,7 @@ func configOf(list ...provider) string {
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
 	for _, p := range list {
 		fmt.Fprintf(&b, "- name: %s\n  matchImages: %s\n  defaultCacheDuration: %s\n  apiVersion: %s%s\n%s", p.title(),
-			or(p.match, "[registry.example]"), or(p.cache, "0s"), protocolGroup, or(p.api, "v1"), p.more)
+			orDefault(p.match, "[registry.example]"), orDefault(p.cache, "0s"), protocolGroup, orDefault(p.api, "v1"), p.more)
 	}
 	return b.String()
 }
@@ -112,9 +112,9 @@ func (p provider) executable() string {
 			lasting = fmt.Sprintf("%q:%q,", "cacheDuration", p.lasting)
 		}
 		answer = fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":"%s%s","cacheKeyType":"%s",%s"auth":{"%s":{"username":"user of %s","password":"%s"}}}`,
-			protocolGroup, or(p.api, "v1"), or(p.scope, "Image"), lasting, or(p.key, "registry.example"), p.title(), password)
+			protocolGroup, orDefault(p.api, "v1"), orDefault(p.scope, "Image"), lasting, orDefault(p.key, "registry.example"), p.title(), password)
 	}
-	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + or(p.script, "cat <<'END'\n"+answer+"\nEND\n")
+	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + orDefault(p.script, "cat <<'END'\n"+answer+"\nEND\n")
 }
 
 // place is a directory with a configuration and its executables.

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestMetrics: both packages have the same metrics and values for executables that work,
-// fail, are missing, or print an invalid response.
+// TestMetrics verifies that both packages have the same metrics and values for executables that work, fail, are missing,
+// or print an invalid response.
 func TestMetrics(t *testing.T) {
 	list := []provider{{name: "works"}, {name: "fails", script: "exit 1\n"}, {name: "nonsense", script: "echo x\n"}, {name: "leaves", script: "rm \"$0\"\n"}}
 	var at *place
@@ -58,7 +58,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a run that was killed after the timeout is counted as in the kubelet.
+// TestTimeouts verifies that a run that was killed after the timeout is counted as in the kubelet.
 func TestTimeouts(t *testing.T) {
 	gather := plugin.NewMetrics()
 	plugin.Observe(regcred.Event{Kind: regcred.EventExec, Provider: "slow", Stage: protocol.StageTimeout, Duration: time.Minute})

@@ -15,15 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// beside maps exported names that only one of the packages has to the reason.
-var beside = map[string]string{
+// onlyInOnePackage maps exported names that only one of the packages has to the reason.
+var onlyInOnePackage = map[string]string{
 	"type Plugin":        "the kubelet's tests replace an exec by it, and nobody else makes use of it",
 	"func LookupErr":     "for the file that is changed",
 	"func WithLookupErr": "for the file that is changed",
 }
 
-// TestNames: this package exports the names that the rest of the kubelet uses. Building a
-// kubelet checks their types.
+// TestNames verifies that this package exports the names that the rest of the kubelet uses. Building a kubelet checks
+// their types.
 func TestNames(t *testing.T) {
 	want, got := declared(t, "k8s.io/kubernetes/pkg/credentialprovider/plugin"), declared(t, ".")
 	if len(want) != 4 {
@@ -41,7 +41,7 @@ func declared(t *testing.T, pkg string) (names []string) {
 		t.Fatal(err)
 	}
 	add := func(what string, name *ast.Ident) {
-		if said := what + " " + name.Name; name.IsExported() && beside[said] == "" {
+		if said := what + " " + name.Name; name.IsExported() && onlyInOnePackage[said] == "" {
 			names = append(names, said)
 		}
 	}
@@ -74,8 +74,8 @@ func declared(t *testing.T, pkg string) (names []string) {
 	return names
 }
 
-// TestImports: the package must not import internal packages of this repository or
-// packages of upstream/, because it is compiled as part of Kubernetes.
+// TestImports verifies that the package imports no internal packages of this repository and no packages of upstream/,
+// because it is compiled as part of Kubernetes.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
 	if err != nil {

@@ -138,7 +138,7 @@ func (c configCase) put(t *testing.T) (path string) {
 	return dir
 }
 
-// TestRegister: both packages accept or reject the configurations of the kubelet's tests.
+// TestRegister verifies that both packages accept or reject the configurations of the kubelet's tests.
 func TestRegister(t *testing.T) {
 	bin := newPlace(t, provider{}, provider{name: "q"}).dir
 	for _, c := range configCases() {
@@ -156,8 +156,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterCorpus: the same for all configurations in the corpus. All executables
-// exist.
+// TestRegisterCorpus verifies the same for all configurations in the corpus. All executables exist.
 func TestRegisterCorpus(t *testing.T) {
 	accepted, refused := 0, 0
 	for _, c := range corpus.Configs() {
@@ -204,7 +203,7 @@ func knownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
 
-// TestRelativeBinDir: executables are found in the directory, not in PATH.
+// TestRelativeBinDir verifies that executables are found in the directory, not in PATH.
 func TestRelativeBinDir(t *testing.T) {
 	at := newPlace(t, provider{})
 	t.Chdir(at.dir)
@@ -216,7 +215,7 @@ func TestRelativeBinDir(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses: errors name what is missing, and the registered providers remain.
+// TestRegisterRefuses verifies that errors name what is missing, and the registered providers remain.
 func TestRegisterRefuses(t *testing.T) {
 	at := newPlace(t, provider{})
 	for _, s := range subjects {

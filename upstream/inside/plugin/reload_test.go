@@ -65,8 +65,8 @@ func logged(t *testing.T, verbosity int) *journal {
 	return &b
 }
 
-// TestReload: a changed configuration applies to the next lookup. An invalid one is
-// logged once and ignored.
+// TestReload verifies that a changed configuration applies to the next lookup. An invalid one is logged once and
+// ignored.
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
 	at := newPlace(t, provider{lasting: "1h"})
@@ -127,8 +127,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestLog: the lines for which journals are searched are the same as the kubelet's, with
-// the reason and without secrets.
+// TestLog verifies that the lines for which journals are searched are the same as the kubelet's, with the reason and
+// without secrets.
 func TestLog(t *testing.T) {
 	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
@@ -179,8 +179,8 @@ func look() int {
 	return len(creds)
 }
 
-// TestChangeDuringCheck: a lookup that starts during another lookup's check uses a change
-// that the check missed.
+// TestChangeDuringCheck verifies that a lookup that starts during another lookup's check uses a change that the check
+// missed.
 func TestChangeDuringCheck(t *testing.T) {
 	at := newPlace(t, provider{match: "[a.example]"})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
@@ -193,7 +193,7 @@ func TestChangeDuringCheck(t *testing.T) {
 	write(t, at.path, configOf(provider{}), 0o600)
 	second := make(chan int)
 	go func() { second <- look() }()
-	time.Sleep(100 * time.Millisecond) // the lookup waits by then
+	time.Sleep(100 * time.Millisecond) // the lookup is waiting now
 	log.release <- struct{}{}          // for the first check only
 	select {
 	case <-log.held: // the second check has read the files
@@ -211,8 +211,8 @@ func TestChangeDuringCheck(t *testing.T) {
 	}
 }
 
-// TestHang: lookups wait once for a check that hangs, and continue with the old
-// configuration. When it ends, they use the change.
+// TestHang verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
+// ends, they use the change.
 func TestHang(t *testing.T) {
 	at := newPlace(t, provider{})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
@@ -247,8 +247,8 @@ func TestHang(t *testing.T) {
 	look() // waits for the check that reloads and logs
 }
 
-// TestRegisterBesideLookups: a lookup in progress when other providers are registered
-// finishes with the old ones. The next one uses the new ones.
+// TestRegisterBesideLookups verifies that a lookup in progress when other providers are registered finishes with the old
+// ones. The next one uses the new ones.
 func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()

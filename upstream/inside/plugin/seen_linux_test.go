@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestNotReadAgain: a lookup does not read an unchanged configuration, so its cost does
-// not depend on the configuration's size.
+// TestNotReadAgain verifies that a lookup does not read an unchanged configuration, so its cost does not depend on the
+// configuration's size.
 func TestNotReadAgain(t *testing.T) {
 	list := []provider{{lasting: "1h"}}
 	for i := range 50 {
@@ -54,8 +54,8 @@ func TestNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangeOfRestingFiles: the next lookup detects every kind of change to files that
-// were not read for a while.
+// TestChangeOfRestingFiles verifies that the next lookup detects every kind of change to files that were not read for a
+// while.
 func TestChangeOfRestingFiles(t *testing.T) {
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
@@ -119,8 +119,7 @@ func TestChangeOfRestingFiles(t *testing.T) {
 	}
 }
 
-// TestChangeAndBack: the files' state belongs to the configuration that was read from
-// them.
+// TestChangeAndBack verifies that the recorded state of the files belongs to the configuration that was read from them.
 func TestChangeAndBack(t *testing.T) {
 	at, dir := newPlace(t, provider{}), t.TempDir()
 	write(t, dir+"/1", configOf(provider{}), 0o600)
@@ -143,8 +142,8 @@ func TestChangeAndBack(t *testing.T) {
 	}
 }
 
-// TestUnseenChange: a write through a memory map may not change the file's times, but
-// takes effect within ten seconds.
+// TestUnseenChange verifies that a write through a memory map, which may not change the file's times, takes effect
+// within ten seconds.
 func TestUnseenChange(t *testing.T) {
 	at := newPlace(t, provider{match: "[registry.exampl2]"})
 	f, err := os.OpenFile(at.path, os.O_RDWR, 0)
@@ -174,9 +173,8 @@ func TestUnseenChange(t *testing.T) {
 	}
 }
 
-// TestChangeWithinATick: a second write with as many bytes in the same clock tick may not
-// change the file's times. From Linux 6.13 it does if the times were read in between;
-// TestNotReadAgain covers that.
+// TestChangeWithinATick verifies a second write with as many bytes in the same clock tick, which may not change the
+// file's times. From Linux 6.13 it does if the times were read in between; TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
 	at := newPlace(t, provider{})
 	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {

@@ -33,8 +33,7 @@ type scene struct {
 	hosts       []string // each has a plugin named after the first part of the host
 }
 
-// TestInside: three registries with plugins: one responds, one fails, and one is added
-// while the kubelet runs.
+// TestInside uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
 func TestInside(t *testing.T) {
 	node.Require(t)
 	if *program == "" && !alone.Required("inside") {

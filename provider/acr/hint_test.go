@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestCureFitsCause: who did not answer says nothing of the identity, and who
-// answered with a certificate of an unknown authority is within reach.
+// TestCureFitsCause verifies that the fix matches the cause: a server that does not respond says nothing about the
+// identity, and a server with an untrusted certificate is reachable.
 func TestCureFitsCause(t *testing.T) {
 	for _, id := range []string{"", "id-1"} {
 		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)

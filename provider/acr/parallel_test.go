@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// waiting lets a request through once another was made, or fails.
-func waiting(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
+// waitFor returns a handler that waits for another request before it calls next, or fails the test.
+func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-other:
@@ -27,8 +27,7 @@ func waiting(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 	})
 }
 
-// TestBeside: the registry is asked for its challenge while the token is asked
-// for, and is given nothing that is a secret with it.
+// TestBeside verifies that the registry's challenge is requested in parallel with the token, without any secret.
 func TestBeside(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host string
@@ -49,8 +48,8 @@ func TestBeside(t *testing.T) {
 				}
 				w.az.ServeHTTP(rw, r)
 			}))
-			w.net.Handle(tt.host, waiting(t, challenged, w.az))
-			w.answers(tt.req)
+			w.net.Handle(tt.host, waitFor(t, challenged, w.az))
+			w.checkKeys(tt.req)
 		})
 	}
 }
@@ -67,8 +66,7 @@ func (c *counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// TestTokenFails: who has no token is told so, whatever the registry does, and
-// the registry is not waited for.
+// TestTokenFails verifies that a failed token request is reported at once, without waiting for the registry.
 func TestTokenFails(t *testing.T) {
 	for name, challenge := range map[string]func(*world){
 		"a registry that hangs":     func(w *world) { w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, nil)) },
@@ -83,7 +81,7 @@ func TestTokenFails(t *testing.T) {
 			transport := &counting{RoundTripper: w.opts.Transport}
 			w.opts.Transport = transport
 			begun := time.Now()
-			w.fails(image("foo.azurecr.io/x"), "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
+			w.checkError(image("foo.azurecr.io/x"), "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
 			if took := time.Since(begun); took > 5*time.Second || transport.under.Load() != 0 {
 				t.Errorf("it took %v, and %d requests are left", took, transport.under.Load())
 			}
@@ -91,8 +89,8 @@ func TestTokenFails(t *testing.T) {
 	}
 }
 
-// TestBothFail: the token's failure is told, since it comes first in the way
-// that the operator has to go.
+// TestBothFail verifies that the token's failure is reported if both requests fail, because the operator has to fix it
+// first.
 func TestBothFail(t *testing.T) {
 	w := newWorld(t, managed)
 	refused := make(chan struct{})
@@ -100,7 +98,7 @@ func TestBothFail(t *testing.T) {
 		rw.WriteHeader(http.StatusForbidden)
 		close(refused)
 	}))
-	w.net.Handle("imds.test", waiting(t, refused, w.az))
+	w.net.Handle("imds.test", waitFor(t, refused, w.az))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
 	_, err := w.ask(image("foo.azurecr.io/x"))
 	if err == nil || !strings.Contains(err.Error(), "managed identity") || strings.Contains(err.Error(), "/v2/") {
@@ -108,7 +106,7 @@ func TestBothFail(t *testing.T) {
 	}
 }
 
-// TestCanceledBeside: whoever cancels has the answer to that at once, and nothing goes on.
+// TestCanceledBeside verifies that a canceled call returns at once and leaves no goroutine.
 func TestCanceledBeside(t *testing.T) {
 	w := newWorld(t, managed)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -124,13 +122,12 @@ func TestCanceledBeside(t *testing.T) {
 	}
 }
 
-// TestNothingAskedForNothing: without an identity, or with the static secret,
-// the registry is not asked.
+// TestNothingAskedForNothing verifies that the registry is not called without an identity or with the static secret.
 func TestNothingAskedForNothing(t *testing.T) {
 	w := newWorld(t, `{}`)
-	w.fails(image("foo.azurecr.io/x"), "has no identity")
+	w.checkError(image("foo.azurecr.io/x"), "has no identity")
 	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
-	w.answers(image("foo.azurecr.io/x"))
+	w.checkKeys(image("foo.azurecr.io/x"))
 	if len(w.az.Steps()) > 0 {
 		t.Errorf("asked %q", w.az.Steps())
 	}
