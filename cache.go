@@ -44,7 +44,7 @@ func (c *responseCache) get(key lookupKey, identity string, now time.Time) *resp
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, scope := range [...]plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
-		if resp := c.entries[cacheKey{scope, key.base(scope), identity}]; resp != nil && !resp.expired(now) {
+		if resp := c.entries[cacheKey{scope, key.scopedName(scope), identity}]; resp != nil && !resp.isExpired(now) {
 			resp.markUsed()
 			return resp
 		}
@@ -110,7 +110,7 @@ func (c *responseCache) removeExpired(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nextSweep.Store(int64(now.Sub(c.created) + sweepInterval))
-	maps.DeleteFunc(c.entries, func(_ cacheKey, resp *response) bool { return resp.expired(now) })
+	maps.DeleteFunc(c.entries, func(_ cacheKey, resp *response) bool { return resp.isExpired(now) })
 	maps.DeleteFunc(c.invalidated, func(_ cacheKey, last time.Time) bool { return now.Sub(last) >= invalidateInterval })
 }
 

@@ -152,7 +152,7 @@ func TestErrorThatPanics(t *testing.T) {
 // context ends.
 func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &nodeConfig{}
+		n := &nodeDockerConfig{}
 		hung := &nodeFiles{done: make(chan struct{})}
 		n.pending = hung // as if the file system hangs
 		var wg sync.WaitGroup

@@ -59,7 +59,7 @@ func TestClockAndExpiry(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
 		a := &response{stored: now, expires: now.Add(time.Hour)}
-		if a.expired(setClock(t, now.Add(59*time.Minute), d)) || !a.expired(setClock(t, now.Add(61*time.Minute), d)) {
+		if a.isExpired(setClock(t, now.Add(59*time.Minute), d)) || !a.isExpired(setClock(t, now.Add(61*time.Minute), d)) {
 			t.Errorf("%s: the answer does not live an hour", name)
 		}
 	}
@@ -70,13 +70,13 @@ func TestClockAndRefresh(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()
 		a := &response{stored: now, expires: now.Add(time.Hour)}
-		if !a.claimRefresh(now.Add(50*time.Minute), time.Minute) {
+		if !a.tryStartRefresh(now.Add(50*time.Minute), time.Minute) {
 			t.Errorf("%s: the first refresh is refused", name)
 		}
-		if a.claimRefresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
+		if a.tryStartRefresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
 			t.Errorf("%s: a second one is begun after a second", name)
 		}
-		if !a.claimRefresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
+		if !a.tryStartRefresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
 			t.Errorf("%s: none is begun any more", name)
 		}
 	}

@@ -77,7 +77,7 @@ type providerOutcome struct {
 // cachedResponse returns the cached response for key if the lookup does not need an
 // identity to find it. Unlike fetch, it does not allocate.
 func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Time) *response {
-	if r.tokens != nil {
+	if r.tokenAttributes != nil {
 		return nil
 	}
 	resp := r.cache.get(key, "", now)
@@ -143,9 +143,9 @@ func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	case f.err != nil:
 		return false
 	case same:
-		return f.response.cached()
+		return f.response.isCached()
 	}
-	return f.response.serves(key)
+	return f.response.canServe(key)
 }
 
 // join makes w wait for a flight, and starts one if necessary. If the cache has a
@@ -156,7 +156,7 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 	// A flight stores its response before it leaves the map. So a lookup that
 	// finds no flight finds the response here.
 	resp := r.cache.get(key, id.key, time.Now())
-	if resp != nil && (w.rounds == 0 || resp.serves(key)) {
+	if resp != nil && (w.rounds == 0 || resp.canServe(key)) {
 		return resp
 	}
 	keys := r.searchKeys(key, id, w)
@@ -206,7 +206,7 @@ func (r *runner) searchKeys(key lookupKey, id *identity, w *waiter) []flightKey 
 // narrowest scope first.
 func (r *runner) flightKeys(key lookupKey, id *identity) []flightKey {
 	scoped := func(scope plugin.CacheKeyType) flightKey {
-		return flightKey{cacheKey: cacheKey{scope, key.base(scope), id.key}}
+		return flightKey{cacheKey: cacheKey{scope, key.scopedName(scope), id.key}}
 	}
 	switch r.scope {
 	case scopeNone:
@@ -264,7 +264,7 @@ func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKe
 // finishFlight publishes the result of a flight.
 func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Duration) {
 	f.response, f.err, f.duration = resp, err, d
-	if resp != nil && resp.cached() && r.cache.put(resp) {
+	if resp != nil && resp.isCached() && r.cache.put(resp) {
 		r.env.emit(r.env.ctx, Event{Kind: EventEvict, Provider: r.name, Image: f.key.name})
 	}
 	r.mu.Lock()
@@ -272,7 +272,7 @@ func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Durat
 	r.unregisterFlight(f)
 	if resp != nil {
 		r.scope = resp.key.scope
-		if !resp.cached() {
+		if !resp.isCached() {
 			r.scope = scopeNone
 		}
 	}
@@ -302,7 +302,7 @@ func (r *runner) waitForFlight(ctx context.Context, key lookupKey, w *waiter) (*
 		case <-w.flight.done:
 			return w.flight, nil
 		case <-overtime:
-			if f := w.timedOutFlight; f.err == nil && f.response.serves(key) {
+			if f := w.timedOutFlight; f.err == nil && f.response.canServe(key) {
 				r.leaveFlight(w.flight)
 				return f, nil
 			}

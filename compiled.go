@@ -48,7 +48,7 @@ func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *c
 func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 	if c != nil {
 		for _, r := range c.runners {
-			if r.name == p.Name && r.unchanged(p) {
+			if r.name == p.Name && r.isUnchanged(p) {
 				return r
 			}
 		}
@@ -60,7 +60,7 @@ func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 func (c *compiledConfig) retireUnused(next *compiledConfig) {
 	for _, r := range c.runners {
 		if !slices.Contains(next.runners, r) {
-			r.retire()
+			r.cancelRefreshes()
 		}
 	}
 }

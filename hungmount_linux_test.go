@@ -20,7 +20,7 @@ func TestHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testenv.HungMount(t)
+	dir := testenv.MountHungFS(t)
 	cfg, err := config.Parse("c.yaml", []byte(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:

@@ -40,7 +40,7 @@ func (id *identity) needsToken() bool { return id.token.IsZero() && id.pod != To
 // identityFor returns the identity for which r's provider is called. If skipped is not
 // empty, it is the reason why the provider must not be called. id.report is always set.
 func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, skipped string, err error) {
-	if r.tokens == nil {
+	if r.tokenAttributes == nil {
 		return identity{origin: r.origin}, "", nil
 	}
 	if !req.Token.IsZero() {
@@ -48,13 +48,13 @@ func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, sk
 	}
 	pod := req.Pod
 	if pod == nil || pod.ServiceAccount == "" {
-		if required := r.tokens.RequireServiceAccount; required != nil && *required {
+		if required := r.tokenAttributes.RequireServiceAccount; required != nil && *required {
 			return id, "the provider requires a service account, but the request has none", nil
 		}
 		return identity{origin: r.origin}, "", nil
 	}
 	ref := ObjectRef{Namespace: pod.Namespace, Name: pod.ServiceAccount}
-	id.report = &Identity{ServiceAccount: ref, Audience: r.tokens.ServiceAccountTokenAudience}
+	id.report = &Identity{ServiceAccount: ref, Audience: r.tokenAttributes.ServiceAccountTokenAudience}
 	account, err := r.getServiceAccount(ctx, pod)
 	if err != nil {
 		return id, "", err
@@ -90,7 +90,7 @@ func (r *runner) getServiceAccount(ctx context.Context, pod *Pod) (*ServiceAccou
 // returns nil.
 func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[string]string {
 	selected := map[string]string{}
-	for _, key := range r.tokens.RequiredServiceAccountAnnotationKeys {
+	for _, key := range r.tokenAttributes.RequiredServiceAccountAnnotationKeys {
 		v, ok := all[key]
 		if !ok {
 			report.Missing = key
@@ -98,7 +98,7 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 		}
 		selected[key] = v
 	}
-	for _, key := range r.tokens.OptionalServiceAccountAnnotationKeys {
+	for _, key := range r.tokenAttributes.OptionalServiceAccountAnnotationKeys {
 		if v, ok := all[key]; ok {
 			selected[key] = v
 		} else {
@@ -118,9 +118,9 @@ func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (er
 	id.pod = TokenRequest{
 		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: ref.UID,
 		PodName: pod.Name, PodUID: pod.UID,
-		Audience: r.tokens.ServiceAccountTokenAudience,
+		Audience: r.tokenAttributes.ServiceAccountTokenAudience,
 	}
-	if r.tokens.CacheType != config.CachePerToken {
+	if r.tokenAttributes.CacheType != config.CachePerToken {
 		id.key, err = identityKey(&ref, id.annotations)
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (er
 
 // tokenIdentity returns the identity of Request.Token.
 func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err error) {
-	id = identity{token: req.Token, origin: r.origin, report: &Identity{Audience: r.tokens.ServiceAccountTokenAudience, Token: TokenGiven}}
+	id = identity{token: req.Token, origin: r.origin, report: &Identity{Audience: r.tokenAttributes.ServiceAccountTokenAudience, Token: TokenGiven}}
 	if id.annotations = r.selectAnnotations(req.Annotations, id.report); id.report.Missing != "" {
 		return id, fmt.Sprintf("the request lacks the required annotation %q", id.report.Missing), nil
 	}
@@ -154,7 +154,7 @@ func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err e
 // checkAudience rejects a token that was not issued for the provider. The provider
 // could otherwise use the token elsewhere.
 func (r *runner) checkAudience(token plugin.Secret) error {
-	want := r.tokens.ServiceAccountTokenAudience
+	want := r.tokenAttributes.ServiceAccountTokenAudience
 	claims, err := jwt.Parse(token.Reveal())
 	var is string
 	switch {

@@ -31,13 +31,13 @@ func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plu
 			secrets = append(secrets, auth.Password.Reveal())
 		}
 	}
-	cause := scrub.Text(err.Error(), secrets)
+	cause := scrub.Redact(err.Error(), secrets)
 	exec, isExec := errors.AsType[*plugin.ExecError](err)
 	switch {
 	case isExec && exec.Err != nil:
 		failed.Stage, failed.ExitCode = exec.Stage, exec.ExitCode
-		failed.Stderr = scrub.Text(exec.Stderr, secrets)
-		failed.Err = redactedError{scrub.Text(exec.Err.Error(), secrets), contextError(exec.Err)}
+		failed.Stderr = scrub.Redact(exec.Stderr, secrets)
+		failed.Err = redactedError{scrub.Redact(exec.Err.Error(), secrets), contextError(exec.Err)}
 	case errors.Is(err, context.DeadlineExceeded):
 		failed.Stage, failed.Err = plugin.StageTimeout, redactedError{cause, context.DeadlineExceeded}
 	case errors.Is(err, context.Canceled):

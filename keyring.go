@@ -29,7 +29,7 @@ type Keyring struct {
 // With the zero Config, the Keyring uses only pull secrets and Options.Sources, like a
 // kubelet without a configuration.
 func New(c *config.Config, opts Options) (*Keyring, error) {
-	if err := opts.check(c); err != nil {
+	if err := opts.validate(c); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
 	k := &Keyring{env: newKeyringEnv(opts)}
@@ -49,7 +49,7 @@ func (k *Keyring) Reload(c *config.Config) error {
 	if k.env.isClosed() {
 		return ErrClosed
 	}
-	if err := k.env.opts.checkConfig(c); err != nil {
+	if err := k.env.opts.validateConfig(c); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
 	previous := k.compiled.Load()

@@ -696,7 +696,7 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 		{"nothing", NodePaths{}, "/.docker/config.json /.dockercfg"},
 	} {
 		var got []string
-		for _, c := range (&nodeConfig{paths: tt.paths}).candidates() {
+		for _, c := range (&nodeDockerConfig{paths: tt.paths}).candidates() {
 			got = append(got, filepath.ToSlash(c.path))
 		}
 		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" {
@@ -714,7 +714,7 @@ func TestEvictionKeepsUsedEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.base(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
+		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.scopedName(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
 	}
 	for range 20 { // a map iterates from a random place
 		c := newResponseCache(2)

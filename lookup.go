@@ -38,24 +38,24 @@ func newResult() *Result {
 	return &room.Result
 }
 
-func (l *lookup) add(a Attempt, resp *response) {
+func (l *lookup) addAttempt(a Attempt, resp *response) {
 	l.res.Attempts, l.responses = append(l.res.Attempts, a), append(l.responses, resp)
 }
 
-// merge appends the credentials of the attempts starting at index from. Together these
+// appendCredentials appends the credentials of the attempts starting at index from. Together these
 // attempts form one of the kubelet's keyrings.
-func (l *lookup) merge(from int) {
+func (l *lookup) appendCredentials(from int) {
 	l.res.Credentials = appendMatches(l.res.Credentials, l.key, l.responses[from:], l.res.Attempts[from:])
 }
 
 // addPullSecrets adds the first keyring, which contains all pull secrets.
 func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	for i := range secrets {
-		if a, resp, ok := secrets[i].attempt(); ok {
-			l.add(a, resp)
+		if a, resp, ok := secrets[i].parse(); ok {
+			l.addAttempt(a, resp)
 		}
 	}
-	l.merge(0)
+	l.appendCredentials(0)
 }
 
 // querySources queries the Options.Sources and adds a keyring for each.
@@ -63,7 +63,7 @@ func (l *lookup) querySources(ctx context.Context) {
 	for i, s := range l.env.opts.Sources {
 		from := len(l.responses)
 		l.querySource(ctx, s, l.env.sourceNames[i])
-		l.merge(from)
+		l.appendCredentials(from)
 	}
 }
 
@@ -77,14 +77,14 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	took := time.Since(start)
 	for _, set := range sets {
 		resp := newResponse(set.Auths, &origin{source: set.Origin})
-		l.add(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: resp.keys}, resp)
+		l.addAttempt(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: resp.keys}, resp)
 	}
 	if err != nil || len(sets) == 0 {
 		a := Attempt{Kind: FromNode, Provider: name, Index: -1, Duration: took}
 		if err != nil {
-			a.fail(newStageError(StageSource, "%s: %w", name, err))
+			a.setError(newStageError(StageSource, "%s: %w", name, err))
 		}
-		l.add(a, nil)
+		l.addAttempt(a, nil)
 	}
 }
 
@@ -99,16 +99,16 @@ func (l *lookup) callProviders(ctx context.Context, req *Request) {
 		if l.key.isRegistry() && hasPath(pattern) {
 			a.Skipped = SkippedPath
 		} else if resp = r.cachedResponse(ctx, l.key, now); resp != nil {
-			a.record(providerOutcome{response: resp, cache: CacheHit}, now)
+			a.applyOutcome(providerOutcome{response: resp, cache: CacheHit}, now)
 		} else {
 			pending++
 		}
-		l.add(a, resp)
+		l.addAttempt(a, resp)
 	}
 	if pending > 0 {
 		l.callPending(ctx, from, pending, req)
 	}
-	l.merge(from)
+	l.appendCredentials(from)
 }
 
 // callPending calls the providers that have no cached response, in parallel.
@@ -140,25 +140,25 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	a.Identity = id.report
 	switch {
 	case err != nil:
-		a.fail(providerError(r.name, err))
+		a.setError(providerError(r.name, err))
 	case skipped != "":
 		a.Skipped = skipped
 	default:
 		o := r.fetch(ctx, l.key, &id)
 		l.responses[i] = o.response
-		a.record(o, time.Now())
+		a.applyOutcome(o, time.Now())
 		if id.needsToken() && o.cache == CacheMiss {
 			a.Identity.Token = TokenRequested
 		}
 	}
 }
 
-// record copies the fields of an outcome to a.
-func (a *Attempt) record(o providerOutcome, now time.Time) {
+// applyOutcome copies the fields of an outcome to a.
+func (a *Attempt) applyOutcome(o providerOutcome, now time.Time) {
 	a.Cache, a.Duration = o.cache, o.duration
 	if o.err != nil {
 		a.Cache = CacheNone
-		a.fail(providerError(a.Provider, o.err))
+		a.setError(providerError(a.Provider, o.err))
 		var exec *plugin.ExecError
 		if errors.As(o.err, &exec) {
 			a.Stderr = exec.Stderr

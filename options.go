@@ -90,11 +90,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o *Options) check(c *config.Config) error {
+func (o *Options) validate(c *config.Config) error {
 	if i := slices.Index(o.Sources, nil); i >= 0 {
 		return fmt.Errorf("Options.Sources[%d] is nil", i)
 	}
-	if err := o.checkConfig(c); err != nil {
+	if err := o.validateConfig(c); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.InProcess)) {
@@ -105,7 +105,7 @@ func (o *Options) check(c *config.Config) error {
 	return nil
 }
 
-func (o *Options) checkConfig(c *config.Config) error {
+func (o *Options) validateConfig(c *config.Config) error {
 	if c == nil {
 		return errors.New("the configuration is nil")
 	}

@@ -19,7 +19,7 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	// ahead.
 	ahead = min(ahead, resp.expires.Sub(resp.stored)/4)
 	left := resp.expires.Sub(now)
-	if left > ahead || left > subtractJitter(ahead, 10) || !resp.claimRefresh(now, ahead/10+time.Second) {
+	if left > ahead || left > subtractJitter(ahead, 10) || !resp.tryStartRefresh(now, ahead/10+time.Second) {
 		return
 	}
 	id := &identity{origin: r.origin}
@@ -30,9 +30,9 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	}
 }
 
-// retire cancels background refreshes, because r is now used only by lookups that have
+// cancelRefreshes cancels background refreshes, because r is now used only by lookups that have
 // already started.
-func (r *runner) retire() {
+func (r *runner) cancelRefreshes() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.retired = true

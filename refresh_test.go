@@ -100,7 +100,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 			t.Errorf("%d execs after the first was over, want 2", s.execs())
 		}
 		time.Sleep(2 * time.Second)
-		r.retire()
+		r.cancelRefreshes()
 		use()
 		if s.execs() != 2 {
 			t.Errorf("%d execs, want 2: none for a provider that was dropped", s.execs())
@@ -123,8 +123,8 @@ func TestRemovedProviderServesItsLookups(t *testing.T) {
 			got = r.fetch(t.Context(), lookupKeyOf(t, "r.example/y"), noIdentity)
 		}()
 		synctest.Wait()
-		r.retire()
-		r.retire()
+		r.cancelRefreshes()
+		r.cancelRefreshes()
 		<-done
 		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.ended[0] != nil {
 			t.Errorf("%v, %q, %d execs that ended with %v; want the answer that was begun ahead", got.err, got.cache, s.execs(), s.ended)

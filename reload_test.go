@@ -515,7 +515,7 @@ func TestCommandOptions(t *testing.T) {
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
 	h := newKeyringEnv(Options{BinDir: "bin", Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second})
-	if diff := cmp.Diff(plugin.Provider(want), pluginFor(h, &two().Providers[0], nil)); diff != "" {
+	if diff := cmp.Diff(plugin.Provider(want), newProvider(h, &two().Providers[0], nil)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -76,8 +76,8 @@ type TokenRequest struct {
 	Audience                                     string
 }
 
-// name returns the normalized repository or registry.
-func (r *Request) name() (string, error) {
+// normalizedName returns the normalized repository or registry.
+func (r *Request) normalizedName() (string, error) {
 	switch {
 	case r.Image != "" && r.Registry != "":
 		return "", errors.New("a request must name either an image or a registry, not both")
@@ -96,7 +96,7 @@ type lookupKey struct {
 }
 
 func newLookupKey(req Request) (lookupKey, error) {
-	name, err := req.name()
+	name, err := req.normalizedName()
 	if err != nil {
 		return lookupKey{}, err
 	}
@@ -114,8 +114,8 @@ func newLookupKey(req Request) (lookupKey, error) {
 // isRegistry reports whether k is a registry rather than an image.
 func (k lookupKey) isRegistry() bool { return k.name == k.registry }
 
-// base returns the part of k that is covered by a response with the given scope.
-func (k lookupKey) base(scope plugin.CacheKeyType) string {
+// scopedName returns the part of k that is covered by a response with the given scope.
+func (k lookupKey) scopedName(scope plugin.CacheKeyType) string {
 	switch scope {
 	case plugin.CacheRegistry:
 		return k.registry

@@ -76,9 +76,9 @@ func newResponse(auth map[string]plugin.AuthConfig, from *origin) *response {
 	return resp
 }
 
-func (r *response) cached() bool { return !r.expires.IsZero() }
+func (r *response) isCached() bool { return !r.expires.IsZero() }
 
-func (r *response) expired(now time.Time) bool { return now.After(r.expires) }
+func (r *response) isExpired(now time.Time) bool { return now.After(r.expires) }
 
 // markUsed writes only if the value changes, so that CPU cores do not contend
 // for the cache line.
@@ -88,17 +88,17 @@ func (r *response) markUsed() {
 	}
 }
 
-// claimRefresh reports whether the caller may start a background refresh. It returns
+// tryStartRefresh reports whether the caller may start a background refresh. It returns
 // false if one was started within the interval or if another goroutine is starting one.
-func (r *response) claimRefresh(now time.Time, interval time.Duration) bool {
+func (r *response) tryStartRefresh(now time.Time, interval time.Duration) bool {
 	last, at := r.refreshed.Load(), int64(now.Sub(r.stored)) // monotonic, so changes to the clock have no effect
 	return (last == 0 || at-last >= int64(interval)) && r.refreshed.CompareAndSwap(last, at)
 }
 
-// serves reports whether a response for another image may be used for key: its scope
+// canServe reports whether a response for another image may be used for key: its scope
 // must cover key, and one of its auth keys must match.
-func (r *response) serves(key lookupKey) bool {
-	if !r.cached() || r.key.base != key.base(r.key.scope) {
+func (r *response) canServe(key lookupKey) bool {
+	if !r.isCached() || r.key.base != key.scopedName(r.key.scope) {
 		return false
 	}
 	return slices.ContainsFunc(r.entries, func(e authEntry) bool { return e.key.Match(key.location) })

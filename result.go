@@ -140,7 +140,7 @@ const (
 // path, in a registry lookup.
 const SkippedPath = "the request specifies only a registry, but the provider's pattern has a path: specify an image instead"
 
-func (a *Attempt) fail(err error) {
+func (a *Attempt) setError(err error) {
 	a.Stage, a.Err = errorStage(err), err
 }
 

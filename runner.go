@@ -23,15 +23,15 @@ import (
 
 // runner runs one provider. It holds the plugin, its cache and the execs in flight.
 type runner struct {
-	env        *keyringEnv
-	name       string
-	entry      config.Provider         // a deep copy
-	tokens     *config.TokenAttributes // entry's; nil outside service-account mode
-	executable executable.Attributes   // attributes when the runner was created
-	provider   plugin.Provider
-	position   atomic.Pointer[position] // replaced by Reload, because an unchanged entry may have moved
-	cache      *responseCache
-	origin     *origin // origin of responses without a service account
+	env             *keyringEnv
+	name            string
+	entry           config.Provider         // a deep copy
+	tokenAttributes *config.TokenAttributes // entry's; nil outside service-account mode
+	executable      executable.Attributes   // attributes when the runner was created
+	provider        plugin.Provider
+	position        atomic.Pointer[position] // replaced by Reload, because an unchanged entry may have moved
+	cache           *responseCache
+	origin          *origin // origin of responses without a service account
 
 	mu       sync.Mutex
 	inFlight map[flightKey]*flight
@@ -63,13 +63,13 @@ func newRunner(e *keyringEnv, at position) *runner {
 		inFlight:   map[flightKey]*flight{},
 		backoff:    map[string]backoff{},
 	}
-	r.tokens = r.entry.TokenAttributes
-	r.provider = pluginFor(e, &r.entry, r.place)
+	r.tokenAttributes = r.entry.TokenAttributes
+	r.provider = newProvider(e, &r.entry, r.fieldPosition)
 	return r
 }
 
-// place returns the current file and line of a field of the entry.
-func (r *runner) place(field string, index int) string {
+// fieldPosition returns the current file and line of a field of the entry.
+func (r *runner) fieldPosition(field string, index int) string {
 	entry := r.position.Load()
 	// Not Config.Command, because the caller may have changed Config.Providers.
 	at := entry.config.Position(entry.index, fmt.Sprintf("%s[%d]", field, index))
@@ -99,8 +99,8 @@ func cloneProvider(p *config.Provider) config.Provider {
 	return c
 }
 
-// pluginFor returns the in-process provider or the executable for p.
-func pluginFor(e *keyringEnv, p *config.Provider, place func(string, int) string) plugin.Provider {
+// newProvider returns the in-process provider or the executable for p.
+func newProvider(e *keyringEnv, p *config.Provider, place func(string, int) string) plugin.Provider {
 	if in := e.opts.InProcess[p.Name]; in != nil {
 		return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			ctx, cancel := context.WithTimeout(ctx, e.opts.Timeout)
@@ -141,7 +141,7 @@ func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*respon
 		return nil, err
 	}
 	resp := newResponse(answered.Auth, id.origin)
-	resp.key = cacheKey{answered.CacheKeyType, key.base(answered.CacheKeyType), id.key}
+	resp.key = cacheKey{answered.CacheKeyType, key.scopedName(answered.CacheKeyType), id.key}
 	resp.stderr, resp.stored = stderr, time.Now()
 	if d := cacheDuration(answered, r.entry.DefaultCacheDuration); d > 0 {
 		resp.expires = resp.stored.Add(d)
@@ -188,9 +188,9 @@ func (r *runner) checkExecutable(ctx context.Context) error {
 	return nil
 }
 
-// unchanged reports whether all of r's responses came from the entry p and the
+// isUnchanged reports whether all of r's responses came from the entry p and the
 // current executable.
-func (r *runner) unchanged(p *config.Provider) bool {
+func (r *runner) isUnchanged(p *config.Provider) bool {
 	now, err := statExecutable(r.env.ctx, r.env, r.name, statTimeout)
 	if err != nil {
 		return false
@@ -217,7 +217,7 @@ func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Res
 
 // checkResponse rejects well-formed responses that the kubelet would reject.
 func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error {
-	if !token.IsZero() && r.tokens != nil && r.tokens.CacheType != config.CachePerToken {
+	if !token.IsZero() && r.tokenAttributes != nil && r.tokenAttributes.CacheType != config.CachePerToken {
 		for _, auth := range resp.Auth {
 			if auth.Password.Equal(token) {
 				return newStageError(StageEchoedToken, "the plugin returned the service account token as the password, which is allowed only if the configuration sets cacheType: Token")

@@ -61,9 +61,9 @@ func (s *PullSecret) fullName() string {
 	return s.Namespace + "/" + s.Name
 }
 
-// attempt parses the secret. ok is false if, based on its type or data, it contains no
+// parse parses the secret. ok is false if, based on its type or data, it contains no
 // docker config.
-func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
+func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 	format, data := dockerconfig.ConfigJSON, s.Data[secretKeyDockerConfigJSON]
 	if s.Type == secretTypeDockercfg {
 		format, data = dockerconfig.DockerCfg, s.Data[secretKeyDockercfg]
@@ -77,7 +77,7 @@ func (s *PullSecret) attempt() (a Attempt, resp *response, ok bool) {
 	auths, err := dockerconfig.Parse(data, format)
 	if err != nil {
 		// kubelet: it fails the whole pull.
-		a.fail(newStageError(StageSource, "pull secret %s: %w", s.fullName(), err))
+		a.setError(newStageError(StageSource, "pull secret %s: %w", s.fullName(), err))
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
@@ -100,13 +100,13 @@ type NodePaths struct {
 // (pkg/credentialprovider/config.go). It uses only auths and does not call helpers. An
 // unusable file is skipped, as in the kubelet, and reported as an error. Files are read
 // again after five minutes.
-func NodeDockerConfig(p NodePaths) Source { return &nodeConfig{paths: p} }
+func NodeDockerConfig(p NodePaths) Source { return &nodeDockerConfig{paths: p} }
 
 // Files returns the paths in the order in which the kubelet reads them. The paths are
 // absolute if the directories are.
 func (p NodePaths) Files() []string {
 	var paths []string
-	for _, c := range (&nodeConfig{paths: p}).candidates() {
+	for _, c := range (&nodeDockerConfig{paths: p}).candidates() {
 		if !slices.Contains(paths, c.path) { // two of the directories may be the same
 			paths = append(paths, c.path)
 		}
@@ -114,7 +114,7 @@ func (p NodePaths) Files() []string {
 	return paths
 }
 
-type nodeConfig struct {
+type nodeDockerConfig struct {
 	paths NodePaths
 
 	mu      sync.Mutex
@@ -131,17 +131,17 @@ type nodeFiles struct {
 }
 
 const (
-	nodeConfigTTL   = 5 * time.Minute
-	maxDockerConfig = 16 << 20 // per file, in bytes
+	nodeConfigTTL       = 5 * time.Minute
+	maxDockerConfigSize = 16 << 20 // per file, in bytes
 )
 
-func (n *nodeConfig) Name() string { return "node docker config" }
+func (n *nodeDockerConfig) Name() string { return "node docker config" }
 
-func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
+func (n *nodeDockerConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	files := n.current(time.Now())
+	files := n.latestRead(time.Now())
 	select {
 	case <-files.done:
 		return files.set, files.err
@@ -150,9 +150,9 @@ func (n *nodeConfig) Auths(ctx context.Context, _ string) ([]AuthSet, error) {
 	}
 }
 
-// current returns the last or pending read, or starts one. Only one goroutine therefore
+// latestRead returns the last or pending read, or starts one. Only one goroutine therefore
 // waits for a file system that hangs.
-func (n *nodeConfig) current(now time.Time) *nodeFiles {
+func (n *nodeDockerConfig) latestRead(now time.Time) *nodeFiles {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -164,7 +164,7 @@ func (n *nodeConfig) current(now time.Time) *nodeFiles {
 	files := &nodeFiles{done: make(chan struct{})}
 	n.pending = files
 	go func() {
-		files.set, files.err = n.read(context.Background())
+		files.set, files.err = n.readFirstValid(context.Background())
 		files.next = now.Add(nodeConfigTTL)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -174,11 +174,11 @@ func (n *nodeConfig) current(now time.Time) *nodeFiles {
 	return files
 }
 
-// read returns the first valid file, and the errors of the files before it.
-func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
+// readFirstValid returns the first valid file, and the errors of the files before it.
+func (n *nodeDockerConfig) readFirstValid(ctx context.Context) ([]AuthSet, error) {
 	var errs []error
 	for _, c := range n.candidates() {
-		data, err := regularfile.Read(ctx, c.path, maxDockerConfig)
+		data, err := regularfile.Read(ctx, c.path, maxDockerConfigSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -187,7 +187,7 @@ func (n *nodeConfig) read(ctx context.Context) ([]AuthSet, error) {
 			auths, err = dockerconfig.Parse(data, c.format)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.path, regularfile.Cause(err)))
+			errs = append(errs, fmt.Errorf("%s: %w", c.path, regularfile.BareError(err)))
 			continue
 		}
 		return []AuthSet{{Origin{Kind: FromNode, File: c.path}, auths}}, errors.Join(errs...)
@@ -200,7 +200,7 @@ type configCandidate struct {
 	format dockerconfig.Format
 }
 
-func (n *nodeConfig) candidates() []configCandidate {
+func (n *nodeDockerConfig) candidates() []configCandidate {
 	var all []configCandidate
 	add := func(format dockerconfig.Format, dir string, elem ...string) {
 		if dir == "" && n.paths.WorkDir == "" {

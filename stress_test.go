@@ -246,7 +246,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.D
 		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod); err != nil {
 			t.Fatal(err)
 		}
-		perPod := k.compiled.Load().runners[0].tokens != nil && k.compiled.Load().runners[0].tokens.CacheType == config.CachePerToken
+		perPod := k.compiled.Load().runners[0].tokenAttributes != nil && k.compiled.Load().runners[0].tokenAttributes.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}

@@ -43,12 +43,12 @@ func TestOldProtocol(t *testing.T) {
 
 func newWorld(t *testing.T, host, user string) *world {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if strays := net.Strays(); len(strays) > 0 {
+		if strays := net.UnknownHosts(); len(strays) > 0 {
 			t.Errorf("somebody else was asked: %q", strays)
 		}
 		net.Close()

@@ -27,7 +27,7 @@ const password = "open-sesame"
 // calls.
 type world struct {
 	dir  string
-	net  *testcloud.Net
+	net  *testcloud.FakeNetwork
 	host string // of the registry
 	user string
 
@@ -58,7 +58,7 @@ func TestPull(t *testing.T) {
 	dir := build(t)
 	for _, p := range pulls {
 		t.Run(p.plugin, func(t *testing.T) {
-			net, err := testcloud.NewNet()
+			net, err := testcloud.NewFakeNetwork()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestPull(t *testing.T) {
 				secret = w.token
 			}
 			registry, err := testregistry.New(testregistry.Options{
-				Auth: testregistry.Bearer, Users: map[string]string{p.user: secret}, BaseURL: "https://" + p.host,
+				Auth: testregistry.AuthBearer, Users: map[string]string{p.user: secret}, BaseURL: "https://" + p.host,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestPull(t *testing.T) {
 			net.Handle(p.host, registry)
 			p.prepare(t, w)
 			w.pull(t, dir, p.plugin, digest, registry)
-			if strays := net.Strays(); len(strays) > 0 {
+			if strays := net.UnknownHosts(); len(strays) > 0 {
 				t.Errorf("somebody else was asked: %q", strays)
 			}
 		})
@@ -180,7 +180,7 @@ func prepareAWS(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) { s.Password = password })
+	cloud.Update(func(s *testcloud.AWSState) { s.Password = password })
 	w.env = cloud.Environ()
 }
 
@@ -190,16 +190,16 @@ func prepareGoogle(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.GoogleState) { s.Token = password })
+	cloud.Update(func(s *testcloud.GoogleState) { s.Token = password })
 	w.args, w.env = []string{"get-credentials", "--v=3"}, cloud.Environ()
 }
 
 func prepareAzure(t *testing.T, w *world) {
 	cloud := testcloud.NewAzure()
 	t.Cleanup(cloud.Close)
-	registry := w.net.Find(w.host)
-	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, password })
-	cloud.Join(w.net)
+	registry := w.net.HandlerFor(w.host)
+	cloud.Update(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, password })
+	cloud.AddHosts(w.net)
 	w.net.Handle(w.host, cloud)
 	w.env = cloud.Environ()
 	w.args = []string{w.file(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}

@@ -31,7 +31,7 @@ var wireDir = filepath.Join("..", "internal", "testcloud", "testdata", "wire")
 // node is a machine in a cloud whose requests are recorded.
 type node struct {
 	t   *testing.T
-	net *testcloud.Net
+	net *testcloud.FakeNetwork
 	tap *tap
 
 	dir     string
@@ -154,7 +154,7 @@ func checkListed(t *testing.T, seen map[string]bool) {
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (n *node) run(path string) []string {
 	if err != nil {
 		n.t.Fatalf("%v\n%s", err, x.Stderr)
 	}
-	if strays := n.net.Strays(); len(strays) > 0 {
+	if strays := n.net.UnknownHosts(); len(strays) > 0 {
 		n.t.Errorf("somebody else was asked: %q", strays)
 	}
 	samples := n.tap.samples()
@@ -217,7 +217,7 @@ func onAWS(n *node) {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) {
+	cloud.Update(func(s *testcloud.AWSState) {
 		s.Password = canary.PasswordSecret
 		n.tap.hide(s.SecretKey, "SECRET-KEY")
 		n.tap.hide(s.SessionToken, "SESSION-TOKEN")
@@ -241,7 +241,7 @@ func inContainer(n *node) {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
+	cloud.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
 	n.tap.hide(canary.TokenSecret, "CONTAINER-TOKEN")
 	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.TokenSecret,
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.local("169.254.170.2", cloud)+"/v2/credentials")
@@ -275,7 +275,7 @@ func onGoogle(args ...string) func(*node) {
 			n.t.Fatal(err)
 		}
 		n.t.Cleanup(cloud.Close)
-		cloud.Set(func(s *testcloud.GoogleState) {
+		cloud.Update(func(s *testcloud.GoogleState) {
 			s.Token, s.Federated, s.Account = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"
 			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.PasswordSecret + `"}}`
 		})
@@ -307,7 +307,7 @@ func onAzure(config string) func(*node) {
 func (n *node) azure(config string) *testcloud.Azure {
 	cloud := testcloud.NewAzure()
 	n.t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AzureState) {
+	cloud.Update(func(s *testcloud.AzureState) {
 		s.RefreshToken = canary.TokenSecret + "-refresh"
 		s.Metadata = `[{"name":"Own","resourceManager":"https://management.own.example","authentication":{"loginEndpoint":"https://login.own.example/",` +
 			`"audiences":["https://management.own.example"]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`

@@ -37,7 +37,7 @@ func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause erro
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &value); err != nil {
 		return &FieldError{File: s.name, Msg: "cannot be decoded"}
 	}
-	if _, next := textedit.Document(s.data()); value == nil && next > 0 {
+	if _, next := textedit.KubeletDocument(s.data()); value == nil && next > 0 {
 		return &FieldError{File: s.name, Line: next, Msg: "the first YAML document is empty, and the kubelet reads only the first one: remove everything up to and including this ---"}
 	} else if value == nil {
 		return &FieldError{File: s.name, Msg: "is empty: add a " + Kind + " of version " + V1}

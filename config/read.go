@@ -146,7 +146,7 @@ func irregularFileText(what *regularfile.NotRegularError) string {
 // fileError returns why a file cannot be read. It omits the path, which errors of
 // package os contain.
 func fileError(name, msg string, err error) error {
-	err = regularfile.Cause(err)
+	err = regularfile.BareError(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }
 

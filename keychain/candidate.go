@@ -22,9 +22,9 @@ const refusalTTL = time.Minute
 
 // candidate is one credential at one registry.
 type candidate struct {
-	keyring *regcred.Keyring
-	cred    atomic.Pointer[regcred.Credential] // nil: anonymous
-	logins  sharedCall
+	keyring   *regcred.Keyring
+	cred      atomic.Pointer[regcred.Credential] // nil: anonymous
+	loginCall sharedCall
 
 	mu        sync.Mutex // guards the fields below
 	session   *login.Session
@@ -60,10 +60,10 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 		if s, err := c.cachedSession(); s != nil || err != nil {
 			return s, err
 		}
-		_, err := c.logins.do(ctx, func() error {
+		_, err := c.loginCall.do(ctx, func() error {
 			s, err := registry.Login(ctx, c.cred.Load())
 			if err != nil {
-				return c.recordRefusal(c.refusalOf(err, nil, registry), true, true)
+				return c.recordRefusal(c.asRefusedError(err, nil, registry), true, true)
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -86,16 +86,16 @@ func (c *candidate) cachedSession() (*login.Session, error) {
 	return c.session, nil
 }
 
-// refuse records that the password was rejected with 401.
-func (c *candidate) refuse(r refusal) {
+// storeRefusal records that the password was rejected with 401.
+func (c *candidate) storeRefusal(r refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusal, c.refusedAt, c.session = r, time.Now(), nil
 }
 
-// refusalOf returns a [*refusedError] if err is a response from the registry or its
+// asRefusedError returns a [*refusedError] if err is a response from the registry or its
 // token server, in which case another credential may work.
-func (c *candidate) refusalOf(err error, header http.Header, registry *login.Registry) error {
+func (c *candidate) asRefusedError(err error, header http.Header, registry *login.Registry) error {
 	r := refusal{login.NewFailedAttempt(c.cred.Load(), err, registry.Secrets), header}
 	for _, values := range r.header { // a server may return secrets that it received
 		for i, v := range values {
@@ -117,7 +117,7 @@ func (c *candidate) recordRefusal(err error, read, password bool) error {
 		return err
 	}
 	if password {
-		c.refuse(r.refusal)
+		c.storeRefusal(r.refusal)
 	}
 	if cred := c.cred.Load(); cred != nil {
 		c.keyring.Invalidate(*cred)
@@ -132,20 +132,20 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	if err != nil {
 		return nil, err
 	}
-	next, err := out.next(req)
+	next, err := out.nextRequest(req)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := s.RoundTrip(next)
 	switch {
 	case err != nil: // any status comes from the token server
-		return nil, c.recordRefusal(c.refusalOf(err, nil, registry), isRead(req), true)
+		return nil, c.recordRefusal(c.asRefusedError(err, nil, registry), isReadRequest(req), true)
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
 	}
-	err = c.recordRefusal(c.refusalOf(statusError(resp), resp.Header, registry), isRead(req), !registry.UsesTokens())
+	err = c.recordRefusal(c.asRefusedError(statusError(resp), resp.Header, registry), isReadRequest(req), !registry.UsesTokens())
 	if r, ok := errors.AsType[*refusedError](err); ok {
-		r.final = !refuses(req, resp.StatusCode, accepted)
+		r.final = !isRefusal(req, resp.StatusCode, accepted)
 	}
 	return nil, err
 }
@@ -160,13 +160,13 @@ func statusError(resp *http.Response) error {
 	return err
 }
 
-// refuses reports whether another credential may work after a response with this
+// isRefusal reports whether another credential may work after a response with this
 // status.
-func refuses(req *http.Request, status int, accepted bool) bool {
+func isRefusal(req *http.Request, status int, accepted bool) bool {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return true
-	case !isRead(req):
+	case !isReadRequest(req):
 		return false
 	case status == http.StatusNotFound:
 		return !accepted
@@ -174,6 +174,6 @@ func refuses(req *http.Request, status int, accepted bool) bool {
 	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-func isRead(req *http.Request) bool {
+func isReadRequest(req *http.Request) bool {
 	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }

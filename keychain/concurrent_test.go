@@ -79,7 +79,7 @@ func TestLeaderCancelled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			asked := make(chan struct{})
 			var once sync.Once
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				held := r.URL.Path == at || at == "/manifests/" && strings.Contains(r.URL.Path, at)
 				if held {
 					held = false
@@ -226,7 +226,7 @@ func TestSlowLookup(t *testing.T) {
 
 // TestBodyBreaksOff verifies that the reader of a truncated body gets the error; an earlier failure is retried.
 func TestBodyBreaksOff(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
 	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	if err != nil {
@@ -235,7 +235,7 @@ func TestBodyBreaksOff(t *testing.T) {
 	if _, err := img.Manifest(); err != nil {
 		t.Fatal(err)
 	}
-	s.Inject(testregistry.Fault{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, Bytes: 1000})
+	s.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 1000})
 	layers, _ := img.Layers()
 	rc, err := layers[0].Compressed()
 	if err != nil {

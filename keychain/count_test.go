@@ -99,7 +99,7 @@ func BenchmarkResolveParallel(b *testing.B) {
 
 // TestTransportNil verifies that nil selects the default transport, and that another one gets all requests.
 func TestTransportNil(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}

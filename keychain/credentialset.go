@@ -34,7 +34,7 @@ func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regc
 	r := &credentialSet{registry: registry}
 	for i := range creds {
 		c := newCandidate(k, &creds[i])
-		if old := before.find(&creds[i]); old != nil {
+		if old := before.findCandidate(&creds[i]); old != nil {
 			c.copyRefusal(old)
 		}
 		r.candidates = append(r.candidates, c)
@@ -45,9 +45,9 @@ func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regc
 	return r
 }
 
-// find returns the candidate with the same user name and password as cred, or nil. r
+// findCandidate returns the candidate with the same user name and password as cred, or nil. r
 // may be nil.
-func (r *credentialSet) find(cred *regcred.Credential) *candidate {
+func (r *credentialSet) findCandidate(cred *regcred.Credential) *candidate {
 	if r == nil {
 		return nil
 	}
@@ -59,9 +59,9 @@ func (r *credentialSet) find(cred *regcred.Credential) *candidate {
 	return nil
 }
 
-// update reports whether creds contain the same user names and passwords as r. If so, r
+// updateIfSame reports whether creds contain the same user names and passwords as r. If so, r
 // uses creds from now on, because Invalidate applies only to the newest cache entry.
-func (r *credentialSet) update(creds []regcred.Credential) bool {
+func (r *credentialSet) updateIfSame(creds []regcred.Credential) bool {
 	if len(creds) == 0 {
 		return r.candidates[0].cred.Load() == nil
 	}
@@ -69,12 +69,12 @@ func (r *credentialSet) update(creds []regcred.Credential) bool {
 		return false
 	}
 	for i := range creds {
-		if r.find(&creds[i]) == nil {
+		if r.findCandidate(&creds[i]) == nil {
 			return false
 		}
 	}
 	for i := range creds {
-		r.find(&creds[i]).cred.Store(&creds[i])
+		r.findCandidate(&creds[i]).cred.Store(&creds[i])
 	}
 	return true
 }
@@ -87,7 +87,7 @@ func (r *credentialSet) firstCandidate(read bool) *candidate {
 	return cmp.Or(r.writer.Load(), r.reader.Load())
 }
 
-func (r *credentialSet) accept(c *candidate, read bool) {
+func (r *credentialSet) markAccepted(c *candidate, read bool) {
 	if read {
 		r.reader.Store(c)
 	} else {
@@ -95,18 +95,18 @@ func (r *credentialSet) accept(c *candidate, read bool) {
 	}
 }
 
-func (r *credentialSet) credential() *regcred.Credential {
+func (r *credentialSet) acceptedCredential() *regcred.Credential {
 	if c := r.firstCandidate(true); c != nil {
 		return c.cred.Load()
 	}
 	return nil
 }
 
-// forward sends a request that was redirected to another host. It does not send a
+// sendWithoutCredential sends a request that was redirected to another host. It does not send a
 // credential.
-func (r *credentialSet) forward(req *http.Request) (*http.Response, error) {
+func (r *credentialSet) sendWithoutCredential(req *http.Request) (*http.Response, error) {
 	var rt http.RoundTripper = r.registry
-	if c := r.firstCandidate(isRead(req)); c != nil {
+	if c := r.firstCandidate(isReadRequest(req)); c != nil {
 		if s, _ := c.cachedSession(); s != nil {
 			rt = s
 		}
@@ -139,7 +139,7 @@ func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 	if out.err == nil {
 		r.probed.Store(true)
 	}
-	if isRead(req) {
+	if isReadRequest(req) {
 		return out.err
 	}
 	return nil // the request's body may have caused the error
@@ -148,34 +148,34 @@ func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 // tryAll tries the accepted candidate first, then the others. It retries a candidate
 // after a 429 only if no others are left.
 func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
-	first := r.firstCandidate(isRead(req))
-	order := r.order(first)
+	first := r.firstCandidate(isReadRequest(req))
+	order := r.orderedCandidates(first)
 	noWait := req
 	if len(order) > 1 {
 		noWait = req.WithContext(login.WithoutRateLimitWait(req.Context()))
 	}
 	for _, c := range order {
-		if !r.try(c, noWait, out, c == first) {
+		if !r.tryCandidate(c, noWait, out, c == first) {
 			return
 		}
 	}
-	if c := out.takeLimited(order); noWait != req && c != nil {
-		r.try(c, req, out, c == first)
+	if c := out.removeRateLimited(order); noWait != req && c != nil {
+		r.tryCandidate(c, req, out, c == first)
 	}
 }
 
-// try sends the request with one candidate. It reports whether to try another one.
-func (r *credentialSet) try(c *candidate, req *http.Request, out *outcome, accepted bool) bool {
+// tryCandidate sends the request with one candidate. It reports whether to try another one.
+func (r *credentialSet) tryCandidate(c *candidate, req *http.Request, out *outcome, accepted bool) bool {
 	var err error
 	if out.resp, err = c.send(req, out, r.registry, accepted); err != nil {
-		return out.add(err) && out.canRepeat(req)
+		return out.recordError(err) && out.canRepeat(req)
 	}
-	r.accept(c, isRead(req))
+	r.markAccepted(c, isReadRequest(req))
 	return false
 }
 
-// order returns the candidates in lookup order, with first moved to the front.
-func (r *credentialSet) order(first *candidate) []*candidate {
+// orderedCandidates returns the candidates in lookup order, with first moved to the front.
+func (r *credentialSet) orderedCandidates(first *candidate) []*candidate {
 	if first == nil {
 		return r.candidates
 	}

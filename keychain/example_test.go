@@ -131,7 +131,7 @@ func ExampleOptions_pod() {
 // push, and a Keyring with two providers for it, of which the first has a stale
 // credential.
 func exampleRegistry(repository string) (keyring *regcred.Keyring, host string, stop func()) {
-	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"puller": "open-sesame"}})
+	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"puller": "open-sesame"}})
 	if err != nil {
 		log.Fatal(err)
 	}

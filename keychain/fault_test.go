@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 		{401, 400, 400, 1},
 	} {
 		t.Run(fmt.Sprintf("%d and %d", tt.other, tt.good), func(t *testing.T) {
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
 			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
 			resp, err := tr.RoundTrip(req)
@@ -106,7 +106,7 @@ func TestStatus(t *testing.T) {
 
 // TestHead verifies that the response to a rejected HEAD also has a message for each credential.
 func TestHead(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Head(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
@@ -126,7 +126,7 @@ func TestHead(t *testing.T) {
 // TestQuota verifies that the next credential is tried at once after a 429, and that the last one is retried after
 // Retry-After.
 func TestQuota(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, byUser(map[string]int{"other": 429}))
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 429}))
 	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -141,7 +141,7 @@ func TestQuota(t *testing.T) {
 	}
 
 	left := 2
-	f, ref = serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref = serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case !strings.Contains(r.URL.Path, "/manifests/"):
 			return false
@@ -162,7 +162,7 @@ func TestQuota(t *testing.T) {
 
 // TestNoRetriesOnTop verifies that go-containerregistry adds no retries.
 func TestNoRetriesOnTop(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/manifests/") {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
@@ -180,7 +180,7 @@ func TestNoRetriesOnTop(t *testing.T) {
 // TestCredentialWithoutUser verifies that a credential without a user name is not sent, and that the response is the one
 // to the other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
 	u := &users{}
 	u.set(pair{key: f.host(), password: canary.PasswordSecret}, pair{key: f.host(), user: "good", password: canary.PasswordSecret})
@@ -207,7 +207,7 @@ func TestCredentialWithoutUser(t *testing.T) {
 // TestOddUsers verifies names that need quotes in JSON, in headers and in errors, and an empty password.
 func TestOddUsers(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
-		f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 		u := &users{}
 		u.set(pair{key: f.host(), user: odd}, pair{key: f.host(), user: "other", password: canary.PasswordSecret})
 		err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
@@ -229,7 +229,7 @@ func TestOddUsers(t *testing.T) {
 func TestEcho(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				name, password, ok := r.BasicAuth()
 				if !ok || !strings.HasPrefix(r.URL.Path, "/v2/team") {
 					return false

@@ -87,7 +87,7 @@ func (k *Keychain) Resolve(resource authn.Resource) (authn.Authenticator, error)
 // after a minute if it was not cached. It does not detect that a registry rejected a
 // credential; use a [Transport] for that.
 func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) (authn.Authenticator, error) {
-	req, err := k.request(resource)
+	req, err := k.newLookupRequest(resource)
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) 
 	return a, nil
 }
 
-// request returns the lookup request for a resource. It rejects a repository for which
+// newLookupRequest returns the lookup request for a resource. It rejects a repository for which
 // the kubelet would use a different registry: go-containerregistry accepts a registry
 // without a dot, but the kubelet interprets "registry/app" as docker.io/registry/app.
-func (k *Keychain) request(resource authn.Resource) (req regcred.Request, err error) {
+func (k *Keychain) newLookupRequest(resource authn.Resource) (req regcred.Request, err error) {
 	req = k.opts.For
 	if req.Image != "" || req.Registry != "" {
 		return req, fmt.Errorf("keychain: Options.For must not set the image or registry (%q)", req.Image+req.Registry)
@@ -180,12 +180,12 @@ func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthCo
 			return nil, err
 		}
 	}
-	return authConfig(cred), nil
+	return newAuthConfig(cred), nil
 }
 
-// authConfig also sets Auth, because go-containerregistry sends no Authorization header
+// newAuthConfig also sets Auth, because go-containerregistry sends no Authorization header
 // if Username or Password is empty.
-func authConfig(cred *regcred.Credential) *authn.AuthConfig {
+func newAuthConfig(cred *regcred.Credential) *authn.AuthConfig {
 	if cred == nil {
 		return &authn.AuthConfig{}
 	}

@@ -61,7 +61,7 @@ func TestQuestion(t *testing.T) {
 		{resource{"registry.example/a b", "registry.example"}, wrong, ""},
 		{nil, wrong, ""},
 	} {
-		req, err := New(nil, Options{}).request(tt.resource)
+		req, err := New(nil, Options{}).newLookupRequest(tt.resource)
 		if tt.image == wrong {
 			if err == nil {
 				t.Errorf("%+v: got %+v", tt.resource, req)
@@ -89,7 +89,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	hub := map[string]bool{"index.docker.io": true, "docker.io": true}
 	f.Fuzz(func(t *testing.T, named, registry string) {
-		req, err := New(nil, Options{}).request(resource{named, registry})
+		req, err := New(nil, Options{}).newLookupRequest(resource{named, registry})
 		if err != nil {
 			return
 		}
@@ -131,7 +131,7 @@ func TestTLS(t *testing.T) {
 			})
 		}
 	}
-	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, "registry.example.com/team/app:v1")
 	opts := Options{Transport: dialer(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
 	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
@@ -158,7 +158,7 @@ func TestPortOfRequests(t *testing.T) {
 
 // TestHub verifies all names of Docker Hub with one transport.
 func TestHub(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestIPv6(t *testing.T) {
 
 // TestInsecure verifies that plain HTTP to a registry outside loopback needs permission.
 func TestInsecure(t *testing.T) {
-	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
 	ref := reference(t, "registry.example.com/team/app:v1")
 	k := good(t, "registry.example.com")
@@ -222,7 +222,7 @@ func TestInsecure(t *testing.T) {
 
 // TestCatalog verifies that a transport for a registry can list its catalog.
 func TestCatalog(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context().Registry)
 	repos, err := remote.Catalog(t.Context(), ref.Context().Registry, remote.WithTransport(tr.Wrapper()))
 	if err != nil || fmt.Sprint(repos) != "[team/app]" {

@@ -33,8 +33,8 @@ type refusal struct {
 	header http.Header // the response's header; nil if the login failed
 }
 
-// next returns the request for the next candidate.
-func (o *outcome) next(req *http.Request) (*http.Request, error) {
+// nextRequest returns the request for the next candidate.
+func (o *outcome) nextRequest(req *http.Request) (*http.Request, error) {
 	if !o.sent || req.GetBody == nil {
 		o.sent = true
 		return req, nil
@@ -60,23 +60,23 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 	return !o.sent || req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// statuses lists the statuses that a Transport returns, least significant first. 401
+// statusPriority lists the statuses that a Transport returns, least significant first. 401
 // and 403 are about the credential rather than the image. 404 is about the image. It
 // outranks 403 for two reasons: some registries return 404 for everything that a user
 // may not see, and a client that pushes first checks whether a blob exists. A 5xx
 // outranks all others.
-var statuses = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
+var statusPriority = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
 	if r.Status == 0 {
 		return -1 // no request was sent
 	}
-	for i, status := range statuses {
+	for i, status := range statusPriority {
 		if r.Status == status {
 			return i
 		}
 	}
-	return len(statuses)
+	return len(statusPriority)
 }
 
 // canRenew reports whether a new lookup may return a credential that the registry
@@ -93,9 +93,9 @@ func (o *outcome) canRenew(req *http.Request) bool {
 	return false
 }
 
-// result returns the accepted response, or a response built from the most significant
+// finalResponse returns the accepted response, or a response built from the most significant
 // refusal.
-func (o *outcome) result(req *http.Request) (*http.Response, error) {
+func (o *outcome) finalResponse(req *http.Request) (*http.Response, error) {
 	if o.resp != nil || o.err != nil {
 		return o.resp, o.err
 	}
@@ -105,15 +105,15 @@ func (o *outcome) result(req *http.Request) (*http.Response, error) {
 			best = r
 		}
 	}
-	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statuses)
+	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statusPriority)
 	if !known || best.header == nil && best.Status == http.StatusNotFound {
-		return nil, o.errorOfAll() // clients must not take this as information about the image
+		return nil, o.combinedError() // clients must not take this as information about the image
 	}
-	return o.response(req, best), nil
+	return o.refusalResponse(req, best), nil
 }
 
-// errorOfAll returns an error that lists all refusals on one line.
-func (o *outcome) errorOfAll() error {
+// combinedError returns an error that lists all refusals on one line.
+func (o *outcome) combinedError() error {
 	texts := make([]string, len(o.refusals))
 	for i, r := range o.refusals {
 		texts[i] = r.message()
@@ -124,9 +124,9 @@ func (o *outcome) errorOfAll() error {
 // message contains the credential's name and the error.
 func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.CredentialText(), r.Err) }
 
-// response returns a response with the status and headers of one refusal. Its
+// refusalResponse returns a response with the status and headers of one refusal. Its
 // body lists all refusals in the format of the distribution specification.
-func (o *outcome) response(req *http.Request, best refusal) *http.Response {
+func (o *outcome) refusalResponse(req *http.Request, best refusal) *http.Response {
 	header := best.header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -135,7 +135,7 @@ func (o *outcome) response(req *http.Request, best refusal) *http.Response {
 		header.Del(name)
 	}
 	header.Set("Content-Type", "application/json")
-	text := o.body() // include it even for HEAD, so that the reason is not lost
+	text := o.errorBody() // include it even for HEAD, so that the reason is not lost
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", best.Status, http.StatusText(best.Status)), StatusCode: best.Status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -143,8 +143,8 @@ func (o *outcome) response(req *http.Request, best refusal) *http.Response {
 	}
 }
 
-// takeLimited removes a refusal with status 429 and returns its candidate.
-func (o *outcome) takeLimited(order []*candidate) *candidate {
+// removeRateLimited removes a refusal with status 429 and returns its candidate.
+func (o *outcome) removeRateLimited(order []*candidate) *candidate {
 	for i, r := range o.refusals {
 		if r.Status == http.StatusTooManyRequests {
 			o.refusals = slices.Delete(o.refusals, i, i+1)
@@ -154,40 +154,40 @@ func (o *outcome) takeLimited(order []*candidate) *candidate {
 	return nil
 }
 
-// maxBody limits the size of the response body in bytes. oras-go reads no more than
+// maxBodySize limits the size of the response body in bytes. oras-go reads no more than
 // this, and shows nothing if it cannot decode the body.
-const maxBody = 8 << 10
+const maxBodySize = 8 << 10
 
-// body returns a message for each refusal. Messages are shortened until all of them
+// errorBody returns a message for each refusal. Messages are shortened until all of them
 // fit.
-func (o *outcome) body() (text []byte) {
+func (o *outcome) errorBody() (text []byte) {
 	type diagnostic struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	for limit := maxBody; limit > 0; limit /= 2 {
+	for limit := maxBodySize; limit > 0; limit /= 2 {
 		var body struct {
 			Errors []diagnostic `json:"errors"`
 		}
 		for _, r := range o.refusals {
-			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, codes[r.Status], "UNKNOWN"), login.Truncate(r.message(), limit)})
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, errorCodes[r.Status], "UNKNOWN"), login.Truncate(r.message(), limit)})
 		}
-		if text, _ = json.Marshal(body); len(text) <= maxBody {
+		if text, _ = json.Marshal(body); len(text) <= maxBodySize {
 			break
 		}
 	}
 	return text
 }
 
-// codes lists the error codes of the distribution specification.
-var codes = map[int]string{
+// errorCodes lists the error codes of the distribution specification.
+var errorCodes = map[int]string{
 	http.StatusUnauthorized:    "UNAUTHORIZED",
 	http.StatusForbidden:       "DENIED",
 	http.StatusTooManyRequests: "TOOMANYREQUESTS",
 }
 
-// add records a candidate's error. It reports whether the next candidate may be tried.
-func (o *outcome) add(err error) bool {
+// recordError records a candidate's error. It reports whether the next candidate may be tried.
+func (o *outcome) recordError(err error) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok {
 		o.err = err

@@ -17,12 +17,12 @@ import (
 // registry), including paths that some server may interpret that way. It allows paths
 // outside /v2/, because upload URLs may use them.
 func checkPath(u *url.URL, repo string) error {
-	list := forms(u.EscapedPath())
-	if len(list) >= maxForms {
-		return fmt.Errorf("the path can be interpreted in more than %d ways: %q", maxForms, login.Truncate(u.Path, 200))
+	list := pathVariants(u.EscapedPath())
+	if len(list) >= maxPathVariants {
+		return fmt.Errorf("the path can be interpreted in more than %d ways: %q", maxPathVariants, login.Truncate(u.Path, 200))
 	}
 	for _, p := range list {
-		switch repos := repositories(p); {
+		switch repos := possibleRepositories(p); {
 		case repos == nil:
 		case repo == "":
 			return fmt.Errorf("the transport is only for registry-level requests, but %q belongs to the repository %q: create a transport for that repository", u.Path, repos[0])
@@ -33,14 +33,14 @@ func checkPath(u *url.URL, repo string) error {
 	return nil
 }
 
-const maxForms = 16
+const maxPathVariants = 16
 
-// forms returns the ways in which servers may interpret a path: unchanged, with dots
+// pathVariants returns the ways in which servers may interpret a path: unchanged, with dots
 // and slashes resolved, with escapes decoded, with both, and with these steps repeated.
-func forms(p string) []string {
+func pathVariants(p string) []string {
 	list := []string{p}
-	for i := 0; i < len(list) && len(list) < maxForms; i++ {
-		for _, next := range []string{resolved(list[i]), decoded(list[i])} {
+	for i := 0; i < len(list) && len(list) < maxPathVariants; i++ {
+		for _, next := range []string{cleanPath(list[i]), decodePath(list[i])} {
 			if !slices.Contains(list, next) {
 				list = append(list, next)
 			}
@@ -49,8 +49,8 @@ func forms(p string) []string {
 	return list
 }
 
-// resolved is like [path.Clean] but keeps a trailing slash.
-func resolved(p string) string {
+// cleanPath is like [path.Clean] but keeps a trailing slash.
+func cleanPath(p string) string {
 	clean := path.Clean("/" + strings.ReplaceAll(p, `\`, "/"))
 	if strings.HasSuffix(p, "/") && clean != "/" {
 		clean += "/"
@@ -58,17 +58,17 @@ func resolved(p string) string {
 	return clean
 }
 
-func decoded(p string) string {
+func decodePath(p string) string {
 	if d, err := url.PathUnescape(p); err == nil {
 		return d
 	}
 	return p
 }
 
-// repositories returns the repositories that a path may belong to according to the
+// possibleRepositories returns the repositories that a path may belong to according to the
 // distribution specification. There are several if a component of a repository's name
 // is also the name of an endpoint. It returns nil for registry-level paths.
-func repositories(p string) (list []string) {
+func possibleRepositories(p string) (list []string) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok || rest == "" || rest == "_catalog" {
 		return nil

@@ -77,7 +77,7 @@ func TestCheckPath(t *testing.T) {
 // TestPathsAtRegistry verifies tags and repositories with the names of endpoints, and paths that belong to another
 // repository once they are resolved.
 func TestPathsAtRegistry(t *testing.T) {
-	f, _ := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, nil)
+	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
 	if _, err := f.registry.Push("team/blobs/x", "tags", testregistry.Image{}); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestPush(t *testing.T) {
 
 // TestPullerStays verifies that the credential accepted for pushing does not replace the one for pulling.
 func TestPullerStays(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Fatal(err)
@@ -119,12 +119,12 @@ func TestUploadBodies(t *testing.T) {
 		expire bool // tokens expire before it is sent
 		want   int  // status; 0 means an error
 	}{
-		{"accepted", testregistry.Basic, []string{"good"}, "team/app", false, false, 202},
-		{"second credential", testregistry.Basic, []string{"other", "good"}, "team/app", true, false, 202},
-		{"second credential, gone", testregistry.Basic, []string{"other", "good"}, "team/app", false, false, 403},
-		{"token ends", testregistry.Bearer, []string{"good"}, "team/app", true, true, 202},
-		{"token ends, gone", testregistry.Bearer, []string{"good"}, "team/app", false, true, 0},
-		{"another repository", testregistry.Basic, []string{"good"}, "other", true, false, 0},
+		{"accepted", testregistry.AuthBasic, []string{"good"}, "team/app", false, false, 202},
+		{"second credential", testregistry.AuthBasic, []string{"other", "good"}, "team/app", true, false, 202},
+		{"second credential, gone", testregistry.AuthBasic, []string{"other", "good"}, "team/app", false, false, 403},
+		{"token ends", testregistry.AuthBearer, []string{"good"}, "team/app", true, true, 202},
+		{"token ends, gone", testregistry.AuthBearer, []string{"good"}, "team/app", false, true, 0},
+		{"another repository", testregistry.AuthBasic, []string{"good"}, "other", true, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, ref := serve(t, testregistry.Options{Auth: tt.auth, Rules: pushRights}, 1, nil)
@@ -179,7 +179,7 @@ func TestUploadBodies(t *testing.T) {
 
 // TestPushRefused verifies a write with every credential rejected, and one whose body cannot be sent again.
 func TestPushRefused(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic, Rules: pushRights}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	u := &users{}
 	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: "wrong"})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
@@ -206,7 +206,7 @@ func TestPushRefused(t *testing.T) {
 
 // TestParallelPush pushes 30 layers concurrently.
 func TestParallelPush(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer, Rules: pushRights}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
 	var img v1.Image = empty.Image
 	for i := range 30 {

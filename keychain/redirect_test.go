@@ -89,7 +89,7 @@ func TestHostHeader(t *testing.T) {
 // TestElsewhereFirst verifies that a request to another host neither needs nor causes a login.
 func TestElsewhereFirst(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, nil)
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
 	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
 	resp, err := tr.RoundTrip(req)
@@ -110,7 +110,7 @@ func TestElsewhereFirst(t *testing.T) {
 // server gets no credential.
 func TestTLSRedirects(t *testing.T) {
 	to := ""
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/blobs/") || r.Host != "registry.example.com" {
 			return false
 		}
@@ -155,7 +155,7 @@ func TestRealms(t *testing.T) {
 		{"/token", "not allowed"},
 	} {
 		t.Run(tt.realm, func(t *testing.T) {
-			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != "/v2/" {
 					return false
 				}
@@ -192,7 +192,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // TestTokenServerRedirects verifies that the redirect target of a token server gets no password.
 func TestTokenServerRedirects(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.Bearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.URL.Path != "/token":
 			return false
@@ -223,7 +223,7 @@ func TestPingRedirects(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	})
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/v2/" {
 			http.Redirect(w, r, other.URL+"/v2/", http.StatusTemporaryRedirect)
 			return true

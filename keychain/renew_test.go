@@ -21,7 +21,7 @@ import (
 // TestTokenEnds lets tokens expire several times during a copy of 30 blobs, and verifies that there is no further lookup
 // and no rejected password.
 func TestTokenEnds(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Bearer}, 30)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, 30)
 	u := &users{}
 	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
@@ -43,7 +43,7 @@ func TestTokenEnds(t *testing.T) {
 func TestPasswordEnds(t *testing.T) {
 	var ended atomic.Bool
 	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Basic, Rules: anybody}, 30, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: anybody}, 30, func(w http.ResponseWriter, r *http.Request) bool {
 		if user(r) != "good" || !ended.Load() {
 			return false
 		}
@@ -172,7 +172,7 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestNotCovered verifies that a password is not rejected by a 401 instead of a 403 for a token that does not cover a
 // request, as several registries send. The password is used for other requests.
 func TestNotCovered(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.Bearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
 			return false
 		}
@@ -191,7 +191,7 @@ func TestNotCovered(t *testing.T) {
 
 // TestRenewalFails verifies that the response is still the registry's if the renewal fails.
 func TestRenewalFails(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	u := &users{}
 	u.set(pair{key: s.Addr(), user: "good", password: "wrong"})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {

@@ -116,7 +116,7 @@ func TestStaleSecretFirst(t *testing.T) {
 // TestSecretsBeforeProviders verifies a kubelet's order: pull secrets by auth key, longest first, and then the node's
 // providers.
 func TestSecretsBeforeProviders(t *testing.T) {
-	s, app, _ := twoTeams(t, testregistry.Basic)
+	s, app, _ := twoTeams(t, testregistry.AuthBasic)
 	u := &users{}
 	u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
@@ -141,7 +141,7 @@ func TestSecretsBeforeProviders(t *testing.T) {
 // TestHelperFails verifies that no request is sent to the registry, not by a Keychain either, if a provider fails and
 // there is no other credential. If there is one, it is used.
 func TestHelperFails(t *testing.T) {
-	s, app, _ := twoTeams(t, testregistry.Bearer)
+	s, app, _ := twoTeams(t, testregistry.AuthBearer)
 	u := &users{}
 	u.set(pair{err: errors.New("no network")})
 	k := u.keyring(t, s.Addr())
@@ -167,7 +167,7 @@ func TestHelperFails(t *testing.T) {
 // TestRegistryAndRepository verifies that a registry lookup calls no provider with a path in its pattern and uses no
 // pull secret with a path.
 func TestRegistryAndRepository(t *testing.T) {
-	s, app, _ := twoTeams(t, testregistry.Basic)
+	s, app, _ := twoTeams(t, testregistry.AuthBasic)
 	u := &users{}
 	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})

@@ -64,7 +64,7 @@ var _ http.RoundTripper = (*Transport)(nil)
 // Transport returns a Transport for a [name.Repository] or a [name.Registry]. With a
 // registry, it can list the catalog.
 func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
-	req, err := k.request(resource)
+	req, err := k.newLookupRequest(resource)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (t *Transport) Wrapper() *transport.Wrapper {
 // pulled images need this credential (KEP-2535).
 func (t *Transport) Credential() *regcred.Credential {
 	if r := t.current.Load(); r != nil {
-		return r.credential()
+		return r.acceptedCredential()
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if !own {
-		return r.forward(req)
+		return r.sendWithoutCredential(req)
 	}
 	out := &outcome{}
 	defer out.closeUnsent(req)
@@ -146,13 +146,13 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	if out.canRenew(req) {
 		switch next, err := t.renew(req.Context(), r); {
 		case err != nil:
-			out.add(&refusedError{refusal: refusal{FailedAttempt: login.FailedAttempt{Err: fmt.Errorf("look up other credentials: %w", err)}}})
+			out.recordError(&refusedError{refusal: refusal{FailedAttempt: login.FailedAttempt{Err: fmt.Errorf("look up other credentials: %w", err)}}})
 		case next != r:
 			out.refusals = nil
 			next.send(req, out)
 		}
 	}
-	return out.result(req)
+	return out.finalResponse(req)
 }
 
 // lookUp returns the current credentials. The first call performs the lookup.
@@ -198,7 +198,7 @@ func (t *Transport) lookUpAgain(ctx context.Context, refused *credentialSet) err
 	}
 	now := time.Now()
 	defer refused.renewed.Store(&now) // store after current, because renew loads them in the opposite order
-	if err != nil || refused.update(res.Credentials) {
+	if err != nil || refused.updateIfSame(res.Credentials) {
 		return err
 	}
 	next := t.newCredentialSet(res, refused)

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-var schemes = map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer}
+var schemes = map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer}
 
 // TestOrder verifies that the third credential, which is right, is accepted. The first two are sent once, even by
 // concurrent requests, with one ping and no anonymous token.
@@ -87,7 +87,7 @@ func TestAllRefused(t *testing.T) {
 
 // TestProviderFails verifies that no request is sent to the registry if a provider fails.
 func TestProviderFails(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.None}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthNone}, 1)
 	u := &users{}
 	u.set(pair{err: errors.New("no network")})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
@@ -99,7 +99,7 @@ func TestProviderFails(t *testing.T) {
 
 // TestAnonymous verifies that there is one anonymous login without credentials.
 func TestAnonymous(t *testing.T) {
-	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBearer} {
 		s, ref := start(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
 		tr := mustTransport(t, New((&users{}).keyring(t, s.Addr()), Options{}), ref.Context())
 		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -135,7 +135,7 @@ func TestEnds(t *testing.T) {
 
 // TestOtherRepository verifies that a transport does not send its credentials for another repository.
 func TestOtherRepository(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.Basic}, 1)
+	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
 	tr := mustTransport(t, k, ref.Context())
 	other, err := http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil)
@@ -160,8 +160,8 @@ func TestManyRefusals(t *testing.T) {
 	var body struct {
 		Errors []struct{ Code, Message string }
 	}
-	text := out.body()
-	if err := json.Unmarshal(text, &body); err != nil || len(text) > maxBody || len(body.Errors) != 40 || len(body.Errors[39].Message) < 20 {
+	text := out.errorBody()
+	if err := json.Unmarshal(text, &body); err != nil || len(text) > maxBodySize || len(body.Errors) != 40 || len(body.Errors[39].Message) < 20 {
 		t.Errorf("%d bytes, %d messages, %v", len(text), len(body.Errors), err)
 	}
 }

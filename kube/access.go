@@ -31,12 +31,12 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 			Verb: a.Verb, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		}},
 	}
-	q := &call{
+	q := &apiCall{
 		verb: "create", resource: resource,
 		kind: review.Kind, path: []string{"apis", "authorization.k8s.io", "v1", resource}, body: &review,
 	}
 	var response authorizationv1.SelfSubjectAccessReview
-	if err := c.do(ctx, q, &response); err != nil {
+	if err := c.send(ctx, q, &response); err != nil {
 		return false, "", err
 	}
 	return response.Status.Allowed, apiserver.CleanMessage(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
@@ -53,12 +53,12 @@ func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 	review := authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
-	q := &call{
+	q := &apiCall{
 		verb: "create", resource: selfSubjectReviews,
 		kind: review.Kind, path: []string{"apis", "authentication.k8s.io", "v1", selfSubjectReviews}, body: &review,
 	}
 	var response authenticationv1.SelfSubjectReview
-	if err := c.do(ctx, q, &response); err != nil {
+	if err := c.send(ctx, q, &response); err != nil {
 		return User{}, err
 	}
 	return User{response.Status.UserInfo.Username, response.Status.UserInfo.Groups}, nil

@@ -39,7 +39,7 @@ func TestGetServiceAccount(t *testing.T) {
 		t.Errorf("error %v (-want +got)\n%s", err, diff)
 	}
 	wantCalls(t, api, "", "", 1)
-	if agent := api.Log()[0].UserAgent; !strings.HasPrefix(agent, "regcred/") {
+	if agent := api.Requests()[0].UserAgent; !strings.HasPrefix(agent, "regcred/") {
 		t.Errorf("the client calls itself %q", agent)
 	}
 }
@@ -61,7 +61,7 @@ func TestAccountAge(t *testing.T) {
 				api := startPipe(t)
 				populate(api)
 				c := connect(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
-				api.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 500 * time.Millisecond})
+				api.Inject(testkube.Fault{Kind: testkube.FaultSlow, Delay: 500 * time.Millisecond})
 				mustGet(t, c)
 				time.Sleep(tt.asked - 500*time.Millisecond - time.Nanosecond)
 				mustGet(t, c)
@@ -112,7 +112,7 @@ func TestAccountShared(t *testing.T) {
 		api := startPipe(t)
 		populate(api)
 		c := connect(t, api, testkube.Admin, kube.Options{})
-		api.Inject(testkube.Fault{Kind: testkube.Hang})
+		api.Inject(testkube.Fault{Kind: testkube.FaultHang})
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 50)
 		get := func(ctx context.Context) {
@@ -127,7 +127,7 @@ func TestAccountShared(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		wantError(t, <-errs, "context canceled")
-		api.Release()
+		api.ReleaseHanging()
 		for range 49 {
 			if err := <-errs; err != nil {
 				t.Error(err)
@@ -154,24 +154,24 @@ var down = []struct {
 	says  string
 }{
 	{"no connection", (*testkube.Server).Stop, "http://testkube: connection refused"},
-	{"reset", fault(testkube.Reset), "the connection was closed before the response was complete"},
-	{"cut off", fault(testkube.Cut), "the connection was closed before the response was complete"},
-	{"hangs", fault(testkube.Hang), "timed out after 10s"},
+	{"reset", fault(testkube.FaultConnReset), "the connection was closed before the response was complete"},
+	{"cut off", fault(testkube.FaultTruncate), "the connection was closed before the response was complete"},
+	{"hangs", fault(testkube.FaultHang), "timed out after 10s"},
 	{"too slow", func(s *testkube.Server) {
-		s.Inject(testkube.Fault{Kind: testkube.Slow, Delay: 11 * time.Second, Times: testkube.Forever})
+		s.Inject(testkube.Fault{Kind: testkube.FaultSlow, Delay: 11 * time.Second, Times: testkube.Forever})
 	}, "timed out after 10s"},
-	{"429", fault(testkube.TooManyRequests), "429 Too Many Requests"},
+	{"429", fault(testkube.FaultTooManyRequests), "429 Too Many Requests"},
 	{"429, later", func(s *testkube.Server) {
-		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})
+		s.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})
 	}, "retry after 30s"},
 	{"429, again and again", func(s *testkube.Server) {
-		s.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: testkube.Forever})
+		s.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Times: testkube.Forever})
 	}, "429 Too Many Requests"},
-	{"500", fault(testkube.ServerError), "500 Internal Server Error"},
-	{"503", fault(testkube.Unavailable), "503 Service Unavailable"},
-	{"login page", fault(testkube.Garbage), "the response is not a ServiceAccount"},
-	{"other JSON", fault(testkube.BadJSON), "the response is not a ServiceAccount"},
-	{"huge", fault(testkube.Huge), "the response is longer than 4194304 bytes"},
+	{"500", fault(testkube.FaultServerError), "500 Internal Server Error"},
+	{"503", fault(testkube.FaultUnavailable), "503 Service Unavailable"},
+	{"login page", fault(testkube.FaultHTMLBody), "the response is not a ServiceAccount"},
+	{"other JSON", fault(testkube.FaultBadObject), "the response is not a ServiceAccount"},
+	{"huge", fault(testkube.FaultHugeBody), "the response is longer than 4194304 bytes"},
 }
 
 func fault(kind testkube.FaultKind) func(*testkube.Server) {
@@ -196,7 +196,7 @@ func TestAccountStale(t *testing.T) {
 				if log.count(tt.says) != 1 || log.count("using the service account that was read earlier") != 1 {
 					t.Errorf("the log has not once each %q and that it is old:\n%s", tt.says, log.b.String())
 				}
-				calls := api.Calls("get", "serviceaccounts")
+				calls := api.CountRequests("get", "serviceaccounts")
 				for range 9 {
 					mustGet(t, c)
 					time.Sleep(time.Second)
@@ -207,7 +207,7 @@ func TestAccountStale(t *testing.T) {
 				}
 				time.Sleep(time.Until(read.Add(time.Hour)))
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-				if e := wantError(t, err, "get serviceaccounts ci/builder: ", tt.says); !e.Unanswered() {
+				if e := wantError(t, err, "get serviceaccounts ci/builder: ", tt.says); !e.IsUnavailable() {
 					t.Errorf("%v counts as an answer", err)
 				}
 			})
@@ -242,9 +242,9 @@ func TestAccountRefused(t *testing.T) {
 		kind testkube.FaultKind
 		says string
 	}{
-		{"401", testkube.Unauthorized, "401 Unauthorized"},
-		{"403", testkube.Forbidden, "403 Forbidden"},
-		{"404", testkube.NotFound, "404 Not Found"},
+		{"401", testkube.FaultUnauthorized, "401 Unauthorized"},
+		{"403", testkube.FaultForbidden, "403 Forbidden"},
+		{"404", testkube.FaultNotFound, "404 Not Found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestAccountRefused(t *testing.T) {
 				api.Inject(testkube.Fault{Kind: tt.kind})
 				time.Sleep(10 * time.Second)
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-				if e := wantError(t, err, tt.says); e.Unanswered() {
+				if e := wantError(t, err, tt.says); e.IsUnavailable() {
 					t.Errorf("%v does not count as an answer", err)
 				}
 				api.Stop()
@@ -273,7 +273,7 @@ func TestDownAtStart(t *testing.T) {
 	api.Stop()
 	for name, ask := range calls(c) {
 		err := ask(t.Context())
-		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.Unanswered() {
+		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.IsUnavailable() {
 			t.Errorf("%s: %v counts as an answer", name, err)
 		}
 	}

@@ -34,7 +34,7 @@ func TestTryToken(t *testing.T) {
 		t.Errorf("queries: -want +got\n%s", diff)
 	}
 
-	api.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "serviceaccounts/token"})
+	api.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Resource: "serviceaccounts/token"})
 	if e := wantError(t, c.TryToken(t.Context(), req), "create serviceaccounts/token"); e.Code != http.StatusForbidden {
 		t.Errorf("code %d, want 403", e.Code)
 	}

@@ -61,29 +61,29 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unanswered reports whether the API server neither granted nor denied the request.
+// IsUnavailable reports whether the API server neither granted nor denied the request.
 // This includes connection failures, timeouts, overload (429), server errors (5xx), and
 // responses that are not from an API server.
-func (e *Error) Unanswered() bool {
+func (e *Error) IsUnavailable() bool {
 	return e.Err != nil || e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= 500
 }
 
-// unanswered reports whether err is an [*Error] for which Unanswered returns true.
-func unanswered(err error) bool {
+// isUnavailable reports whether err is an [*Error] for which Unanswered returns true.
+func isUnavailable(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Unanswered()
+	return errors.As(err, &e) && e.IsUnavailable()
 }
 
 // selfSubjectReviews is the API used by [Client.WhoAmI].
 const selfSubjectReviews = "selfsubjectreviews"
 
-// hint explains a response whose message does not state the cause.
-func (q *call) hint(e *Error, who string) string {
+// responseHint explains a response whose message does not state the cause.
+func (q *apiCall) responseHint(e *Error, who string) string {
 	switch e.Code {
 	case http.StatusUnauthorized:
 		return "the API server rejects the client's credentials (" + who + ")"
 	case http.StatusForbidden:
-		return q.forbidden(e.Message)
+		return q.forbiddenHint(e.Message)
 	case http.StatusNotFound:
 		if q.resource == selfSubjectReviews {
 			return "the API server is older than Kubernetes 1.28"
@@ -95,14 +95,14 @@ func (q *call) hint(e *Error, who string) string {
 	return ""
 }
 
-// forbidden returns the missing permission, or the rule of NodeRestriction or the Node
+// forbiddenHint returns the missing permission, or the rule of NodeRestriction or the Node
 // authorizer that denied the request (plugin/pkg/admission/noderestriction,
 // plugin/pkg/auth/authorizer/node).
-func (q *call) forbidden(message string) string {
+func (q *apiCall) forbiddenHint(message string) string {
 	contains := func(part string) bool { return strings.Contains(message, part) }
 	switch {
 	case contains("not authorized to request tokens for "): // followed by "this audience" or, since 1.37, its name
-		return missing(audienceVerb, q.audience, q.namespace)
+		return missingPermission(audienceVerb, q.audience, q.namespace)
 	case contains("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node can request tokens only for its own pods"
 	case contains("token not bound to a pod"), contains("pod binding without a uid"):
@@ -110,7 +110,7 @@ func (q *call) forbidden(message string) string {
 	case contains("no relationship found between node"):
 		return "a node can read only objects used by its pods, and the API server found no pod on this node that uses this object"
 	case contains(" cannot " + q.verb + " resource "): // from an authorizer rather than an admission webhook
-		return missing(q.verb, q.resource, q.namespace)
+		return missingPermission(q.verb, q.resource, q.namespace)
 	}
 	return ""
 }
@@ -119,8 +119,8 @@ func (q *call) forbidden(message string) string {
 // the pod's volumes uses. The resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
-// missing describes a missing permission.
-func missing(verb, resource, namespace string) string {
+// missingPermission describes a missing permission.
+func missingPermission(verb, resource, namespace string) string {
 	where := "in all namespaces"
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q", namespace)

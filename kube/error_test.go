@@ -28,7 +28,7 @@ func TestErrors(t *testing.T) {
 	// admission plugin.
 	says := func(message string) func(*testkube.Server, *regcred.TokenRequest) {
 		return func(s *testkube.Server, _ *regcred.TokenRequest) {
-			s.Inject(testkube.Fault{Kind: testkube.Forbidden, Message: message})
+			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Message: message})
 		}
 	}
 	for _, tt := range []struct {
@@ -103,21 +103,21 @@ func TestErrors(t *testing.T) {
 		{
 			name: "who is that", user: testkube.Admin, call: "get pods",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
-				s.Inject(testkube.Fault{Kind: testkube.Unauthorized})
+				s.Inject(testkube.Fault{Kind: testkube.FaultUnauthorized})
 			},
 			want: `get pods ci/web: HOST returned 401 Unauthorized: Unauthorized: the API server rejects the client's credentials (a bearer token)`,
 		},
 		{
 			name: "old API server", user: testkube.Admin, call: "create selfsubjectreviews",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
-				s.Inject(testkube.Fault{Kind: testkube.NotFound, Message: "the server could not find the requested resource"})
+				s.Inject(testkube.Fault{Kind: testkube.FaultNotFound, Message: "the server could not find the requested resource"})
 			},
 			want: `create selfsubjectreviews: HOST returned 404 Not Found: the server could not find the requested resource: the API server is older than Kubernetes 1.28`,
 		},
 		{
 			name: "a message that is none", user: testkube.Admin, call: "get pods",
 			with: func(s *testkube.Server, _ *regcred.TokenRequest) {
-				s.Inject(testkube.Fault{Kind: testkube.Conflict, Message: "a\n\x1b[31mb " + strings.Repeat("ü", 1000)})
+				s.Inject(testkube.Fault{Kind: testkube.FaultConflict, Message: "a\n\x1b[31mb " + strings.Repeat("ü", 1000)})
 			},
 			want: `get pods ci/web: HOST returned 409 Conflict: a  [31mb ` + strings.Repeat("ü", 495) + `...`,
 		},
@@ -164,19 +164,19 @@ func TestRepeats(t *testing.T) {
 		calls int
 		says  string // "" if it succeeds in the end
 	}{
-		{"429", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
-		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
-		{"429, three times", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Times: 3}, 4, ""},
-		{"429 without Retry-After", "get pods", testkube.Fault{Kind: testkube.TooManyRequests}, 1, "429"},
-		{"429, too late", "get pods", testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: 11 * time.Second}, 1, "retry after 11s"},
-		{"503 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Unavailable, RetryAfter: time.Second}, 2, ""},
-		{"500", "get pods", testkube.Fault{Kind: testkube.ServerError}, 1, "500"},
-		{"403 with Retry-After", "get pods", testkube.Fault{Kind: testkube.Forbidden, RetryAfter: time.Second}, 1, "403"},
-		{"reset", "get pods", testkube.Fault{Kind: testkube.Reset}, 2, ""},
-		{"reset twice", "get pods", testkube.Fault{Kind: testkube.Reset, Times: 2}, 2, "the connection was closed before the response was complete"},
-		{"cut off", "get pods", testkube.Fault{Kind: testkube.Cut}, 2, ""},
-		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.Reset}, 1, "the connection was closed before the response was complete"},
-		{"hangs", "get pods", testkube.Fault{Kind: testkube.Hang}, 1, "timed out after 10s"},
+		{"429", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
+		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
+		{"429, three times", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Times: 3}, 4, ""},
+		{"429 without Retry-After", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests}, 1, "429"},
+		{"429, too late", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 11 * time.Second}, 1, "retry after 11s"},
+		{"503 with Retry-After", "get pods", testkube.Fault{Kind: testkube.FaultUnavailable, RetryAfter: time.Second}, 2, ""},
+		{"500", "get pods", testkube.Fault{Kind: testkube.FaultServerError}, 1, "500"},
+		{"403 with Retry-After", "get pods", testkube.Fault{Kind: testkube.FaultForbidden, RetryAfter: time.Second}, 1, "403"},
+		{"reset", "get pods", testkube.Fault{Kind: testkube.FaultConnReset}, 2, ""},
+		{"reset twice", "get pods", testkube.Fault{Kind: testkube.FaultConnReset, Times: 2}, 2, "the connection was closed before the response was complete"},
+		{"cut off", "get pods", testkube.Fault{Kind: testkube.FaultTruncate}, 2, ""},
+		{"reset of a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.FaultConnReset}, 1, "the connection was closed before the response was complete"},
+		{"hangs", "get pods", testkube.Fault{Kind: testkube.FaultHang}, 1, "timed out after 10s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
 		c := connect(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
-		api.Inject(testkube.Fault{Kind: testkube.Hang, Times: testkube.Forever})
+		api.Inject(testkube.Fault{Kind: testkube.FaultHang, Times: testkube.Forever})
 		for name, ask := range calls(c) {
 			begun := time.Now()
 			err := ask(t.Context())

@@ -90,7 +90,7 @@ func wantError(t *testing.T, err error, parts ...string) *kube.Error {
 // wantCalls checks the number of API requests with this verb and resource.
 func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want int) {
 	t.Helper()
-	if got := api.Calls(verb, resource); got != want {
+	if got := api.CountRequests(verb, resource); got != want {
 		t.Errorf("the API server got %d times %s %s, want %d", got, verb, resource, want)
 	}
 }

@@ -214,7 +214,7 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		// Each serves eight minutes.
-		if n := api.Calls("create", "serviceaccounts/token"); n != 4 || len(seen) != n {
+		if n := api.CountRequests("create", "serviceaccounts/token"); n != 4 || len(seen) != n {
 			t.Errorf("%d tokens were minted and %d used, want 4", n, len(seen))
 		}
 	})
@@ -230,12 +230,12 @@ func TestLookupErrors(t *testing.T) {
 		says  string
 	}{
 		{"403 to the service account", func(s *testkube.Server) {
-			s.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "get"})
+			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Verb: "get"})
 		}, regcred.StageServiceAccount, `the client needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`},
 		{"403 to the audience", func(s *testkube.Server) { s.Revoke(node, testkube.AudienceVerb, registry) },
 			regcred.StageToken, `the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`},
 		{"deleted before the token", func(s *testkube.Server) {
-			s.Inject(testkube.Fault{Kind: testkube.NotFound, Resource: "serviceaccounts/token"})
+			s.Inject(testkube.Fault{Kind: testkube.FaultNotFound, Resource: "serviceaccounts/token"})
 		}, regcred.StageToken, `404 Not Found`},
 		{"pod UID reused", func(s *testkube.Server) {
 			s.AddPod(testkube.Pod{Namespace: "ci", Name: "pod-0", UID: "new", ServiceAccount: "builder", Node: "node-1"})

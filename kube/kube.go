@@ -102,12 +102,12 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 // URL returns the API server's address without a password.
 func (c *Client) URL() string { return c.Server.URL() }
 
-// shared runs f once for concurrent callers with the same key. f ends at its own
+// doShared runs f once for concurrent callers with the same key. f ends at its own
 // deadline rather than with a caller's ctx, because other callers may wait for it.
-func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(context.Context) (T, error)) (T, error) {
+func doShared[T any](ctx context.Context, c *Client, q *apiCall, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
-		return none, c.fail(q, context.Cause(ctx))
+		return none, c.noResponseError(q, context.Cause(ctx))
 	}
 	done := c.inFlight.DoChan(key, func() (any, error) { return f(context.WithoutCancel(ctx)) })
 	select {
@@ -117,7 +117,7 @@ func shared[T any](ctx context.Context, c *Client, q *call, key string, f func(c
 		}
 		return r.Val.(T), nil
 	case <-ctx.Done():
-		return none, c.fail(q, context.Cause(ctx))
+		return none, c.noResponseError(q, context.Cause(ctx))
 	}
 }
 

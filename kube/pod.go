@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// secretsAtOnce bounds the concurrent requests of a PullSecrets call.
-const secretsAtOnce = 4
+// maxConcurrentSecrets bounds the concurrent requests of a PullSecrets call.
+const maxConcurrentSecrets = 4
 
 // Pod contains the parts of a pod that are needed to pull its images.
 type Pod struct {
@@ -28,7 +28,7 @@ type Pod struct {
 // Pod reads a pod. Errors are of type [*Error].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	var pod corev1.Pod
-	if err := c.do(ctx, object("Pod", "pods", namespace, name), &pod); err != nil {
+	if err := c.send(ctx, newGetCall("Pod", "pods", namespace, name), &pod); err != nil {
 		return nil, err
 	}
 	return &Pod{
@@ -37,12 +37,12 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) 
 			ServiceAccount: pod.Spec.ServiceAccountName,
 		},
 		Node:        pod.Spec.NodeName,
-		PullSecrets: names(pod.Spec.ImagePullSecrets),
-		Images:      images(&pod.Spec),
+		PullSecrets: secretNames(pod.Spec.ImagePullSecrets),
+		Images:      podImages(&pod.Spec),
 	}, nil
 }
 
-func images(spec *corev1.PodSpec) []string {
+func podImages(spec *corev1.PodSpec) []string {
 	var all []string
 	add := func(image string) {
 		if image != "" && !slices.Contains(all, image) {
@@ -66,7 +66,7 @@ func (c *Client) PullSecrets(ctx context.Context, namespace string, names []stri
 	secrets := make([]*regcred.PullSecret, len(names))
 	errs := make([]error, len(names))
 	var g errgroup.Group
-	g.SetLimit(secretsAtOnce)
+	g.SetLimit(maxConcurrentSecrets)
 	for i, name := range names {
 		g.Go(func() error {
 			secrets[i], errs[i] = c.pullSecret(ctx, namespace, name)
@@ -85,7 +85,7 @@ func (c *Client) PullSecrets(ctx context.Context, namespace string, names []stri
 
 func (c *Client) pullSecret(ctx context.Context, namespace, name string) (*regcred.PullSecret, error) {
 	var s corev1.Secret
-	if err := c.do(ctx, object("Secret", "secrets", namespace, name), &s); err != nil {
+	if err := c.send(ctx, newGetCall("Secret", "secrets", namespace, name), &s); err != nil {
 		return nil, err
 	}
 	return &regcred.PullSecret{

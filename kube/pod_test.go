@@ -77,10 +77,10 @@ func TestPullSecretSpoiled(t *testing.T) {
 		fault testkube.Fault
 		says  string
 	}{
-		{"bad base64", testkube.Fault{Kind: testkube.Replace, Old: encoded, New: encoded[:9] + "!" + canary.PasswordSecret}, "the response is not a Secret"},
-		{"too long", testkube.Fault{Kind: testkube.Huge, Bytes: 5 << 20}, "the response is longer than 4194304 bytes"},
-		{"cut off", testkube.Fault{Kind: testkube.Cut, Times: 2}, "the connection was closed before the response was complete"},
-		{"a name instead", testkube.Fault{Kind: testkube.Replace, Old: `"Secret"`, New: `"` + canary.PasswordSecret + `"`}, "the response is not a Secret"},
+		{"bad base64", testkube.Fault{Kind: testkube.FaultReplaceText, Old: encoded, New: encoded[:9] + "!" + canary.PasswordSecret}, "the response is not a Secret"},
+		{"too long", testkube.Fault{Kind: testkube.FaultHugeBody, Bytes: 5 << 20}, "the response is longer than 4194304 bytes"},
+		{"cut off", testkube.Fault{Kind: testkube.FaultTruncate, Times: 2}, "the connection was closed before the response was complete"},
+		{"a name instead", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"Secret"`, New: `"` + canary.PasswordSecret + `"`}, "the response is not a Secret"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})

@@ -17,29 +17,29 @@ import (
 // server is the API server and the kind of credentials that the client uses for it.
 type server struct {
 	*apiserver.Server
-	who string // kind of credentials, for errors
+	credentialKind string // kind of credentials, for errors
 }
 
-// do sends a request. Like client-go, it retries only reads, until the deadline.
-func (s *server) do(ctx context.Context, q *call, into runtime.Object) error {
-	c, err := q.http()
+// send sends a request. Like client-go, it retries only reads, until the deadline.
+func (s *server) send(ctx context.Context, q *apiCall, into runtime.Object) error {
+	c, err := q.httpCall()
 	if err != nil {
-		return s.fail(q, err)
+		return s.noResponseError(q, err)
 	}
 	body, failure := s.Do(ctx, c)
 	if failure != nil {
-		return s.failed(q, failure)
+		return s.requestError(q, failure)
 	}
 	// The decoder's error may quote the response, which may contain a secret.
 	if json.Unmarshal(body, into) != nil || into.GetObjectKind().GroupVersionKind().Kind != q.kind {
-		return s.fail(q, fmt.Errorf("the response is not a %s: check that this is the address of an API server", q.kind))
+		return s.noResponseError(q, fmt.Errorf("the response is not a %s: check that this is the address of an API server", q.kind))
 	}
 	return nil
 }
 
-// http returns the HTTP request for a call.
-func (q *call) http() (*apiserver.Call, error) {
-	c := &apiserver.Call{Path: q.path, Query: q.query, Most: q.most, Repeat: q.verb == "get"}
+// httpCall returns the HTTP request for a call.
+func (q *apiCall) httpCall() (*apiserver.Call, error) {
+	c := &apiserver.Call{Path: q.path, Query: q.query, Most: q.maxSize, Repeat: q.verb == "get"}
 	if q.body == nil {
 		return c, nil
 	}
@@ -49,19 +49,19 @@ func (q *call) http() (*apiserver.Call, error) {
 	return c, err
 }
 
-// fail returns the error of a request without a usable response.
-func (s *server) fail(q *call, why error) *Error {
-	return s.failed(q, &apiserver.Failure{Err: why})
+// noResponseError returns the error of a request without a usable response.
+func (s *server) noResponseError(q *apiCall, why error) *Error {
+	return s.requestError(q, &apiserver.Failure{Err: why})
 }
 
-// failed returns the error of a failed request.
-func (s *server) failed(q *call, f *apiserver.Failure) *Error {
+// requestError returns the error of a failed request.
+func (s *server) requestError(q *apiCall, f *apiserver.Failure) *Error {
 	e := &Error{
 		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: s.URL(),
 		Code: f.Code, Reason: f.Reason, Message: f.Message, RetryAfter: f.RetryAfter, Err: f.Err,
 	}
 	if f.Code != 0 {
-		e.hint = q.hint(e, s.who)
+		e.hint = q.responseHint(e, s.credentialKind)
 	}
 	return e
 }

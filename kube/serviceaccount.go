@@ -28,14 +28,14 @@ func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
 		ServiceAccount: regcred.ServiceAccount{
 			Namespace: sa.Namespace, Name: sa.Name, UID: string(sa.UID), Annotations: sa.Annotations,
 		},
-		pullSecrets: names(sa.ImagePullSecrets),
+		pullSecrets: secretNames(sa.ImagePullSecrets),
 		read:        read,
 	}
 }
 
-// names omits empty names, which the API allows and the kubelet ignores
+// secretNames omits empty names, which the API allows and the kubelet ignores
 // (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
-func names(refs []corev1.LocalObjectReference) []string {
+func secretNames(refs []corev1.LocalObjectReference) []string {
 	var all []string
 	for _, ref := range refs {
 		if ref.Name != "" {
@@ -50,7 +50,7 @@ func names(refs []corev1.LocalObjectReference) []string {
 // the cache for up to Options.MaxStale. The result is shared and must not be modified.
 // Errors are of type [*Error].
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
-	a, err := c.account(ctx, accountKey{namespace, name})
+	a, err := c.getAccount(ctx, accountKey{namespace, name})
 	if err != nil {
 		return nil, err
 	}
@@ -61,16 +61,16 @@ func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) 
 // admission copies into pods that have none. It uses the same cache as
 // [Client.GetServiceAccount].
 func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
-	a, err := c.account(ctx, accountKey{namespace, name})
+	a, err := c.getAccount(ctx, accountKey{namespace, name})
 	if err != nil {
 		return nil, err
 	}
 	return a.pullSecrets, nil
 }
 
-func (c *Client) account(ctx context.Context, key accountKey) (*account, error) {
+func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, error) {
 	now := time.Now()
-	a, read := c.cached(key, now)
+	a, read := c.cachedAccount(key, now)
 	switch {
 	case a == nil:
 	case now.Sub(read) < c.opts.MaxAccountAge:
@@ -81,15 +81,15 @@ func (c *Client) account(ctx context.Context, key accountKey) (*account, error) 
 		c.logStale(key, now.Sub(read))
 		return a, nil
 	}
-	q := object("ServiceAccount", "serviceaccounts", key.namespace, key.name)
-	return shared(ctx, c, q, fmt.Sprintf("account %q", key), func(ctx context.Context) (*account, error) {
+	q := newGetCall("ServiceAccount", "serviceaccounts", key.namespace, key.name)
+	return doShared(ctx, c, q, fmt.Sprintf("account %q", key), func(ctx context.Context) (*account, error) {
 		return c.readAccount(ctx, q, key)
 	})
 }
 
-// cached returns the cached service account and when it was read. It returns nil if
+// cachedAccount returns the cached service account and when it was read. It returns nil if
 // that was more than Options.MaxStale ago.
-func (c *Client) cached(key accountKey, now time.Time) (a *account, read time.Time) {
+func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
 	if a, ok := c.accounts.get(key, now); ok {
 		return a, a.read
 	}
@@ -98,21 +98,21 @@ func (c *Client) cached(key accountKey, now time.Time) (a *account, read time.Ti
 
 // readAccount reads the service account from the API server. It falls back to the cache
 // only if there is no response.
-func (c *Client) readAccount(ctx context.Context, q *call, key accountKey) (*account, error) {
+func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*account, error) {
 	start := time.Now()
-	old, read := c.cached(key, start)
+	old, read := c.cachedAccount(key, start)
 	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
 		return old, nil // another call read it in the meantime
 	}
 	var sa corev1.ServiceAccount
-	err := c.do(ctx, q, &sa)
+	err := c.send(ctx, q, &sa)
 	now := time.Now()
 	switch {
 	case err == nil:
 		a := newAccount(&sa, start)
 		c.accounts.put(key, a, start.Add(c.opts.MaxStale), now)
 		return a, nil
-	case !unanswered(err):
+	case !isUnavailable(err):
 		c.accounts.drop(key)
 		return nil, err
 	case old == nil:

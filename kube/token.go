@@ -23,13 +23,13 @@ import (
 
 // Rules from pkg/kubelet/token/token_manager.go.
 const (
-	maxTokenUse   = 24 * time.Hour // maximum age before a token is refreshed
-	refreshPart   = 5              // refresh in the last fifth of a token's lifetime
-	refreshJitter = 10 * time.Second
+	maxTokenUse     = 24 * time.Hour // maximum age before a token is refreshed
+	refreshFraction = 5              // refresh in the last fifth of a token's lifetime
+	refreshJitter   = 10 * time.Second
 
-	// refreshPause is the minimum time between attempts to refresh a token that is
+	// refreshRetryInterval is the minimum time between attempts to refresh a token that is
 	// still valid. (The kubelet tries at each lookup.)
-	refreshPause = 10 * time.Second
+	refreshRetryInterval = 10 * time.Second
 )
 
 const maxTokenResponse = 1 << 20 // bytes
@@ -55,11 +55,11 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil
 	}
-	q := tokenCall(req)
+	q := newTokenCall(req)
 	if req.Audience == "" {
-		return plugin.Secret{}, c.fail(q, errors.New("the token was not requested: without an audience, it would be valid for the API server itself"))
+		return plugin.Secret{}, c.noResponseError(q, errors.New("the token was not requested: without an audience, it would be valid for the API server itself"))
 	}
-	return shared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
+	return doShared(ctx, c, q, fmt.Sprintf("token %q", req), func(ctx context.Context) (plugin.Secret, error) {
 		return c.refreshToken(ctx, q, req)
 	})
 }
@@ -71,17 +71,17 @@ func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, o
 }
 
 // refreshToken requests a token, and falls back to the old one.
-func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenRequest) (plugin.Secret, error) {
+func (c *Client) refreshToken(ctx context.Context, q *apiCall, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil // another call refreshed it in the meantime
 	}
-	fresh, err := c.mint(ctx, q, req)
+	fresh, err := c.fetchToken(ctx, q, req)
 	now := time.Now()
 	if err == nil {
 		c.tokens.put(req, fresh, fresh.expires, now)
 		return fresh.secret, nil
 	}
-	if !unanswered(err) {
+	if !isUnavailable(err) {
 		// The service account may have changed, so read it at the next lookup.
 		c.accounts.drop(accountKey{req.Namespace, req.ServiceAccount})
 	}
@@ -89,7 +89,7 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 	if !ok {
 		return plugin.Secret{}, err
 	}
-	c.tokens.put(req, &token{old.secret, old.expires, now.Add(refreshPause)}, old.expires, now)
+	c.tokens.put(req, &token{old.secret, old.expires, now.Add(refreshRetryInterval)}, old.expires, now)
 	c.opts.Logger.Debug("no new token; the old one is still valid", "namespace", req.Namespace, "serviceAccount", req.ServiceAccount,
 		"audience", req.Audience, "pod", req.PodName, "expires", old.expires, "err", err)
 	return old.secret, nil
@@ -99,22 +99,22 @@ func (c *Client) refreshToken(ctx context.Context, q *call, req regcred.TokenReq
 // Permissions, NodeRestriction and webhooks apply. It discards the token, which the API
 // server signs even in a dry run.
 func (c *Client) TryToken(ctx context.Context, req regcred.TokenRequest) error {
-	q := tokenCall(req)
+	q := newTokenCall(req)
 	q.query = url.Values{"dryRun": {metav1.DryRunAll}}
-	_, err := c.mint(ctx, q, req)
+	_, err := c.fetchToken(ctx, q, req)
 	return err
 }
 
-func tokenCall(req regcred.TokenRequest) *call {
-	return &call{
+func newTokenCall(req regcred.TokenRequest) *apiCall {
+	return &apiCall{
 		verb: "create", resource: "serviceaccounts/token", namespace: req.Namespace, name: req.ServiceAccount, audience: req.Audience,
 		kind: "TokenRequest", path: []string{"api", "v1", "namespaces", req.Namespace, "serviceaccounts", req.ServiceAccount, "token"},
-		most: maxTokenResponse,
+		maxSize: maxTokenResponse,
 	}
 }
 
-// mint requests a token from the API server.
-func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*token, error) {
+// fetchToken requests a token from the API server.
+func (c *Client) fetchToken(ctx context.Context, q *apiCall, req regcred.TokenRequest) (*token, error) {
 	// kubelet: it sets no expirationSeconds, so the API's default applies.
 	request := authenticationv1.TokenRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
@@ -129,11 +129,11 @@ func (c *Client) mint(ctx context.Context, q *call, req regcred.TokenRequest) (*
 	q.body = &request
 	sent := time.Now()
 	var response authenticationv1.TokenRequest
-	if err := c.do(ctx, q, &response); err != nil {
+	if err := c.send(ctx, q, &response); err != nil {
 		return nil, err
 	}
 	if err := checkToken(&response, req.Audience); err != nil {
-		return nil, c.fail(q, err)
+		return nil, c.noResponseError(q, err)
 	}
 	return newToken(&response, sent), nil
 }
@@ -163,7 +163,7 @@ func newToken(response *authenticationv1.TokenRequest, sent time.Time) *token {
 	if s := response.Spec.ExpirationSeconds; s != nil {
 		life = time.Duration(*s) * time.Second
 	}
-	refresh := expires.Add(-life / refreshPart)
+	refresh := expires.Add(-life / refreshFraction)
 	if most := expires.Add(maxTokenUse - life); most.Before(refresh) {
 		refresh = most
 	}

@@ -43,7 +43,7 @@ func TestTokenRequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			token := mustRequest(t, c, tt.req)
-			log := api.Log()
+			log := api.Requests()
 			got := log[len(log)-1]
 			ignore := cmp.Options{cmpopts.IgnoreUnexported(got), cmpopts.IgnoreFields(got, "UserAgent", "Token")}
 			if diff := cmp.Diff(tt.want, got, ignore); diff != "" {
@@ -110,10 +110,10 @@ func TestTokenOutlives(t *testing.T) {
 		kind testkube.FaultKind
 		says string
 	}{
-		{"down", testkube.Reset, "http://testkube: "},
-		{"500", testkube.ServerError, "500"},
-		{"429", testkube.TooManyRequests, "429"},
-		{"refused", testkube.Forbidden, "403"}, // kubelet: an answer, and the token is used all the same
+		{"down", testkube.FaultConnReset, "http://testkube: "},
+		{"500", testkube.FaultServerError, "500"},
+		{"429", testkube.FaultTooManyRequests, "429"},
+		{"refused", testkube.FaultForbidden, "403"}, // kubelet: an answer, and the token is used all the same
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestTokenShared(t *testing.T) {
 		api := startPipe(t)
 		req := populate(api)
 		c := connect(t, api, testkube.Admin, kube.Options{})
-		api.Inject(testkube.Fault{Kind: testkube.Hang})
+		api.Inject(testkube.Fault{Kind: testkube.FaultHang})
 		ctx, cancel := context.WithCancel(t.Context())
 		type result struct {
 			token plugin.Secret
@@ -273,7 +273,7 @@ func TestTokenShared(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		wantError(t, (<-results).err, "context canceled")
-		api.Release()
+		api.ReleaseHanging()
 		first := <-results
 		for range 48 {
 			if r := <-results; r.err != nil || !r.token.Equal(first.token) {
@@ -291,17 +291,17 @@ func TestTokenWrong(t *testing.T) {
 		fault testkube.Fault
 		says  string
 	}{
-		{"other audience", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["other.example"]`},
+		{"other audience", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"audiences":["reg.example"]`, New: `"audiences":["other.example"]`},
 			`has a token for the audiences ["other.example"], not for "reg.example"`},
-		{"another audience too", testkube.Fault{Kind: testkube.Replace, Old: `"audiences":["reg.example"]`, New: `"audiences":["reg.example","other.example"]`},
+		{"another audience too", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"audiences":["reg.example"]`, New: `"audiences":["reg.example","other.example"]`},
 			`has a token for the audiences ["reg.example" "other.example"], not for "reg.example"`},
-		{"empty", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"other":`}, "an empty token"},
-		{"cut off", testkube.Fault{Kind: testkube.Cut}, "the connection was closed before the response was complete"},
-		{"without an end, which serves once", testkube.Fault{Kind: testkube.Replace, Old: `"expirationTimestamp":`, New: `"audiences":`}, ""},
-		{"not JSON", testkube.Fault{Kind: testkube.Replace, Old: `"token":`, New: `"token"`}, "the response is not a TokenRequest"},
-		{"another kind", testkube.Fault{Kind: testkube.Replace, Old: `"kind":"TokenRequest"`, New: `"kind":"Pod"`}, "the response is not a TokenRequest"},
-		{"login page", testkube.Fault{Kind: testkube.Garbage}, "the response is not a TokenRequest"},
-		{"huge", testkube.Fault{Kind: testkube.Huge}, "the response is longer than 1048576 bytes"},
+		{"empty", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"token":`, New: `"other":`}, "an empty token"},
+		{"cut off", testkube.Fault{Kind: testkube.FaultTruncate}, "the connection was closed before the response was complete"},
+		{"without an end, which serves once", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"expirationTimestamp":`, New: `"audiences":`}, ""},
+		{"not JSON", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"token":`, New: `"token"`}, "the response is not a TokenRequest"},
+		{"another kind", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"kind":"TokenRequest"`, New: `"kind":"Pod"`}, "the response is not a TokenRequest"},
+		{"login page", testkube.Fault{Kind: testkube.FaultHTMLBody}, "the response is not a TokenRequest"},
+		{"huge", testkube.Fault{Kind: testkube.FaultHugeBody}, "the response is longer than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})

@@ -46,7 +46,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					begin := time.Now()
 					e := wantError(t, ask(ctx), tt.says)
-					if took := time.Since(begin); tt.hangs != (took == time.Second) || !e.Unanswered() {
+					if took := time.Since(begin); tt.hangs != (took == time.Second) || !e.IsUnavailable() {
 						t.Errorf("%s: after %v: %v", what, took, e)
 					}
 					canary.AssertAbsent(t, what, e.Error())

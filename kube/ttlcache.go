@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// sweepEvery is the minimum time between scans for expired entries.
-const sweepEvery = time.Minute
+// sweepInterval is the minimum time between scans for expired entries.
+const sweepInterval = time.Minute
 
 // ttlCache is a map of limited size whose entries expire. It is safe for concurrent
 // use.
 type ttlCache[K comparable, V any] struct {
-	most int
+	maxEntries int
 
 	mu      sync.Mutex
-	entries map[K]expiring[V]
+	entries map[K]expiringEntry[V]
 	swept   time.Time
 }
 
-type expiring[V any] struct {
+type expiringEntry[V any] struct {
 	value V
 	until time.Time
 }
 
 func newTTLCache[K comparable, V any](most int) *ttlCache[K, V] {
-	return &ttlCache[K, V]{most: most, entries: map[K]expiring[V]{}}
+	return &ttlCache[K, V]{maxEntries: most, entries: map[K]expiringEntry[V]{}}
 }
 
 // get returns an entry if it exists and has not expired.
@@ -45,13 +45,13 @@ func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.swept) >= sweepEvery {
+	if now.Sub(k.swept) >= sweepInterval {
 		k.sweep(now)
 	}
-	if _, known := k.entries[key]; !known && len(k.entries) >= k.most {
+	if _, known := k.entries[key]; !known && len(k.entries) >= k.maxEntries {
 		k.evict()
 	}
-	k.entries[key] = expiring[V]{value, until}
+	k.entries[key] = expiringEntry[V]{value, until}
 }
 
 func (k *ttlCache[K, V]) drop(key K) {

@@ -28,17 +28,17 @@ type binDirectory struct {
 
 func binDirRules() []rules.Rule[*binDirectory] {
 	return []rules.Rule[*binDirectory]{
-		rules.Error("missing-bin-dir", checkMissingBinDir),
-		rules.Warning("writable-by-others", checkWritableBinDir),
-		rules.Error("noexec-mount", checkNoexecMount),
-		rules.Info("docker-helper-in-bin-dir", checkDockerHelpers),
+		rules.ErrorRule("missing-bin-dir", checkMissingBinDir),
+		rules.WarningRule("writable-by-others", checkWritableBinDir),
+		rules.ErrorRule("noexec-mount", checkNoexecMount),
+		rules.InfoRule("docker-helper-in-bin-dir", checkDockerHelpers),
 	}
 }
 
 // maxBinDirEntries limits how many entries of a directory are read.
 const maxBinDirEntries = 4096
 
-func inspectBinDir(c *config.Config, path string) *binDirectory {
+func newBinDirectory(c *config.Config, path string) *binDirectory {
 	d := &binDirectory{config: c, path: path}
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
@@ -75,33 +75,33 @@ func checkMissingBinDir(d *binDirectory) []rules.Result {
 	if d.err == nil {
 		return nil
 	}
-	return rules.At(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.Cause(d.err), hostOfAny(d.config).fails())
+	return rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).failsPhrase())
 }
 
 func checkWritableBinDir(d *binDirectory) []rules.Result {
 	if d.err != nil {
 		return nil
 	}
-	who := changeableByOthers(d.path, trustedOwner)
+	who := describeWhoCanChange(d.path, trustedOwner)
 	if who == "" {
-		who = writableByOthers(d.path, false)
+		who = describeWhoCanWrite(d.path, false)
 	}
 	if who == "" {
 		return nil
 	}
-	return rules.At(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostOfAny(d.config).runs())
+	return rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runsPhrase())
 }
 
 func checkNoexecMount(d *binDirectory) []rules.Result {
 	if d.err != nil || !executable.IsOnNoexecMount(d.path) {
 		return nil
 	}
-	return rules.At(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
+	return rules.NewPositionResult(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
 }
 
 func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	for _, name := range d.helpers {
-		rs = append(rs, rules.At(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.TruncateValue(name))...)
+		rs = append(rs, rules.NewPositionResult(config.Position{File: d.path}, "", "%q is a docker credential helper, which a kubelet cannot use, and no provider refers to it", excerpt.TruncateValue(name))...)
 	}
 	return rs
 }
@@ -121,22 +121,22 @@ type program struct {
 
 func binaryRules() []rules.Rule[*program] {
 	return []rules.Rule[*program]{
-		rules.Error("missing-binary", checkMissingBinary),
-		rules.Info("unreadable-binary", checkUnreadableBinary),
-		rules.Error("not-executable", checkNotAFile),
-		rules.Error("not-executable", checkNoExecuteBit),
-		rules.Warning("writable-by-others", checkWritableBinary),
-		rules.Error("unusable-binary", checkNotAProgram),
-		rules.Error("unusable-binary", checkWrongPlatform),
-		rules.Error("unusable-binary", checkCRLFShebang),
-		rules.Error("unusable-binary", checkMissingInterpreter),
-		rules.Info("dynamic-binary", checkDynamicBinary),
+		rules.ErrorRule("missing-binary", checkMissingBinary),
+		rules.InfoRule("unreadable-binary", checkUnreadableBinary),
+		rules.ErrorRule("not-executable", checkNotAFile),
+		rules.ErrorRule("not-executable", checkNoExecuteBit),
+		rules.WarningRule("writable-by-others", checkWritableBinary),
+		rules.ErrorRule("unusable-binary", checkNotAProgram),
+		rules.ErrorRule("unusable-binary", checkWrongPlatform),
+		rules.ErrorRule("unusable-binary", checkCRLFShebang),
+		rules.ErrorRule("unusable-binary", checkMissingInterpreter),
+		rules.InfoRule("dynamic-binary", checkDynamicBinary),
 	}
 }
 
-// inspectBinary inspects the executable called name in dir. taken reports whether
+// newProgram inspects the executable called name in dir. taken reports whether
 // another provider uses a file.
-func inspectBinary(dir, name string, host pluginHost, taken func(string) bool) *program {
+func newProgram(dir, name string, host pluginHost, taken func(string) bool) *program {
 	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
 	b.similar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
 	b.path, b.info, b.err = findBinary(dir, name)
@@ -151,19 +151,19 @@ func checkMissingBinary(b *program) []rules.Result {
 		return nil
 	}
 	if target, missing := executable.FollowDanglingLink(b.path); missing != "" {
-		return rules.New("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.fails())
+		return rules.NewResult("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.failsPhrase())
 	}
 	if near, fix := b.similar(); near != "" {
-		return rules.New(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails())
+		return rules.NewResult(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.failsPhrase())
 	}
-	return rules.New("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.fails())
+	return rules.NewResult("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.failsPhrase())
 }
 
 func checkUnreadableBinary(b *program) []rules.Result {
 	if b.err == nil || b.info == nil && errors.Is(b.err, fs.ErrNotExist) {
 		return nil
 	}
-	return rules.New("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.Cause(b.err))
+	return rules.NewResult("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.BareError(b.err))
 }
 
 func checkNotAFile(b *program) []rules.Result {
@@ -171,55 +171,55 @@ func checkNotAFile(b *program) []rules.Result {
 	case b.info == nil || b.info.Mode().IsRegular():
 		return nil
 	case b.info.IsDir():
-		return rules.New("", "%s is a directory, so %s", b.path, b.host.fails())
+		return rules.NewResult("", "%s is a directory, so %s", b.path, b.host.failsPhrase())
 	}
-	return rules.New("", "%s is not a regular file", b.path)
+	return rules.NewResult("", "%s is not a regular file", b.path)
 }
 
 func checkNoExecuteBit(b *program) []rules.Result {
 	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
 		return nil
 	}
-	return rules.New("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.fails())
+	return rules.NewResult("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.failsPhrase())
 }
 
 func checkWritableBinary(b *program) []rules.Result {
 	if b.info == nil {
 		return nil
 	}
-	who := writableByOthers(b.path, true)
+	who := describeWhoCanWrite(b.path, true)
 	if target, err := filepath.EvalSymlinks(b.path); who == "" && err == nil {
 		if info, err := os.Lstat(b.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			who = changeableByOthers(target, trustedOwner)
+			who = describeWhoCanChange(target, trustedOwner)
 		}
 	}
 	if who == "" {
-		who = foreignOwner(b.path)
+		who = describeForeignOwner(b.path)
 	}
 	if who == "" {
 		return nil
 	}
-	return rules.New("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs())
+	return rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runsPhrase())
 }
 
-// readable reports whether b is a file that could be read.
-func (b *program) readable() bool { return b.err == nil && b.info.Mode().IsRegular() }
+// isReadable reports whether b is a file that could be read.
+func (b *program) isReadable() bool { return b.err == nil && b.info.Mode().IsRegular() }
 
 func checkNotAProgram(b *program) []rules.Result {
 	switch {
-	case !b.readable():
+	case !b.isReadable():
 		return nil
 	case b.Damage != nil:
-		return rules.New("reinstall it", "%s cannot run: %v", b.path, b.Damage)
+		return rules.NewResult("reinstall it", "%s cannot run: %v", b.path, b.Damage)
 	case b.Format == executable.FormatScriptWithBOM:
-		return rules.New("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
+		return rules.NewResult("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
 	case b.Format == executable.FormatScript && b.goos == "windows":
-		return rules.New("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
+		return rules.NewResult("install a Windows executable", "%s is a #! script, which Windows cannot run", b.path)
 	case b.Format == executable.FormatScript && b.Interpreter == "":
-		return rules.New("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
+		return rules.NewResult("begin the script with #!/bin/sh", "%s has no interpreter after #!, so it cannot run", b.path)
 	}
 	if what, fix := b.Format.ExplainMismatch(); what != "" {
-		return rules.New(fix, "%s is %s, so starting it fails with an exec format error", b.path, what)
+		return rules.NewResult(fix, "%s is %s, so starting it fails with an exec format error", b.path, what)
 	}
 	return nil
 }
@@ -234,16 +234,16 @@ func checkWrongPlatform(b *program) []rules.Result {
 	case system == "":
 		return nil
 	case b.Format != native:
-		return rules.New("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
-	case b.Arch != "" && !runsOn(b.Arch, b.goarch):
-		return rules.New("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
+		return rules.NewResult("", "%s is built for %s (%s), but this system is %s", b.path, system, b.Format, b.goos)
+	case b.Arch != "" && !canRunOn(b.Arch, b.goarch):
+		return rules.NewResult("", "%s is built for %s, but this machine is %s", b.path, b.Arch, b.goarch)
 	}
 	return nil
 }
 
-// runsOn reports whether a machine can run a program. It assumes that 64-bit kernels
+// canRunOn reports whether a machine can run a program. It assumes that 64-bit kernels
 // also run 32-bit programs.
-func runsOn(program, machine string) bool {
+func canRunOn(program, machine string) bool {
 	return program == machine ||
 		program == "386" && machine == "amd64" ||
 		program == "arm" && machine == "arm64"
@@ -253,7 +253,7 @@ func checkCRLFShebang(b *program) []rules.Result {
 	if b.Format != executable.FormatScript || !strings.HasSuffix(b.Interpreter, "\r") {
 		return nil
 	}
-	return rules.New("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
+	return rules.NewResult("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
 }
 
 func checkMissingInterpreter(b *program) []rules.Result {
@@ -267,12 +267,12 @@ func checkMissingInterpreter(b *program) []rules.Result {
 	if b.Format == executable.FormatScript {
 		suggestion = "install the interpreter, or change the #! line"
 	}
-	return rules.New(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.TruncateValue(b.Interpreter))
+	return rules.NewResult(suggestion, "%s needs %s, which does not exist here, so starting the plugin fails with \"no such file or directory\"", b.path, excerpt.TruncateValue(b.Interpreter))
 }
 
 func checkDynamicBinary(b *program) []rules.Result {
 	if b.Format != executable.FormatELF || b.Interpreter == "" {
 		return nil
 	}
-	return rules.New("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.TruncateValue(b.Interpreter))
+	return rules.NewResult("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.TruncateValue(b.Interpreter))
 }

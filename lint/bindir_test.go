@@ -73,7 +73,7 @@ func TestLintBinDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := func(machine elf.Machine, interp string) []byte {
-		return testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
+		return testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
 	const text = "if it is a script, add #!/bin/sh as its first line; otherwise install the program again"
 	const page = `check the URL, and download the program again with "curl --fail --location"`
@@ -84,7 +84,7 @@ func TestLintBinDir(t *testing.T) {
 		want    []string
 	}{
 		"static":               {image(native, ""), 0o755, nil},
-		"386":                  {testelf.Image(t, elf.ELFCLASS32, binary.LittleEndian, elf.EM_386, ""), 0o755, map[bool][]string{false: {"wrong-platform name"}}[runtime.GOARCH == "amd64"]},
+		"386":                  {testelf.BuildFile(t, elf.ELFCLASS32, binary.LittleEndian, elf.EM_386, ""), 0o755, map[bool][]string{false: {"wrong-platform name"}}[runtime.GOARCH == "amd64"]},
 		"dynamic":              {image(native, this), 0o755, []string{"dynamic-binary name"}},
 		"missing loader":       {image(native, "/lib/ld-musl-nowhere.so.1"), 0o755, []string{"missing-interpreter name: " + static, "dynamic-binary name"}},
 		"other architecture":   {image(elf.EM_S390, ""), 0o755, []string{"wrong-platform name"}},

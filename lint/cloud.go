@@ -20,20 +20,20 @@ import (
 // checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
 // outside the cloud. regcred's plugins have the same names as the upstream plugins.
 func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
-	cloud := registry.PluginCloud(p.Name)
+	cloud := registry.CloudOfPlugin(p.Name)
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
 		return nil
 	}
 	patterns := newPatternList(p.MatchImages)
 	for k, pattern := range p.MatchImages {
-		if patterns.inCatchAll(pattern) && pattern != patterns.catchAll[0] {
+		if patterns.isInCatchAll(pattern) && pattern != patterns.catchAll[0] {
 			continue // reported for the first pattern of the catch-all
 		}
-		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.Reach(pattern) != registry.Mixed {
+		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.ClassifyPattern(pattern) != registry.ScopeMixed {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k),
-			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.EmptyOthers),
+		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k),
+			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.OtherHostsEmpty),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.TruncateValue(excerpt.RedactPattern(pattern)), cloud.Owner)...)
 	}
@@ -44,20 +44,20 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 // but match none of its hosts. This is not an error, because images can have such
 // names.
 func checkNoSuchRegistry(p *pattern) []rules.Result {
-	if !p.valid || len(p.raw) > maxPatternLength || !imagename.Matchable(p.repaired) {
+	if !p.valid || len(p.raw) > maxPatternLength || !imagename.IsMatchable(p.repaired) {
 		return nil
 	}
-	near, ok := registry.CheckForm(p.repaired.Host, p.repaired.Port)
+	near, ok := registry.CheckPatternForm(p.repaired.Host, p.repaired.Port)
 	instead := p.repaired
 	if instead.Host, instead.Port = near.Instead, ""; !ok || p.hasSibling(instead.String()) {
 		return nil
 	}
-	return rules.New(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.shown, near.Owner, near.Form, near.Reason)
+	return rules.NewResult(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.redacted, near.Owner, near.Form, near.Reason)
 }
 
-// mirrors returns the mirrors in the arguments of a cloud provider's plugin.
-func mirrors(p *config.Provider) []registry.MirrorArg {
-	if cloud := registry.PluginCloud(p.Name); cloud != nil {
+// mirrorArgs returns the mirrors in the arguments of a cloud provider's plugin.
+func mirrorArgs(p *config.Provider) []registry.MirrorArg {
+	if cloud := registry.CloudOfPlugin(p.Name); cloud != nil {
 		return cloud.MirrorArgs(p.Arguments())
 	}
 	return nil
@@ -69,11 +69,11 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a registry.FlagValue) bool { return a.Value == string(registry.OriginNone) }) {
 		return nil
 	}
-	for _, m := range mirrors(p) {
+	for _, m := range mirrorArgs(p) {
 		if !m.Foreign {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", m.Index),
+		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index),
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(registry.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"while CRI-O and podman send it only to the original registry")...)
@@ -83,21 +83,21 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 
 // checkUnmatchedMirror reports mirrors for images that matchImages does not match.
 func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
-	for _, m := range mirrors(p) {
+	for _, m := range mirrorArgs(p) {
 		matched := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
 			at, err := location.Parse(pattern)
-			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
+			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherIsPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !matched {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", m.Index), "add the mirrored registry to matchImages",
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index), "add the mirrored registry to matchImages",
 				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}
 	return rs
 }
 
-// eitherPrefix reports whether one of two strings is a prefix of the other.
-func eitherPrefix(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+// eitherIsPrefix reports whether one of two strings is a prefix of the other.
+func eitherIsPrefix(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func flagValues(p *config.Provider, names ...string) []registry.FlagValue {
 	return registry.FlagValues(p.Arguments(), names...)

@@ -24,7 +24,7 @@ func commonImage(a, b location.Location) string {
 	switch {
 	case at.Host == "":
 		return ""
-	case !imagename.Dotless(at) || imagename.IsDomain(at):
+	case !imagename.IsDotless(at) || imagename.IsDomain(at):
 	case location.MatchLabel(a.Host, "localhost") && location.MatchLabel(b.Host, "localhost"):
 		at.Host = "localhost"
 	default:
@@ -33,9 +33,9 @@ func commonImage(a, b location.Location) string {
 	switch {
 	case path == "":
 		at.Path = "/app"
-	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && imagename.ValidRepository(path[1:]):
+	case at.Host == "docker.io" && strings.Count(path, "/") == 1 && imagename.IsValidRepository(path[1:]):
 		at.Path += "/app" // a single-component name would become library/name
-	case !imagename.ValidRepository(path[1:]):
+	case !imagename.IsValidRepository(path[1:]):
 		at.Path += "app"
 	}
 	return at.String()
@@ -64,7 +64,7 @@ func hostsIntersect(a, b []string, budget *int) bool {
 			continue
 		}
 		if strings.Contains(a[i], "*") && strings.Contains(b[i], "*") {
-			*budget -= globCost
+			*budget -= globComparisonCost
 		}
 		if commonLabel(a[i], b[i], "") == "" {
 			return false
@@ -87,7 +87,7 @@ func commonLabel(a, b, more string) string {
 	}
 	headA, middleA, tailA := cutGlob(a)
 	headB, middleB, tailB := cutGlob(b)
-	head, tail := longer(headA, headB), longer(tailA, tailB)
+	head, tail := longerOf(headA, headB), longerOf(tailA, tailB)
 	if !strings.HasPrefix(head, headA) || !strings.HasPrefix(head, headB) || !strings.HasSuffix(tail, tailA) || !strings.HasSuffix(tail, tailB) {
 		return ""
 	}
@@ -117,7 +117,7 @@ func cutGlob(s string) (head, middle, tail string) {
 	return s[:first], s[first:last], s[last+1:]
 }
 
-func longer(a, b string) string {
+func longerOf(a, b string) string {
 	if len(a) > len(b) {
 		return a
 	}

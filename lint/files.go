@@ -20,8 +20,8 @@ import (
 // refer.
 func fileRules() []rules.Rule[*config.Provider] {
 	return []rules.Rule[*config.Provider]{
-		rules.Warning("missing-path", checkMissingPath),
-		rules.Warning("missing-path", checkEmptyFile),
+		rules.WarningRule("missing-path", checkMissingPath),
+		rules.WarningRule("missing-path", checkEmptyFile),
 	}
 }
 
@@ -39,7 +39,7 @@ func checkMissingPath(p *config.Provider) []rules.Result {
 		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
 			where = "its directory exists"
 		}
-		return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.label, where, wellKnownName("; ", path))
+		return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.label, where, wellKnownNameHint("; ", path))
 	})
 }
 
@@ -49,13 +49,13 @@ func checkEmptyFile(p *config.Provider) []rules.Result {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 			return "", ""
 		}
-		return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownName("", path)+")", " ()")
+		return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownNameHint("", path)+")", " ()")
 	})
 }
 
-// wellKnownName returns prefix and "it ends in NAME" if a path ends in a well-known
+// wellKnownNameHint returns prefix and "it ends in NAME" if a path ends in a well-known
 // file name, which is not a secret. It returns "" otherwise.
-func wellKnownName(prefix, path string) string {
+func wellKnownNameHint(prefix, path string) string {
 	switch name := filepath.Base(path); name {
 	case "azure.json", "cloud.conf", "config.json", "config.yaml", "kubeconfig", "credentials", "ca.crt", "tls.crt", "tls.key", "token":
 		return prefix + "it ends in " + name
@@ -67,7 +67,7 @@ func wellKnownName(prefix, path string) string {
 // file.
 func (s setting) path() string {
 	path := strings.TrimPrefix(s.value(), "file://")
-	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !mustExist(s, path) {
+	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !isRequiredFile(s, path) {
 		return ""
 	}
 	return path
@@ -83,16 +83,16 @@ func isTransient(path string) bool {
 	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/"}, func(dir string) bool { return strings.HasPrefix(path+"/", dir) })
 }
 
-// mustExist reports whether the plugin probably reads the file at path: path is a
+// isRequiredFile reports whether the plugin probably reads the file at path: path is a
 // separate argument, or its flag or variable is named after an input file. Names of
 // directories and paths do not count, because programs create directories, and a "path"
 // is often part of a URL or repository.
-func mustExist(s setting, path string) bool {
-	words := words(s.flag)
-	if strings.HasPrefix(s.at, "args") && len(words) == 0 {
+func isRequiredFile(s setting, path string) bool {
+	words := splitWords(s.flag)
+	if strings.HasPrefix(s.field, "args") && len(words) == 0 {
 		return isLocalPath(path)
 	}
-	isFile, isOther := false, secretName(s.flag) && filepath.Ext(path) == ""
+	isFile, isOther := false, isSecretName(s.flag) && filepath.Ext(path) == ""
 	for _, word := range words {
 		switch word {
 		case "log", "logs", "output", "out", "cache", "url", "uri", "api", "endpoint", "prefix", "route", "image", "repository", "tmp", "temp", "tmpdir",

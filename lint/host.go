@@ -13,45 +13,45 @@ import (
 )
 
 func checkNoHost(p *pattern) []rules.Result {
-	return rules.If(p.valid && p.parsed.Host == "",
-		"", "%q never matches, because it has no host", p.shown)
+	return rules.ResultIf(p.valid && p.parsed.Host == "",
+		"", "%q never matches, because it has no host", p.redacted)
 }
 
 func checkEmptyLabel(p *pattern) []rules.Result {
 	h := p.parsed.Host
-	return p.fixable(h != "" && (strings.HasPrefix(h, ".") || strings.HasSuffix(h, ".") || strings.Contains(h, "..")),
+	return p.resultWithFix(h != "" && (strings.HasPrefix(h, ".") || strings.HasSuffix(h, ".") || strings.Contains(h, "..")),
 		"%q never matches, because a host cannot begin or end with a dot or have two dots in a row")
 }
 
 func checkDotlessHost(p *pattern) []rules.Result {
-	if _, bad := imagename.BadLabel(p.parsed); bad || p.scheme != "" || !imagename.Dotless(p.parsed) || imagename.IsDomain(p.parsed) {
+	if _, bad := imagename.InvalidLabel(p.parsed); bad || p.scheme != "" || !imagename.IsDotless(p.parsed) || imagename.IsDomain(p.parsed) {
 		return nil
 	}
 	hub := "docker.io/" + p.repaired.Host + p.repaired.Path
 	if p.repaired.Path == "" {
 		hub = "docker.io/library/" + p.repaired.Host
 	}
-	if strings.Contains(hub, "*") || !imagename.ValidPath(hub[len("docker.io"):]) {
+	if strings.Contains(hub, "*") || !imagename.IsValidPath(hub[len("docker.io"):]) {
 		hub = ""
 	}
-	return rules.New(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", p.shown)
+	return rules.NewResult(hub, "%q never matches, because a host without a dot or a port is part of a Docker Hub image name", p.redacted)
 }
 
 func checkBareWildcard(p *pattern) []rules.Result {
-	return rules.If(!p.catchAll && p.scheme == "" && imagename.Dotless(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsDomain(p.parsed),
-		"list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.shown)
+	return rules.ResultIf(!p.catchAll && p.scheme == "" && imagename.IsDotless(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsDomain(p.parsed),
+		"list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.redacted)
 }
 
 func checkDoubleWildcard(p *pattern) []rules.Result {
-	return p.fixable(strings.Contains(p.parsed.Host, "**"),
+	return p.resultWithFix(strings.Contains(p.parsed.Host, "**"),
 		"%q: ** is the same as *, which never matches a dot")
 }
 
-// openLabels returns the last two labels if they contain a *, which lets anyone
+// openDomainLabels returns the last two labels if they contain a *, which lets anyone
 // register a matching domain. It returns nil for IP addresses and private domains.
-func openLabels(host string) []string {
+func openDomainLabels(host string) []string {
 	labels := lastLabels(host, 2)
-	if len(labels) < 2 || slices.Contains(privateDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
+	if len(labels) < 2 || slices.Contains(privateTopLevelDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
 		return nil
 	}
 	return slices.DeleteFunc(labels, func(s string) bool { return !strings.Contains(s, "*") })
@@ -68,9 +68,9 @@ func lastLabels(host string, n int) []string {
 	return strings.Split(host[at+1:], ".")
 }
 
-// privateDomains returns top-level domains that are not open to public registration
+// privateTopLevelDomains returns top-level domains that are not open to public registration
 // (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and ICANN's .internal).
-func privateDomains() []string {
+func privateTopLevelDomains() []string {
 	return []string{"internal", "local", "localdomain", "localhost", "lan", "corp", "home", "intranet", "private",
 		"test", "example", "invalid", "arpa", "svc", "cluster"}
 }
@@ -78,7 +78,7 @@ func privateDomains() []string {
 func isWildcard(label string) bool { return strings.Trim(label, "*") == "" }
 
 func checkGluedWildcard(p *pattern) []rules.Result {
-	open := slices.DeleteFunc(openLabels(p.parsed.Host), isWildcard)
+	open := slices.DeleteFunc(openDomainLabels(p.parsed.Host), isWildcard)
 	if len(open) == 0 || !p.matches {
 		return nil
 	}
@@ -88,43 +88,43 @@ func checkGluedWildcard(p *pattern) []rules.Result {
 		l.Host = "*." + rest
 		suggestion = l.String()
 	}
-	return rules.New(suggestion, "%q also matches %s, a domain that anyone can register", p.shown, strings.ReplaceAll(p.repaired.Host, "*", "evil"))
+	return rules.NewResult(suggestion, "%q also matches %s, a domain that anyone can register", p.redacted, strings.ReplaceAll(p.repaired.Host, "*", "evil"))
 }
 
-func openDomain(p *pattern) bool {
-	return p.matches && slices.ContainsFunc(openLabels(p.parsed.Host), isWildcard)
+func isOpenDomain(p *pattern) bool {
+	return p.matches && slices.ContainsFunc(openDomainLabels(p.parsed.Host), isWildcard)
 }
 
 func checkOpenDomain(p *pattern) []rules.Result {
-	return rules.If(openDomain(p) && !p.tokens && !p.catchAll,
-		"", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.shown)
+	return rules.ResultIf(isOpenDomain(p) && !p.usesTokens && !p.catchAll,
+		"", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.redacted)
 }
 
 func checkOpenDomainToken(p *pattern) []rules.Result {
-	return rules.If(openDomain(p) && p.tokens && (!p.catchAll || p.raw == p.siblings.catchAll[len(p.siblings.catchAll)-1]),
-		"", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.shown)
+	return rules.ResultIf(isOpenDomain(p) && p.usesTokens && (!p.catchAll || p.raw == p.siblings.catchAll[len(p.siblings.catchAll)-1]),
+		"", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.redacted)
 }
 
 func checkUpperCaseHost(p *pattern) []rules.Result {
-	_, bad := imagename.BadLabel(p.parsed)
-	return p.fixable(!bad && p.scheme == "" && imagename.HasCapital(p.parsed.Host) && !strings.Contains(p.parsed.Host, ":"),
+	_, bad := imagename.InvalidLabel(p.parsed)
+	return p.resultWithFix(!bad && p.scheme == "" && imagename.HasUpperCase(p.parsed.Host) && !strings.Contains(p.parsed.Host, ":"),
 		"%q matches only images with the same capitalization, because matching is case-sensitive")
 }
 
 func checkDockerIndexHost(p *pattern) []rules.Result {
-	return p.fixable(p.scheme == "" && p.parsed.Host == "index.docker.io" && p.parsed.Port == "",
+	return p.resultWithFix(p.scheme == "" && p.parsed.Host == "index.docker.io" && p.parsed.Port == "",
 		"%q never matches, because Docker Hub images are matched as docker.io/…, even if they name index.docker.io")
 }
 
 func checkDockerHubHost(p *pattern) []rules.Result {
 	alias := imagename.IsHubAlias(p.parsed.Host) && p.parsed.Host != "index.docker.io"
-	return p.fixable(alias && p.scheme == "" && p.parsed.Port == "" && !p.hasSibling(p.repaired.String()) && !p.hasSibling("docker.io"),
+	return p.resultWithFix(alias && p.scheme == "" && p.parsed.Port == "" && !p.hasSibling(p.repaired.String()) && !p.hasSibling("docker.io"),
 		"%q does not match Docker Hub images, which are matched as docker.io/…")
 }
 
 func checkIPv6WithoutPort(p *pattern) []rules.Result {
-	return rules.If(strings.HasPrefix(p.parsed.Host, "["),
-		"", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.shown)
+	return rules.ResultIf(strings.HasPrefix(p.parsed.Host, "["),
+		"", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.redacted)
 }
 
 // checkGoVersion reports patterns that net/url accepted before Go 1.26: patterns with
@@ -137,19 +137,19 @@ func checkGoVersion(p *pattern) []rules.Result {
 	rest, _, _ := strings.Cut(p.raw, "#")
 	rest, _, _ = strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
-	if !olderGoAccepts(authority[strings.LastIndexByte(authority, '@')+1:]) {
+	if !isAcceptedByOlderGo(authority[strings.LastIndexByte(authority, '@')+1:]) {
 		return nil
 	}
 	if _, err := location.Parse("x/" + path); err != nil {
 		return nil
 	}
-	return rules.New("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.shown)
+	return rules.NewResult("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.redacted)
 }
 
-// olderGoAccepts reports whether Go before 1.26 accepts a host. In these versions, the
+// isAcceptedByOlderGo reports whether Go before 1.26 accepts a host. In these versions, the
 // port starts after the last colon or after the closing bracket. Other colons and
 // brackets are ordinary characters.
-func olderGoAccepts(host string) bool {
+func isAcceptedByOlderGo(host string) bool {
 	name, port := host, ""
 	if strings.HasPrefix(host, "[") {
 		end := strings.LastIndexByte(host, ']')

@@ -24,44 +24,44 @@ func Check(c *config.Config) []finding.Finding {
 	rules.Apply(&found, configRules(), c, nil)
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		at := locateIn(c, i, "")
+		at := newLocator(c, i, "")
 		rules.Apply(&found, overlapRules(c, overlaps), i, at)
 		rules.Apply(&found, providerRules(), p, at)
 		siblings := newPatternList(p.MatchImages)
 		for k := range p.MatchImages {
-			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), locateIn(c, i, fmt.Sprintf("matchImages[%d]", k)))
+			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), newLocator(c, i, fmt.Sprintf("matchImages[%d]", k)))
 		}
 	}
-	return found.Sorted(fileNames(c)...)
+	return found.SortedFindings(fileNames(c)...)
 }
 
 // BinDir returns the problems with binDir, with the executables in it that c names, and
 // with the files that args and env refer to. It does not run executables.
 func BinDir(c *config.Config, binDir string) []finding.Finding {
 	var found rules.Collector
-	dir := inspectBinDir(c, binDir)
+	dir := newBinDirectory(c, binDir)
 	rules.Apply(&found, binDirRules(), dir, nil)
 	if dir.err != nil {
-		return found.Sorted(fileNames(c)...)
+		return found.SortedFindings(fileNames(c)...)
 	}
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		rules.Apply(&found, fileRules(), p, locateIn(c, i, ""))
+		rules.Apply(&found, fileRules(), p, newLocator(c, i, ""))
 		if config.CheckName(p.Name) == nil {
-			b := inspectBinary(binDir, p.Name, hostOf(p.APIVersion == plugin.OutOfTree), func(name string) bool { return hasProvider(c, name) })
-			rules.Apply(&found, binaryRules(), b, locateIn(c, i, "name"))
+			b := newProgram(binDir, p.Name, hostForConfig(p.APIVersion == plugin.OutOfTree), func(name string) bool { return hasProvider(c, name) })
+			rules.Apply(&found, binaryRules(), b, newLocator(c, i, "name"))
 		}
 	}
-	return found.Sorted(fileNames(c)...)
+	return found.SortedFindings(fileNames(c)...)
 }
 
 // Binary returns the problems with one executable, as [BinDir] does. The File of the
 // findings is path.
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
-	b := inspectBinary(filepath.Dir(path), filepath.Base(path), kubelet, nil)
+	b := newProgram(filepath.Dir(path), filepath.Base(path), hostKubelet, nil)
 	rules.Apply(&found, binaryRules(), b, func(string) finding.Finding { return finding.Finding{File: path} })
-	return found.Sorted()
+	return found.SortedFindings()
 }
 
 // Rules returns the sorted names of all rules. docs/lint/README.md explains them.
@@ -72,11 +72,11 @@ func Rules() []string {
 	return slices.Compact(names)
 }
 
-// locateIn returns a function that finds the positions of fields below base in a
+// newLocator returns a function that finds the positions of fields below base in a
 // provider.
-func locateIn(c *config.Config, provider int, base string) func(string) finding.Finding {
+func newLocator(c *config.Config, provider int, base string) func(string) finding.Finding {
 	return func(field string) finding.Finding {
-		f := rules.Located(c.Position(provider, strings.Trim(base+"."+field, ".")))
+		f := rules.FindingAt(c.Position(provider, strings.Trim(base+"."+field, ".")))
 		f.Provider = c.Providers[provider].Name
 		return f
 	}

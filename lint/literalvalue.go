@@ -18,7 +18,7 @@ import (
 // setting is an argument or a variable's value. The kubelet passes it to the plugin
 // unchanged, without a shell or template engine.
 type setting struct {
-	at    string
+	field string
 	label string // for messages
 	flag  string // name of its flag or variable; "" for other arguments
 	text  string // for --name=value, includes the flag's name
@@ -38,10 +38,10 @@ func (s setting) value() string {
 func settings(p *config.Provider) []setting {
 	var all []setting
 	for k, a := range p.Arguments() {
-		if forShell(p, k) {
+		if isShellScript(p, k) {
 			continue
 		}
-		s := setting{at: fmt.Sprintf("args[%d]", k), label: "this argument", text: a}
+		s := setting{field: fmt.Sprintf("args[%d]", k), label: "this argument", text: a}
 		if name, _, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
 			s.flag = name
 		} else if k > 0 && isBareFlag(p.Args[k-1].Reveal()) {
@@ -50,7 +50,7 @@ func settings(p *config.Provider) []setting {
 		all = append(all, s)
 	}
 	for k, e := range p.Env {
-		all = append(all, setting{fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", shownName(e)), e.Name, e.Value.Reveal()})
+		all = append(all, setting{fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", redactedName(e)), e.Name, e.Value.Reveal()})
 	}
 	return all
 }
@@ -59,7 +59,7 @@ func settings(p *config.Provider) []setting {
 func checkSettings(p *config.Provider, check func(s setting) (fix, message string)) (rs []rules.Result) {
 	for _, s := range settings(p) {
 		if fix, message := check(s); message != "" {
-			rs = rules.Append(rs, rules.InField(s.at, fix, "%s", message)...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
 		}
 	}
 	return rs
@@ -67,23 +67,23 @@ func checkSettings(p *config.Provider, check func(s setting) (fix, message strin
 
 // The groups of variables capture the variable's name.
 var (
-	variables = sync.OnceValue(func() *regexp.Regexp {
+	variablePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
 	})
-	commands = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`") })
-	homes    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|:)~[a-z0-9_-]*(?:/|$)`) })
+	commandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`") })
+	homePattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|:)~[a-z0-9_-]*(?:/|$)`) })
 )
 
-// wellKnown lists variables whose names cannot be misplaced secrets.
-var wellKnown = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMPDIR", "TEMP", "TMP", "SHELL", "HOSTNAME", "NODE_NAME", "NODE_IP", "HOST_IP",
+// wellKnownVariables lists variables whose names cannot be misplaced secrets.
+var wellKnownVariables = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMPDIR", "TEMP", "TMP", "SHELL", "HOSTNAME", "NODE_NAME", "NODE_IP", "HOST_IP",
 	"POD_NAME", "POD_NAMESPACE", "POD_IP", "NAMESPACE", "KUBECONFIG", "CLUSTER_NAME", "REGION", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
 	"AWS_ACCOUNT_ID", "ACCOUNT_ID", "REGISTRY", "USERPROFILE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT", "WINDIR", "APPDATA", "LOCALAPPDATA"}
 
-// knownVariable returns " NAME" for a match of variables. It returns "" if the name
+// matchedVariableName returns " NAME" for a match of variables. It returns "" if the name
 // could be part of a secret.
-func knownVariable(p *config.Provider, found []string) string {
+func matchedVariableName(p *config.Provider, found []string) string {
 	for _, name := range found[1:] {
-		known := slices.Contains(wellKnown, strings.ToUpper(name)) ||
+		known := slices.Contains(wellKnownVariables, strings.ToUpper(name)) ||
 			slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return e.Name == name })
 		if name != "" && known {
 			return " " + name
@@ -94,17 +94,17 @@ func knownVariable(p *config.Provider, found []string) string {
 
 func checkVariable(p *config.Provider) []rules.Result {
 	return checkSettings(p, func(s setting) (string, string) {
-		found := variables().FindStringSubmatch(s.text)
+		found := variablePattern().FindStringSubmatch(s.text)
 		if found == nil {
 			return "", ""
 		}
-		return "set the value", "no shell expands the variable" + knownVariable(p, found) + " in " + s.label
+		return "set the value", "no shell expands the variable" + matchedVariableName(p, found) + " in " + s.label
 	})
 }
 
 func checkCommand(p *config.Provider) []rules.Result {
 	return checkSettings(p, func(s setting) (string, string) {
-		if !commands().MatchString(s.text) {
+		if !commandPattern().MatchString(s.text) {
 			return "", ""
 		}
 		return "set the value to the command's output, or use a script as the plugin", "no shell runs the command in " + s.label
@@ -113,7 +113,7 @@ func checkCommand(p *config.Provider) []rules.Result {
 
 func checkHome(p *config.Provider) []rules.Result {
 	return checkSettings(p, func(s setting) (string, string) {
-		if !homes().MatchString(s.value()) {
+		if !homePattern().MatchString(s.value()) {
 			return "", ""
 		}
 		return "write the absolute path", "no shell expands the ~ in " + s.label + ", so the plugin uses a directory named ~"
@@ -175,7 +175,7 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
+		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
 	}
 	return rs
 }
@@ -195,7 +195,7 @@ func checkNoHome(p *config.Provider) []rules.Result {
 			files = []string{"CLOUDSDK_CONFIG"}
 		}
 		if files != nil && !e.Value.IsZero() && !has(append(files, "HOME")...) {
-			return rules.InField(fmt.Sprintf("env[%d]", k), "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
+			return rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "set HOME, or "+strings.Join(files, " or "), "%q refers to a file in the home directory, but systemd starts the kubelet without HOME", e.Name)
 		}
 	}
 	return nil

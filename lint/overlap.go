@@ -16,21 +16,21 @@ import (
 
 // Limits for comparing patterns with each other.
 const (
-	maxComparisons   = 5_000_000 // for each rule; enough for 2,000 patterns
-	globCost         = 32        // number of comparisons that a pair of globs counts as
-	maxPatterns      = 16 << 10  // per provider, and for all providers together
-	maxPatternLength = 1 << 10   // no host is longer
-	maxOverlaps      = 10        // maximum number of overlapping providers reported for one provider
+	maxComparisons     = 5_000_000 // for each rule; enough for 2,000 patterns
+	globComparisonCost = 32        // number of comparisons that a pair of globs counts as
+	maxPatterns        = 16 << 10  // per provider, and for all providers together
+	maxPatternLength   = 1 << 10   // no host is longer
+	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )
 
 // candidate is a pattern that matches at least one image.
 type candidate struct {
-	index   int // in matchImages
-	text    string
-	at      location.Location
-	address bool     // the host is an IPv6 address
-	labels  []string // of the host
-	marked  []string // labels with each * replaced by a NUL, which only a * can match
+	index        int // in matchImages
+	text         string
+	at           location.Location
+	isIPv6       bool     // the host is an IPv6 address
+	labels       []string // of the host
+	markedLabels []string // labels with each * replaced by a NUL, which only a * can match
 }
 
 func newCandidate(index int, text string, at location.Location) candidate {
@@ -42,7 +42,7 @@ func newCandidate(index int, text string, at location.Location) candidate {
 	return candidate{index, text, at, strings.ContainsAny(at.Host, ":["), labels, marked}
 }
 
-func (c candidate) shown() string { return excerpt.TruncateValue(excerpt.RedactPattern(c.text)) }
+func (c candidate) displayText() string { return excerpt.TruncateValue(excerpt.RedactPattern(c.text)) }
 
 // candidates returns at most limit patterns of a provider. It omits a catch-all,
 // because it overlaps with everything and is reported once.
@@ -56,7 +56,7 @@ func candidates(p *config.Provider, limit int) []candidate {
 		if len(s) > maxPatternLength {
 			continue
 		}
-		if at, err := location.Parse(s); err == nil && !siblings.inCatchAll(s) && imagename.Matchable(at) {
+		if at, err := location.Parse(s); err == nil && !siblings.isInCatchAll(s) && imagename.IsMatchable(at) {
 			list = append(list, newCandidate(k, s, at))
 		}
 	}
@@ -126,8 +126,8 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 // before it. Their subject is the provider's index.
 func overlapRules(c *config.Config, all []overlap) []rules.Rule[int] {
 	return []rules.Rule[int]{
-		rules.Warning("overlapping-providers", func(provider int) []rules.Result { return checkOverlaps(c, all, provider) }),
-		rules.Info("duplicate-pattern", func(provider int) []rules.Result { return checkSharedPattern(c, all, provider) }),
+		rules.WarningRule("overlapping-providers", func(provider int) []rules.Result { return checkOverlaps(c, all, provider) }),
+		rules.InfoRule("duplicate-pattern", func(provider int) []rules.Result { return checkSharedPattern(c, all, provider) }),
 	}
 }
 
@@ -137,9 +137,9 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 			continue
 		}
 		first := excerpt.TruncateValue(c.Providers[o.first].Name)
-		rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
+		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
-			o.secondPattern.shown(), o.image, o.firstPattern.shown(), first, first)...)
+			o.secondPattern.displayText(), o.image, o.firstPattern.displayText(), first, first)...)
 	}
 	return rs
 }
@@ -152,9 +152,9 @@ func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.R
 			continue
 		}
 		first := excerpt.TruncateValue(c.Providers[o.first].Name)
-		return rules.InField(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
+		return rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"provider %q also has the pattern %q: both plugins run for its images, and credentials from %q are tried first for the same auth key",
-			first, o.secondPattern.shown(), first)
+			first, o.secondPattern.displayText(), first)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -183,8 +183,8 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 			}
 			same := a.text == b.text
 			if !same && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = rules.Append(rs, rules.InField(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
-					b.shown(), a.shown())...)
+				rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
+					b.displayText(), a.displayText())...)
 				break
 			}
 		}
@@ -199,11 +199,11 @@ func covers(a, b candidate) bool {
 	if last != len(b.labels)-1 || a.at.Port != b.at.Port || !strings.HasPrefix(b.at.Path, a.at.Path) {
 		return false
 	}
-	if a.address || b.address {
+	if a.isIPv6 || b.isIPv6 {
 		return a.at.Host == b.at.Host
 	}
 	for i, label := range a.labels {
-		if !location.MatchLabel(label, b.marked[i]) {
+		if !location.MatchLabel(label, b.markedLabels[i]) {
 			return false
 		}
 	}

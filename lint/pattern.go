@@ -27,51 +27,51 @@ func patternRules() []rules.Rule[*pattern] {
 		redundant   = "redundant-suffix"
 	)
 	return []rules.Rule[*pattern]{
-		rules.Error("go-version", checkGoVersion),
-		rules.Error(unmatchable, checkScheme),
-		rules.Error(unmatchable, checkWhitespace),
-		rules.Warning(misleading, checkUserinfo),
-		rules.Warning(misleading, checkQuery),
-		rules.Error(unmatchable, checkNoHost),
-		rules.Error(unmatchable, checkEmptyLabel),
-		rules.Error(unmatchable, checkDotlessHost),
-		rules.Warning("bare-wildcard", checkBareWildcard),
-		rules.Warning(misleading, checkDoubleWildcard),
-		rules.Warning("glued-wildcard", checkGluedWildcard),
-		rules.Info("open-domain", checkOpenDomain),
-		rules.Warning("open-domain-token", checkOpenDomainToken),
-		rules.Warning(narrow, checkUpperCaseHost),
-		rules.Error(unmatchable, checkDockerIndexHost),
-		rules.Warning(misleading, checkDockerHubHost),
-		rules.Error(unmatchable, checkIPv6WithoutPort),
-		rules.Error(unmatchable, checkPortRange),
-		rules.Warning(narrow, checkDefaultPort),
-		rules.Info(redundant, checkEmptyPort),
-		rules.Error(unmatchable, checkPathGlob),
-		rules.Error(unmatchable, checkTagOrDigest),
-		rules.Error(unmatchable, checkUpperCasePath),
-		rules.Warning(misleading, checkPercentEscape),
-		rules.Warning(misleading, checkAPIPath),
-		rules.Warning("sibling-path", checkSiblingPath),
-		rules.Info(redundant, checkSlashOnly),
-		rules.Error(unmatchable, checkInvalidName),
-		rules.Warning("no-such-registry", checkNoSuchRegistry),
+		rules.ErrorRule("go-version", checkGoVersion),
+		rules.ErrorRule(unmatchable, checkScheme),
+		rules.ErrorRule(unmatchable, checkWhitespace),
+		rules.WarningRule(misleading, checkUserinfo),
+		rules.WarningRule(misleading, checkQuery),
+		rules.ErrorRule(unmatchable, checkNoHost),
+		rules.ErrorRule(unmatchable, checkEmptyLabel),
+		rules.ErrorRule(unmatchable, checkDotlessHost),
+		rules.WarningRule("bare-wildcard", checkBareWildcard),
+		rules.WarningRule(misleading, checkDoubleWildcard),
+		rules.WarningRule("glued-wildcard", checkGluedWildcard),
+		rules.InfoRule("open-domain", checkOpenDomain),
+		rules.WarningRule("open-domain-token", checkOpenDomainToken),
+		rules.WarningRule(narrow, checkUpperCaseHost),
+		rules.ErrorRule(unmatchable, checkDockerIndexHost),
+		rules.WarningRule(misleading, checkDockerHubHost),
+		rules.ErrorRule(unmatchable, checkIPv6WithoutPort),
+		rules.ErrorRule(unmatchable, checkPortRange),
+		rules.WarningRule(narrow, checkDefaultPort),
+		rules.InfoRule(redundant, checkEmptyPort),
+		rules.ErrorRule(unmatchable, checkPathGlob),
+		rules.ErrorRule(unmatchable, checkTagOrDigest),
+		rules.ErrorRule(unmatchable, checkUpperCasePath),
+		rules.WarningRule(misleading, checkPercentEscape),
+		rules.WarningRule(misleading, checkAPIPath),
+		rules.WarningRule("sibling-path", checkSiblingPath),
+		rules.InfoRule(redundant, checkSlashOnly),
+		rules.ErrorRule(unmatchable, checkInvalidName),
+		rules.WarningRule("no-such-registry", checkNoSuchRegistry),
 	}
 }
 
 func checkScheme(p *pattern) []rules.Result {
-	return p.fixable(p.scheme != "",
+	return p.resultWithFix(p.scheme != "",
 		"%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", strings.TrimSuffix(p.scheme, "//"))
 }
 
 func checkWhitespace(p *pattern) []rules.Result {
-	return p.fixable(p.hasSpace,
+	return p.resultWithFix(p.hasSpace,
 		"%q never matches, because an image name cannot contain whitespace")
 }
 
 func checkUserinfo(p *pattern) []rules.Result {
 	authority, _, _ := strings.Cut(p.body, "/")
-	return p.fixable(p.valid && strings.Contains(authority, "@"),
+	return p.resultWithFix(p.valid && strings.Contains(authority, "@"),
 		"%q: the kubelet ignores the text before the @, including any credential")
 }
 
@@ -80,23 +80,23 @@ func checkQuery(p *pattern) []rules.Result {
 	if i < 0 {
 		return nil
 	}
-	return rules.New(p.fix(), "%q: the kubelet ignores everything from the first %q onward", p.shown, p.body[i:i+1])
+	return rules.NewResult(p.suggestedFix(), "%q: the kubelet ignores everything from the first %q onward", p.redacted, p.body[i:i+1])
 }
 
 func checkPathGlob(p *pattern) []rules.Result {
-	return p.fixable(strings.ContainsAny(p.parsed.Path, "*["),
+	return p.resultWithFix(strings.ContainsAny(p.parsed.Path, "*["),
 		"%q never matches, because globs do not work in paths, which are matched as prefixes")
 }
 
 func checkTagOrDigest(p *pattern) []rules.Result {
-	return p.fixable(p.scheme == "" && strings.ContainsAny(p.parsed.Path, ":@"),
+	return p.resultWithFix(p.scheme == "" && strings.ContainsAny(p.parsed.Path, ":@"),
 		"%q never matches, because matching ignores tags and digests")
 }
 
 func checkUpperCasePath(p *pattern) []rules.Result {
 	path, _, _ := strings.Cut(p.parsed.Path, ":")
 	path, _, _ = strings.Cut(path, "@")
-	return p.fixable(strings.ContainsFunc(path, unicode.IsUpper),
+	return p.resultWithFix(strings.ContainsFunc(path, unicode.IsUpper),
 		"%q never matches, because image paths must be lowercase")
 }
 
@@ -106,47 +106,47 @@ func checkPercentEscape(p *pattern) []rules.Result {
 	if _, path, _ := strings.Cut(raw, "/"); !p.valid || !strings.Contains(path, "%") {
 		return nil
 	}
-	return rules.New(p.fix(), "%q is decoded to the path %q before matching", p.shown, excerpt.TruncateValue(p.parsed.Path))
+	return rules.NewResult(p.suggestedFix(), "%q is decoded to the path %q before matching", p.redacted, excerpt.TruncateValue(p.parsed.Path))
 }
 
 func checkAPIPath(p *pattern) []rules.Result {
-	return p.fixable(imagename.IsAPIPath(p.parsed.Path),
+	return p.resultWithFix(imagename.IsAPIPath(p.parsed.Path),
 		"%q matches only repositories named %s, because the registry's API path is not part of an image name", strings.Trim(p.parsed.Path, "/"))
 }
 
 func checkSiblingPath(p *pattern) []rules.Result {
 	path := p.parsed.Path
-	if !p.matches || path == "" || imagename.IsAPIPath(path) || !imagename.ValidRepository(path[1:]) {
+	if !p.matches || path == "" || imagename.IsAPIPath(path) || !imagename.IsValidRepository(path[1:]) {
 		return nil
 	}
 	image := location.Location{Host: commonHost(p.parsed.Host, p.parsed.Host), Port: p.parsed.Port, Path: path}.String()
-	return rules.New(p.repaired.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
-		p.shown, image, image)
+	return rules.NewResult(p.repaired.String()+"/", "%q also matches %s-other/app, because paths are matched as plain string prefixes; a trailing slash excludes that repository, but also excludes the image %s",
+		p.redacted, image, image)
 }
 
 func checkSlashOnly(p *pattern) []rules.Result {
-	return p.fixable(p.matches && p.parsed.Path == "/",
+	return p.resultWithFix(p.matches && p.parsed.Path == "/",
 		"%q matches the same images with or without the trailing slash, except that with the slash it does not match registry lookups without a path")
 }
 
 func checkPortRange(p *pattern) []rules.Result {
-	return rules.If(!imagename.ValidPort(p.parsed.Port),
-		"", "%q never matches, because %s is not a valid port", p.shown, excerpt.TruncateValue(p.parsed.Port))
+	return rules.ResultIf(!imagename.IsValidPort(p.parsed.Port),
+		"", "%q never matches, because %s is not a valid port", p.redacted, excerpt.TruncateValue(p.parsed.Port))
 }
 
 func checkDefaultPort(p *pattern) []rules.Result {
 	without := p.repaired
 	without.Port = ""
-	if p.scheme != "" || p.parsed.Port != "443" || p.hasSibling(without.String()) || !imagename.Matchable(without) {
+	if p.scheme != "" || p.parsed.Port != "443" || p.hasSibling(without.String()) || !imagename.IsMatchable(without) {
 		return nil
 	}
-	return rules.New(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
-		p.shown, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
+	return rules.NewResult(without.String(), "%q matches only images with an explicit port: ports are compared as text, and %s has none",
+		p.redacted, fmt.Sprintf("%s/app", strings.TrimSuffix(without.String(), "/")))
 }
 
 func checkEmptyPort(p *pattern) []rules.Result {
 	authority, _, _ := strings.Cut(p.body, "/")
-	return p.fixable(p.valid && strings.HasSuffix(authority, ":") && p.parsed.Host != "",
+	return p.resultWithFix(p.valid && strings.HasSuffix(authority, ":") && p.parsed.Host != "",
 		"%q: a colon without a port has no effect")
 }
 
@@ -154,11 +154,11 @@ func checkInvalidName(p *pattern) []rules.Result {
 	if !p.valid || p.scheme != "" || p.repaired.Host == "" {
 		return nil
 	}
-	if label, bad := imagename.BadLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
-		return rules.New("", "%q never matches, because a registry host cannot contain the label %q", p.shown, excerpt.TruncateValue(label))
+	if label, bad := imagename.InvalidLabel(p.repaired); bad && label != "" && !strings.HasPrefix(label, "[") {
+		return rules.NewResult("", "%q never matches, because a registry host cannot contain the label %q", p.redacted, excerpt.TruncateValue(label))
 	}
-	if !imagename.ValidPath(p.repaired.Path) {
-		return rules.New("", "%q never matches, because an image path cannot begin with %q", p.shown, excerpt.TruncateValue(p.repaired.Path))
+	if !imagename.IsValidPath(p.repaired.Path) {
+		return rules.NewResult("", "%q never matches, because an image path cannot begin with %q", p.redacted, excerpt.TruncateValue(p.repaired.Path))
 	}
 	return nil
 }
@@ -166,25 +166,25 @@ func checkInvalidName(p *pattern) []rules.Result {
 // pattern is an entry of matchImages, both as the author meant it and as the kubelet
 // parses it.
 type pattern struct {
-	raw       string // as in the file; messages use shown instead
-	siblings  *patternList
-	tokens    bool // the provider uses service account tokens
-	outOfTree bool // only regcred reads the file
+	raw        string // as in the file; messages use shown instead
+	siblings   *patternList
+	usesTokens bool // the provider uses service account tokens
+	outOfTree  bool // only regcred reads the file
 
 	valid    bool              // kubelet 1.37 accepts it
 	scheme   string            // including "://"; the kubelet parses it as the host
 	body     string            // without scheme and surrounding space
 	parsed   location.Location // body as parsed by the kubelet
-	repaired location.Location // parsed, after imagename.Repair
-	shown    string            // raw without user info, query and fragment
+	repaired location.Location // parsed, after imagename.RepairLocation
+	redacted string            // raw without user info, query and fragment
 	matches  bool              // at least one image can match
 	hasSpace bool              // in the part that is compared
 	catchAll bool              // see patternList
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
-	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, tokens: provider.TokenAttributes != nil, outOfTree: provider.APIVersion == plugin.OutOfTree}
-	p.shown = excerpt.TruncateValue(excerpt.RedactPattern(p.raw))
+	p := &pattern{raw: provider.MatchImages[k], siblings: siblings, usesTokens: provider.TokenAttributes != nil, outOfTree: provider.APIVersion == plugin.OutOfTree}
+	p.redacted = excerpt.TruncateValue(excerpt.RedactPattern(p.raw))
 	whole, err := location.Parse(p.raw)
 	if p.valid = err == nil; !p.valid {
 		return p
@@ -196,28 +196,28 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 	if p.parsed, err = location.Parse(p.body); err != nil {
 		p.parsed = whole
 	}
-	p.repaired = imagename.Repair(p.parsed)
-	p.matches = imagename.Matchable(whole)
-	p.catchAll = siblings.inCatchAll(p.raw)
+	p.repaired = imagename.RepairLocation(p.parsed)
+	p.matches = imagename.IsMatchable(whole)
+	p.catchAll = siblings.isInCatchAll(p.raw)
 	p.hasSpace = strings.ContainsFunc(whole.Host+whole.Path, unicode.IsSpace)
 	return p
 }
 
-// fix returns the corrected pattern, or "" if it would not match any image either.
-func (p *pattern) fix() string {
-	if s := p.repaired.String(); imagename.Matchable(p.repaired) && excerpt.TruncateValue(s) == s && s != p.raw {
+// suggestedFix returns the corrected pattern, or "" if it would not match any image either.
+func (p *pattern) suggestedFix() string {
+	if s := p.repaired.String(); imagename.IsMatchable(p.repaired) && excerpt.TruncateValue(s) == s && s != p.raw {
 		return s
 	}
 	return ""
 }
 
-// fixable returns a result with the repaired pattern as the fix, if p has a problem. The
+// resultWithFix returns a result with the repaired pattern as the fix, if p has a problem. The
 // first value of the message is the pattern.
-func (p *pattern) fixable(found bool, format string, args ...any) []rules.Result {
+func (p *pattern) resultWithFix(found bool, format string, args ...any) []rules.Result {
 	if !found {
 		return nil
 	}
-	return rules.New(p.fix(), format, append([]any{p.shown}, args...)...)
+	return rules.NewResult(p.suggestedFix(), format, append([]any{p.redacted}, args...)...)
 }
 
 // hasSibling reports whether the provider also has the pattern s.
@@ -247,8 +247,8 @@ func newPatternList(patterns []string) *patternList {
 	return l
 }
 
-// inCatchAll reports whether a pattern is part of the provider's catch-all.
-func (l *patternList) inCatchAll(pattern string) bool {
+// isInCatchAll reports whether a pattern is part of the provider's catch-all.
+func (l *patternList) isInCatchAll(pattern string) bool {
 	return l.catchAll != nil && hasOnlyStars(pattern)
 }
 
@@ -266,7 +266,7 @@ func checkCatchAll(p *config.Provider) []rules.Result {
 	for _, s := range l.catchAll {
 		most = max(most, strings.Count(s, "*"))
 	}
-	return rules.InField(fmt.Sprintf("matchImages[%d]", l.index[l.catchAll[0]]-1), "",
+	return rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", l.index[l.catchAll[0]]-1), "",
 		"%d patterns that consist only of * labels match every registry host with up to %d labels and no port, so the kubelet runs the plugin for each host",
 		len(l.catchAll), most)
 }

@@ -289,7 +289,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		example := ""
-		if imagename.Matchable(at) {
+		if imagename.IsMatchable(at) {
 			example = commonImage(at, at)
 		}
 		if dead != (example == "") {
@@ -327,7 +327,7 @@ func TestLintPairsAreSound(t *testing.T) {
 		}
 		atA, _ := location.Parse(sa)
 		atB, _ := location.Parse(sb)
-		if !imagename.Matchable(atA) || !imagename.Matchable(atB) {
+		if !imagename.IsMatchable(atA) || !imagename.IsMatchable(atB) {
 			continue
 		}
 		example := commonImage(atA, atB)
@@ -365,7 +365,7 @@ func TestMeetLabels(t *testing.T) {
 	} {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			got := ""
-			if imagename.ValidLabel(p[0]) && imagename.ValidLabel(p[1]) {
+			if imagename.IsValidLabel(p[0]) && imagename.IsValidLabel(p[1]) {
 				got = commonLabel(p[0], p[1], "")
 			}
 			if got != tt.want && (len(got) != len(tt.want) || got == "") {
@@ -390,8 +390,8 @@ func TestMeetLabelsIsExact(t *testing.T) {
 		}
 		return all
 	}
-	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !imagename.ValidLabel(s) })
-	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !imagename.ValidLabel(s) })
+	labels := slices.DeleteFunc(all("ab-", 7), func(s string) bool { return !imagename.IsValidLabel(s) })
+	globs := slices.DeleteFunc(all("ab-*", 4), func(s string) bool { return !imagename.IsValidLabel(s) })
 	matched := make([]map[string]bool, len(globs))
 	for i, glob := range globs {
 		matched[i] = map[string]bool{}
@@ -412,7 +412,7 @@ func TestMeetLabelsIsExact(t *testing.T) {
 			if any != (got != "") {
 				t.Errorf("%q and %q: got %q, but whether they meet is %v", a, b, got, any)
 			}
-			if got != "" && !(imagename.ValidLabel(got) && location.MatchLabel(a, got) && location.MatchLabel(b, got)) {
+			if got != "" && !(imagename.IsValidLabel(got) && location.MatchLabel(a, got) && location.MatchLabel(b, got)) {
 				t.Errorf("%q and %q: got %q", a, b, got)
 			}
 		}
@@ -434,7 +434,7 @@ func FuzzLintPattern(f *testing.F) {
 		for _, f := range lintOne(s, true) {
 			dead = dead || f.Severity == finding.SeverityError
 		}
-		if err == nil && dead == imagename.Matchable(parsed) {
+		if err == nil && dead == imagename.IsMatchable(parsed) {
 			t.Errorf("%q: dead %v", s, dead)
 		}
 		if err == nil && !dead {

@@ -36,8 +36,8 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 
 func lacksExecBit(fs.FileInfo) bool { return false }
 
-func changeableByOthers(string, ownership) string { return "" }
+func describeWhoCanChange(string, ownership) string { return "" }
 
-func writableByOthers(string, bool) string { return "" }
+func describeWhoCanWrite(string, bool) string { return "" }
 
-func foreignOwner(string) string { return "" }
+func describeForeignOwner(string) string { return "" }

@@ -30,9 +30,9 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 
 func lacksExecBit(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 == 0 }
 
-// changeableByOthers describes which users other than root and the owner can change a
+// describeWhoCanChange describes which users other than root and the owner can change a
 // file, its symlink target or a parent directory. It returns "" if none exist.
-func changeableByOthers(path string, owner ownership) string {
+func describeWhoCanChange(path string, owner ownership) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return ""
@@ -43,10 +43,10 @@ func changeableByOthers(path string, owner ownership) string {
 	}
 	for _, p := range paths {
 		for {
-			if who := writableByOthers(p, true); who != "" {
+			if who := describeWhoCanWrite(p, true); who != "" {
 				return who
 			}
-			if who := foreignOwner(p); owner == trustedOwner && who != "" {
+			if who := describeForeignOwner(p); owner == trustedOwner && who != "" {
 				return who
 			}
 			parent := filepath.Dir(p)
@@ -59,10 +59,10 @@ func changeableByOthers(path string, owner ownership) string {
 	return ""
 }
 
-// writableByOthers describes which users other than root and the owner can write to a
+// describeWhoCanWrite describes which users other than root and the owner can write to a
 // file or directory. It returns "" if none exist. In a sticky directory, users can
 // add files but cannot replace other users' files.
-func writableByOthers(path string, stickyIsSafe bool) string {
+func describeWhoCanWrite(path string, stickyIsSafe bool) string {
 	info, err := os.Stat(path)
 	if err != nil || stickyIsSafe && info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
 		return ""
@@ -79,9 +79,9 @@ func writableByOthers(path string, stickyIsSafe bool) string {
 	return ""
 }
 
-// foreignOwner describes a file's owner. It returns "" if the owner is root or the
+// describeForeignOwner describes a file's owner. It returns "" if the owner is root or the
 // current user.
-func foreignOwner(path string) string {
+func describeForeignOwner(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""

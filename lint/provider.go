@@ -19,22 +19,22 @@ import (
 // env or args.
 func providerRules() []rules.Rule[*config.Provider] {
 	return append(settingRules(), []rules.Rule[*config.Provider]{
-		rules.Error("docker-helper-name", checkDockerHelperName),
-		rules.Info("provider-name", checkExeSuffix),
-		rules.Info("provider-name", checkHiddenName),
-		rules.Info("duplicate-pattern", checkDuplicatePattern),
-		rules.Info("duplicate-pattern", checkCoveredPattern),
-		rules.Info("open-domain", checkCatchAll),
-		rules.Info("zero-cache", checkZeroCache),
-		rules.Warning("cache-duration", checkShortCache),
-		rules.Warning("cache-duration", checkLongCache),
-		rules.Warning("old-api-version", checkPluginVersion),
-		rules.Warning("echoed-token", checkEchoedToken),
-		rules.Warning("api-server-audience", checkAPIServerAudience),
-		rules.Info("required-annotation", checkRequiredAnnotation),
-		rules.Warning("other-hosts", checkOtherHosts),
-		rules.Warning("mirror-origin", checkMirrorOrigin),
-		rules.Warning("mirror-not-asked", checkUnmatchedMirror),
+		rules.ErrorRule("docker-helper-name", checkDockerHelperName),
+		rules.InfoRule("provider-name", checkExeSuffix),
+		rules.InfoRule("provider-name", checkHiddenName),
+		rules.InfoRule("duplicate-pattern", checkDuplicatePattern),
+		rules.InfoRule("duplicate-pattern", checkCoveredPattern),
+		rules.InfoRule("open-domain", checkCatchAll),
+		rules.InfoRule("zero-cache", checkZeroCache),
+		rules.WarningRule("cache-duration", checkShortCache),
+		rules.WarningRule("cache-duration", checkLongCache),
+		rules.WarningRule("old-api-version", checkPluginVersion),
+		rules.WarningRule("echoed-token", checkEchoedToken),
+		rules.WarningRule("api-server-audience", checkAPIServerAudience),
+		rules.InfoRule("required-annotation", checkRequiredAnnotation),
+		rules.WarningRule("other-hosts", checkOtherHosts),
+		rules.WarningRule("mirror-origin", checkMirrorOrigin),
+		rules.WarningRule("mirror-not-asked", checkUnmatchedMirror),
 	}...)
 }
 
@@ -42,7 +42,7 @@ func checkDockerHelperName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, "docker-credential-") {
 		return nil
 	}
-	return rules.InField("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.TruncateValue(p.Name))
+	return rules.NewFieldResult("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.TruncateValue(p.Name))
 }
 
 func checkExeSuffix(p *config.Provider) []rules.Result {
@@ -50,14 +50,14 @@ func checkExeSuffix(p *config.Provider) []rules.Result {
 	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
 		return nil
 	}
-	return rules.InField("name", name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
+	return rules.NewFieldResult("name", name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
 }
 
 func checkHiddenName(p *config.Provider) []rules.Result {
 	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
 		return nil
 	}
-	return rules.InField("name", strings.TrimLeft(excerpt.TruncateValue(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.TruncateValue(p.Name))
+	return rules.NewFieldResult("name", strings.TrimLeft(excerpt.TruncateValue(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.TruncateValue(p.Name))
 }
 
 func checkZeroCache(p *config.Provider) []rules.Result {
@@ -65,7 +65,7 @@ func checkZeroCache(p *config.Provider) []rules.Result {
 	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.APIVersion == plugin.OutOfTree {
 		return nil
 	}
-	return rules.InField("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
+	return rules.NewFieldResult("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
 }
 
 func checkShortCache(p *config.Provider) []rules.Result {
@@ -73,7 +73,7 @@ func checkShortCache(p *config.Provider) []rules.Result {
 	if d == nil || *d <= 0 || *d >= time.Second {
 		return nil
 	}
-	return rules.InField("defaultCacheDuration", `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
+	return rules.NewFieldResult("defaultCacheDuration", `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
 }
 
 func checkLongCache(p *config.Provider) []rules.Result {
@@ -81,14 +81,14 @@ func checkLongCache(p *config.Provider) []rules.Result {
 	if d == nil || *d <= 24*time.Hour {
 		return nil
 	}
-	return rules.InField("defaultCacheDuration", "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
+	return rules.NewFieldResult("defaultCacheDuration", "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
 }
 
 func checkPluginVersion(p *config.Provider) []rules.Result {
 	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
 		return nil
 	}
-	return rules.InField("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
+	return rules.NewFieldResult("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
 }
 
 // checkEchoedToken recognizes regcred's token plugin. For other plugins, their names
@@ -103,21 +103,21 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 		if exchangesToken(p) {
 			return nil
 		}
-		return rules.InField(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password and therefore requires cacheType Token", tokenProvider)
-	case slices.ContainsFunc(append(p.Arguments(), p.Name), namesPassthrough):
-		return rules.InField(field, string(config.CachePerToken), "this plugin seems to return the token as the password; if so, it requires cacheType Token")
+		return rules.NewFieldResult(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password and therefore requires cacheType Token", tokenProviderName)
+	case slices.ContainsFunc(append(p.Arguments(), p.Name), isPassthroughName):
+		return rules.NewFieldResult(field, string(config.CachePerToken), "this plugin seems to return the token as the password; if so, it requires cacheType Token")
 	}
 	return nil
 }
 
-const tokenProvider = "token-credential-provider" // see cmd/token-credential-provider
+const tokenProviderName = "token-credential-provider" // see cmd/token-credential-provider
 
 // isTokenProvider reports whether p is regcred's token plugin. A name such as
 // zot-token-credential-provider can refer to a link to this plugin or to a third-party
 // plugin, so it counts only together with one of the plugin's flags.
 func isTokenProvider(p *config.Provider) bool {
 	name := strings.TrimSuffix(p.Name, ".exe")
-	return name == tokenProvider || strings.HasSuffix(name, "-"+tokenProvider) && hasFlag(p, "--registry")
+	return name == tokenProviderName || strings.HasSuffix(name, "-"+tokenProviderName) && hasFlag(p, "--registry")
 }
 
 // exchangesToken reports whether the token plugin exchanges the token rather than
@@ -128,8 +128,8 @@ func exchangesToken(p *config.Provider) bool {
 
 func hasFlag(p *config.Provider, flag string) bool { return len(flagValues(p, flag)) > 0 }
 
-func namesPassthrough(s string) bool {
-	ws := words(s)
+func isPassthroughName(s string) bool {
+	ws := splitWords(s)
 	return slices.Contains(ws, "passthrough") || slices.Contains(ws, "echo") || strings.Contains(strings.Join(ws, " "), "pass through")
 }
 
@@ -143,12 +143,12 @@ func checkAPIServerAudience(p *config.Provider) []rules.Result {
 	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
 		return nil
 	}
-	return rules.InField("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.TruncateValue(audience))
+	return rules.NewFieldResult("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.TruncateValue(audience))
 }
 
 func checkRequiredAnnotation(p *config.Provider) []rules.Result {
 	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
 		return nil
 	}
-	return rules.InField("tokenAttributes.requiredServiceAccountAnnotationKeys", "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
+	return rules.NewFieldResult("tokenAttributes.requiredServiceAccountAnnotationKeys", "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
 }

@@ -20,30 +20,30 @@ import (
 func settingRules() []rules.Rule[*config.Provider] {
 	const literal = "literal-value" // passed to the plugin as written
 	return []rules.Rule[*config.Provider]{
-		rules.Warning(literal, checkJoinedArgs),
-		rules.Warning(literal, checkSplitFlag),
-		rules.Warning(literal, checkEmptyArgument),
-		rules.Warning("plaintext-secret", checkSecretInArgs),
-		rules.Error("env-name", checkEnvName),
-		rules.Warning("duplicate-env", checkDuplicateEnv),
-		rules.Info("overridden-variable", checkEmptyVariable),
-		rules.Warning("plaintext-secret", checkSecretInEnv),
-		rules.Warning(literal, checkVariable),
-		rules.Warning(literal, checkCommand),
-		rules.Warning(literal, checkHome),
-		rules.Warning(literal, checkPlaceholder),
-		rules.Warning(literal, checkQuotes),
-		rules.Warning(literal, checkOuterSpace),
-		rules.Info("overridden-variable", checkReplacedPath),
-		rules.Info("no-home", checkNoHome),
-		rules.Warning("proxied-metadata", checkProxiedMetadata),
+		rules.WarningRule(literal, checkJoinedArgs),
+		rules.WarningRule(literal, checkSplitFlag),
+		rules.WarningRule(literal, checkEmptyArgument),
+		rules.WarningRule("plaintext-secret", checkSecretInArgs),
+		rules.ErrorRule("env-name", checkEnvName),
+		rules.WarningRule("duplicate-env", checkDuplicateEnv),
+		rules.InfoRule("overridden-variable", checkEmptyVariable),
+		rules.WarningRule("plaintext-secret", checkSecretInEnv),
+		rules.WarningRule(literal, checkVariable),
+		rules.WarningRule(literal, checkCommand),
+		rules.WarningRule(literal, checkHome),
+		rules.WarningRule(literal, checkPlaceholder),
+		rules.WarningRule(literal, checkQuotes),
+		rules.WarningRule(literal, checkOuterSpace),
+		rules.InfoRule("overridden-variable", checkReplacedPath),
+		rules.InfoRule("no-home", checkNoHome),
+		rules.WarningRule("proxied-metadata", checkProxiedMetadata),
 	}
 }
 
 func checkSplitFlag(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
 		}
 	}
 	return rs
@@ -62,21 +62,21 @@ func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
 			first, rest = first[:i], strings.TrimSpace(first[i:])
 		}
 		flagFollows := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
-		if rest != "" && !forShell(p, k) && (flagFollows || isBareFlag(first)) {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
+		if rest != "" && !isShellScript(p, k) && (flagFollows || isBareFlag(first)) {
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
 		}
 	}
 	return rs
 }
 
-// forShell reports whether an argument is a shell script. A shell splits and expands
+// isShellScript reports whether an argument is a shell script. A shell splits and expands
 // it.
-func forShell(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
+func isShellScript(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
 
 func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
 		}
 	}
 	return rs
@@ -88,8 +88,8 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 		if !ok && k+1 < len(p.Args) {
 			value = p.Args[k+1].Reveal()
 		}
-		if strings.HasPrefix(name, "-") && secretName(name) && secretValue(value) {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("args[%d]", k), "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
+		if strings.HasPrefix(name, "-") && isSecretName(name) && isPossibleSecret(value) {
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
 		}
 	}
 	return rs
@@ -103,13 +103,13 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 		at := fmt.Sprintf("env[%d].name", k)
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
-			rs = rules.Append(rs, rules.InField(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
-			rs = rules.Append(rs, rules.InField(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
-			rs = rules.Append(rs, rules.InField(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
 		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):
-			rs = rules.Append(rs, rules.InField(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
 		}
 	}
 	return rs
@@ -125,7 +125,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "remove the entry", "%q is set again in env[%d], which takes precedence", shownName(e), i)...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "remove the entry", "%q is set again in env[%d], which takes precedence", redactedName(e), i)...)
 		}
 	}
 	return rs
@@ -135,7 +135,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "", "%q is empty, which overrides the value from the kubelet's environment", shownName(e))...)
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "", "%q is empty, which overrides the value from the kubelet's environment", redactedName(e))...)
 		}
 	}
 	return rs
@@ -143,24 +143,24 @@ func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 
 func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
-		if secretName(shownName(e)) && secretValue(e.Value.Reveal()) || urlPassword(e.Value.Reveal()) {
-			rs = rules.Append(rs, rules.InField(fmt.Sprintf("env[%d]", k), "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", shownName(e))...)
+		if isSecretName(redactedName(e)) && isPossibleSecret(e.Value.Reveal()) || passwordInURL(e.Value.Reveal()) {
+			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", redactedName(e))...)
 		}
 	}
 	return rs
 }
 
-// shownName returns the name of v up to an equals sign, because the text after it was
+// redactedName returns the name of v up to an equals sign, because the text after it was
 // probably meant as the value.
-func shownName(v config.EnvVar) string {
+func redactedName(v config.EnvVar) string {
 	name, _, _ := strings.Cut(v.Name, "=")
 	return excerpt.TruncateValue(name)
 }
 
-// secretName reports whether a variable or flag has a name used for secrets.
+// isSecretName reports whether a variable or flag has a name used for secrets.
 // AWS_SECRET_ACCESS_KEY is such a name, but AWS_ACCESS_KEY_ID and TOKEN_FILE are not.
-func secretName(name string) bool {
-	words := words(name)
+func isSecretName(name string) bool {
+	words := splitWords(name)
 	if len(words) == 0 {
 		return false
 	}
@@ -173,8 +173,8 @@ func secretName(name string) bool {
 	return false
 }
 
-// secretValue reports whether v could be a secret. Booleans and paths could not.
-func secretValue(v string) bool {
+// isPossibleSecret reports whether v could be a secret. Booleans and paths could not.
+func isPossibleSecret(v string) bool {
 	switch strings.ToLower(v) {
 	case "", "true", "false", "yes", "no", "0", "1":
 		return false
@@ -182,7 +182,7 @@ func secretValue(v string) bool {
 	return !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "-") && !strings.HasPrefix(v, "file:")
 }
 
-func urlPassword(v string) bool {
+func passwordInURL(v string) bool {
 	if !strings.Contains(v, "://") {
 		return false
 	}
@@ -194,12 +194,12 @@ func urlPassword(v string) bool {
 	return has
 }
 
-// words splits a name into lower-case words.
-func words(s string) []string {
+// splitWords splits a name into lower-case words.
+func splitWords(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-const metadataAddress = "169.254.169.254"
+const metadataServerIP = "169.254.169.254"
 
 // checkProxiedMetadata considers only HTTP_PROXY, because metadata servers use plain
 // HTTP.
@@ -211,11 +211,11 @@ func checkProxiedMetadata(p *config.Provider) []rules.Result {
 			proxy = k
 		case strings.EqualFold(e.Name, "NO_PROXY"):
 			v := e.Value.Reveal()
-			exempt = exempt || v == "*" || strings.Contains(v, metadataAddress) || strings.Contains(v, "169.254.0.0/16")
+			exempt = exempt || v == "*" || strings.Contains(v, metadataServerIP) || strings.Contains(v, "169.254.0.0/16")
 		}
 	}
 	if proxy < 0 || exempt {
 		return nil
 	}
-	return rules.InField(fmt.Sprintf("env[%d]", proxy), "add "+metadataAddress+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", shownName(p.Env[proxy]), metadataAddress)
+	return rules.NewFieldResult(fmt.Sprintf("env[%d]", proxy), "add "+metadataServerIP+" to NO_PROXY", "%q also sends metadata server requests through the proxy, unless NO_PROXY includes %s", redactedName(p.Env[proxy]), metadataServerIP)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/excerpt"
 )
 
-// hub is the registry of image names without a host.
-const hub = "docker.io"
+// dockerHub is the registry of image names without a host.
+const dockerHub = "docker.io"
 
 // Repository returns the normalized repository of an image reference without tag and
 // digest, as seen by keyrings and plugins: "nginx:1.25" becomes
@@ -27,7 +27,7 @@ const hub = "docker.io"
 func Repository(image string) (string, error) {
 	repository, err := parseReference(image)
 	if err != nil {
-		return "", fmt.Errorf("image %q: %w", shorten(image), err)
+		return "", fmt.Errorf("image %q: %w", sanitizeForError(image), err)
 	}
 	return repository, nil
 }
@@ -39,15 +39,15 @@ func Repository(image string) (string, error) {
 func Registry(host string) (string, error) {
 	switch {
 	case host == "index.docker.io" || host == "registry-1.docker.io":
-		return hub, nil
-	case !isHostPort(host):
-		return "", fmt.Errorf("registry %q: must be host[:port], such as registry.example:5000", shorten(host))
+		return dockerHub, nil
+	case !isHostWithPort(host):
+		return "", fmt.Errorf("registry %q: must be host[:port], such as registry.example:5000", sanitizeForError(host))
 	}
 	return host, nil
 }
 
-// shorten truncates untrusted text for an error and removes user info from URLs.
-func shorten(s string) string {
+// sanitizeForError truncates untrusted text for an error and removes user info from URLs.
+func sanitizeForError(s string) string {
 	const most = 300
 	s = excerpt.RedactAddress(s)
 	if len(s) > most {
@@ -58,31 +58,31 @@ func shorten(s string) string {
 
 func parseReference(image string) (repository string, err error) {
 	name, digest, hasDigest := strings.Cut(image, "@")
-	name, tag, hasTag := cutTag(name)
+	name, tag, hasTag := splitTag(name)
 	registry, path := splitName(name)
 	namespace := ""
-	if registry == hub && !strings.Contains(path, "/") {
+	if registry == dockerHub && !strings.Contains(path, "/") {
 		namespace = "library/"
 	}
 	switch {
-	case !isPath(path):
-		return "", nameError(name, path)
+	case !isRepositoryPath(path):
+		return "", explainInvalidName(name, path)
 	case len(image) == 64 && isHex(image):
-		return "", invalid("a string of 64 hex digits is an image ID, not an image name")
+		return "", newFormatError("a string of 64 hex digits is an image ID, not an image name")
 	case len(namespace)+len(path) > 255:
-		return "", invalid("the name after the registry is longer than 255 characters")
+		return "", newFormatError("the name after the registry is longer than 255 characters")
 	case hasTag && !isTag(tag):
-		return "", invalid("a tag can contain only letters, digits, _, - and ., must not start with - or ., and must not exceed 128 characters")
+		return "", newFormatError("a tag can contain only letters, digits, _, - and ., must not start with - or ., and must not exceed 128 characters")
 	case hasDigest && !isDigest(digest):
-		return "", invalid("a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lowercase hex digits")
-	case registry != hub || namespace == "" && strings.HasPrefix(name, hub+"/"):
+		return "", newFormatError("a digest must be sha256:, sha384: or sha512: followed by 64, 96 or 128 lowercase hex digits")
+	case registry != dockerHub || namespace == "" && strings.HasPrefix(name, dockerHub+"/"):
 		return name, nil
 	}
-	return hub + "/" + namespace + path, nil
+	return dockerHub + "/" + namespace + path, nil
 }
 
-// cutTag removes the tag. A colon before the last slash starts a port, not a tag.
-func cutTag(s string) (name, tag string, found bool) {
+// splitTag removes the tag. A colon before the last slash starts a port, not a tag.
+func splitTag(s string) (name, tag string, found bool) {
 	last := strings.LastIndexByte(s, '/') + 1
 	if i := strings.IndexByte(s[last:], ':'); i >= 0 {
 		return s[:last+i], s[last+i+1:], true
@@ -95,10 +95,10 @@ func splitName(name string) (registry, path string) {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
 	case !found, first != "localhost" && !strings.ContainsAny(first, ".:") && strings.ToLower(first) == first:
-		return hub, name
+		return dockerHub, name
 	case first == "index.docker.io":
-		return hub, rest
-	case !isHostPort(first):
+		return dockerHub, rest
+	case !isHostWithPort(first):
 		// kubelet: "a_b.c/d" does not start with a valid host but is a valid path, so
 		// it becomes an image without a registry.
 		return "", name
@@ -106,8 +106,8 @@ func splitName(name string) (registry, path string) {
 	return first, rest
 }
 
-// isHostPort accepts a domain or a bracketed IPv6 address, with an optional port.
-func isHostPort(s string) bool {
+// isHostWithPort accepts a domain or a bracketed IPv6 address, with an optional port.
+func isHostWithPort(s string) bool {
 	if address, ok := strings.CutPrefix(s, "["); ok {
 		address, port, ok := strings.Cut(address, "]")
 		// kubelet: it does not check that the digits form a valid address.
@@ -120,7 +120,7 @@ func isHostPort(s string) bool {
 }
 
 // isPort accepts a colon followed by digits.
-func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isDigits(s[1:]) }
+func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isAllDigits(s[1:]) }
 
 // isDomain accepts labels that consist of letters, digits and inner hyphens.
 func isDomain(s string) bool {
@@ -140,15 +140,15 @@ func isDomain(s string) bool {
 	return !edge
 }
 
-// isPath accepts lower-case letters and digits, with single separators between them.
-func isPath(s string) bool {
+// isRepositoryPath accepts lower-case letters and digits, with single separators between them.
+func isRepositoryPath(s string) bool {
 	edge := true // at the start, or after a separator
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; isLower(c) || isDigit(c) {
 			edge = false
 			continue
 		}
-		n := separator(s[i:])
+		n := separatorLength(s[i:])
 		if edge || n == 0 {
 			return false
 		}
@@ -158,10 +158,10 @@ func isPath(s string) bool {
 	return !edge
 }
 
-// separator returns the length of the separator at the start of s, or 0 if there is
+// separatorLength returns the length of the separator at the start of s, or 0 if there is
 // none. A separator is a slash, a dot, one or two underscores, or any number of
 // hyphens.
-func separator(s string) int {
+func separatorLength(s string) int {
 	switch {
 	case s[0] == '-':
 		return len(s) - len(strings.TrimLeft(s, "-"))
@@ -206,21 +206,21 @@ func isHex(s string) bool {
 	return true
 }
 
-// nameError returns why a name without tag and digest is invalid. For an invalid
+// explainInvalidName returns why a name without tag and digest is invalid. For an invalid
 // character, the error is as short as the library's.
-func nameError(name, path string) error {
+func explainInvalidName(name, path string) error {
 	first, _, found := strings.Cut(name, "/")
 	switch {
 	case strings.Contains(name, "://"):
-		return invalid("an image name cannot have a scheme")
-	case found && strings.ContainsAny(first, ".:") && !isHostPort(first):
-		return invalid("the part before the first slash is not a valid host[:port]")
+		return newFormatError("an image name cannot have a scheme")
+	case found && strings.ContainsAny(first, ".:") && !isHostWithPort(first):
+		return newFormatError("the part before the first slash is not a valid host[:port]")
 	case found && strings.Contains("/"+path+"/", "//"):
-		return invalid("the name has an empty path component: a leading, trailing or double slash")
+		return newFormatError("the name has an empty path component: a leading, trailing or double slash")
 	case strings.ContainsFunc(path, unicode.IsUpper):
-		return invalid("repository name (" + shorten(path) + ") must be lowercase")
+		return newFormatError("repository name (" + sanitizeForError(path) + ") must be lowercase")
 	case path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789./_-") == "":
-		return invalid("separators between letters or digits must be one period, one or two underscores, or any number of hyphens")
+		return newFormatError("separators between letters or digits must be one period, one or two underscores, or any number of hyphens")
 	}
 	return errors.New(invalidFormat)
 }
@@ -228,11 +228,11 @@ func nameError(name, path string) error {
 // invalidFormat is the error message of the library and the kubelet.
 const invalidFormat = "invalid reference format"
 
-func invalid(detail string) error { return errors.New(invalidFormat + ": " + detail) }
+func newFormatError(detail string) error { return errors.New(invalidFormat + ": " + detail) }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits reports whether s is empty or contains only digits.
-func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+// isAllDigits reports whether s is empty or contains only digits.
+func isAllDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -287,10 +287,10 @@ func BenchmarkRepository(b *testing.B) {
 
 func TestShorten(t *testing.T) {
 	most := strings.Repeat("x", 300)
-	if got := shorten(most); got != most {
+	if got := sanitizeForError(most); got != most {
 		t.Errorf("300 bytes became %d", len(got))
 	}
-	if got := shorten(most + "y"); got != most+"…" {
+	if got := sanitizeForError(most + "y"); got != most+"…" {
 		t.Errorf("301 bytes became %q", got)
 	}
 }

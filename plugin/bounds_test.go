@@ -21,7 +21,7 @@ func TestPortsAndHosts(t *testing.T) {
 	}
 	for r := range rune(256) {
 		want := !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r)
-		if got := notInName(r); got != want {
+		if got := isNotHostRune(r); got != want {
 			t.Errorf("notInName(%q) = %v, want %v", r, got, want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestPortsAndHosts(t *testing.T) {
 
 func TestImageKeyOfAddress(t *testing.T) {
 	for image, want := range map[string]string{"[::1]": "*", "[::1]/a": "*/a", "::1]": "::1]", "[::1": "[::1", "[::1]:80/a": "[::1]:80/a"} {
-		if got := imageKey(image); got != want {
+		if got := authKeyForImage(image); got != want {
 			t.Errorf("imageKey(%q) = %q, want %q", image, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestShownNames(t *testing.T) {
 		strings.Repeat("a", 32): true, strings.Repeat("a", 33): false, "": false, "azAZ": true, "a9": false, "`": false, "{": false, "@": false, "[": false,
 		host: true, "a" + host: false, "a.io:80/x": true, "a.io:x/y": false, "*.io:": true,
 	} {
-		if got := showKey(name); (got == name) != want {
+		if got := redactKey(name); (got == name) != want {
 			t.Errorf("showKey(%q) = %q, want it shown: %v", name, got, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestAuthConfigEqual(t *testing.T) {
 func TestRequestBound(t *testing.T) {
 	whole := `{"kind":"CredentialProviderRequest","apiVersion":"` + V1 + `","image":"a"}`
 	for extra, want := range []string{"", "longer than"} {
-		data := whole + strings.Repeat(" ", maxRequest-len(whole)+extra)
+		data := whole + strings.Repeat(" ", maxRequestSize-len(whole)+extra)
 		_, err := ServeOptions{Stdin: strings.NewReader(data)}.readRequest()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d bytes: %v", len(data), err)
@@ -86,17 +86,17 @@ func TestRequestBound(t *testing.T) {
 
 func TestOneLineBound(t *testing.T) {
 	for s, want := range map[string]string{"abc": "abc", "abcd": "abc…", "a\n b": "a b", "aéb": "aé…"} {
-		if got := oneLine(s, 3); got != want {
+		if got := truncateToLine(s, 3); got != want {
 			t.Errorf("oneLine(%q) = %q, want %q", s, got, want)
 		}
 	}
 }
 
 func TestDefaultsOfCommand(t *testing.T) {
-	if p := (Command{}).process(); p.MaxOutput != 1<<20 || p.Timeout != protocol.Timeout {
+	if p := (Command{}).processCommand(); p.MaxOutput != 1<<20 || p.Timeout != protocol.Timeout {
 		t.Errorf("MaxOutput %d, Timeout %v", p.MaxOutput, p.Timeout)
 	}
-	if p := (Command{MaxOutput: 1, Timeout: 2, Grace: 3}).process(); p.MaxOutput != 1 || p.Timeout != 2 || p.Grace != 3 {
+	if p := (Command{MaxOutput: 1, Timeout: 2, Grace: 3}).processCommand(); p.MaxOutput != 1 || p.Timeout != 2 || p.Grace != 3 {
 		t.Errorf("MaxOutput %d, Timeout %v, Grace %v", p.MaxOutput, p.Timeout, p.Grace)
 	}
 	for in, want := range map[time.Duration]time.Duration{0: protocol.ServeTimeout, 1: 1, -1: protocol.ServeTimeout} {

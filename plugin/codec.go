@@ -93,7 +93,7 @@ func (d wireDuration) MarshalJSON() ([]byte, error) {
 // Versions other than [V1] omit the service-account fields.
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !protocol.IsSupported(req.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupported(req.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupportedVersionText(req.APIVersion))
 	}
 	wire := wireRequest{Image: req.Image}
 	if req.APIVersion != OutOfTree {
@@ -117,22 +117,22 @@ func EncodeRequest(req *Request) ([]byte, error) {
 //
 // Errors are of type *decodeError.
 func decodeRequest(data []byte) (*Request, error) {
-	if err := checkWhole(data, protocol.KindRequest); err != nil {
+	if err := checkSingleJSONValue(data, protocol.KindRequest); err != nil {
 		return nil, err
 	}
-	if image, ok := onlyImage(data); ok {
+	if image, ok := parseImageOnly(data); ok {
 		return &Request{APIVersion: OutOfTree, Image: image}, nil
 	}
 	var wire wireRequest
 	strict, err := kjson.UnmarshalStrict(data, &wire, kjson.DisallowDuplicateFields)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, protocol.KindRequest, V1)
+		return nil, locateDecodeError(data, protocol.KindRequest, V1)
 	}
 	if wire.Kind != protocol.KindRequest {
 		return nil, newDecodeError(protocol.KindRequest, StageDecode, "kind", "must be "+protocol.KindRequest)
 	}
 	if !protocol.IsInKubelet(wire.APIVersion) {
-		return nil, newDecodeError(protocol.KindRequest, StageAPIVersion, "apiVersion", unsupported(wire.APIVersion))
+		return nil, newDecodeError(protocol.KindRequest, StageAPIVersion, "apiVersion", unsupportedVersionText(wire.APIVersion))
 	}
 	if wire.Image == "" {
 		return nil, newDecodeError(protocol.KindRequest, StageDecode, "image", "must not be empty")
@@ -145,8 +145,8 @@ func decodeRequest(data []byte) (*Request, error) {
 	return req, nil
 }
 
-// onlyImage returns the image of a request that has no other fields.
-func onlyImage(data []byte) (string, bool) {
+// parseImageOnly returns the image of a request that has no other fields.
+func parseImageOnly(data []byte) (string, bool) {
 	var wire struct {
 		Image string `json:"image"`
 	}
@@ -163,7 +163,7 @@ func onlyImage(data []byte) (string, bool) {
 // time at which it ends, in whole seconds.
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	if !protocol.IsSupported(resp.APIVersion) {
-		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindResponse, unsupported(resp.APIVersion))
+		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindResponse, unsupportedVersionText(resp.APIVersion))
 	}
 	for key, auth := range resp.Auth {
 		if !utf8.ValidString(key) || !utf8.ValidString(auth.Username) || !utf8.ValidString(auth.Password.Reveal()) {
@@ -217,8 +217,8 @@ func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 
 // decodeResponse is DecodeResponse at a given time. Errors are of type *decodeError.
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
-	if err := checkWhole(data, protocol.KindForVersion(apiVersion, protocol.KindResponse)); err != nil {
-		return nil, explainOutput(err, data)
+	if err := checkSingleJSONValue(data, protocol.KindForVersion(apiVersion, protocol.KindResponse)); err != nil {
+		return nil, describeOutput(err, data)
 	}
 	if err := checkAPIVersion(data, apiVersion); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 	var wire wireResponse
 	strict, err := kjson.UnmarshalStrict(data, &wire)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, protocol.KindResponse, apiVersion)
+		return nil, locateDecodeError(data, protocol.KindResponse, apiVersion)
 	}
 	if wire.Kind != protocol.KindResponse {
 		msg := "must be " + protocol.KindResponse
@@ -254,13 +254,13 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 
 func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 	// This protocol has no required fields, so null would be accepted.
-	if at := skipTo(data, 0); data[at] != '{' {
+	if at := skipSeparators(data, 0); data[at] != '{' {
 		return nil, &decodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
 	}
 	var wire wireOutOfTree
 	strict, err := kjson.UnmarshalStrict(data, &wire)
 	if err != nil || len(strict) > 0 {
-		return nil, locate(data, protocol.KindResponse, OutOfTree)
+		return nil, locateDecodeError(data, protocol.KindResponse, OutOfTree)
 	}
 	resp := &Response{APIVersion: OutOfTree, CacheKeyType: CacheImage, CacheDuration: new(time.Duration)}
 	if wire.ExpirationTimestamp != nil {
@@ -278,13 +278,13 @@ func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 // duplicate fields. This only determines which of two errors is returned.
 func checkAPIVersion(data []byte, want string) error {
 	if !protocol.IsSupported(want) {
-		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupported(want))
+		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupportedVersionText(want))
 	}
 	var meta wireMeta
 	err := json.Unmarshal(data, &meta)
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && !strings.EqualFold(mistyped.Field, "apiVersion") {
-		return locate(data, protocol.KindResponse, want)
+		return locateDecodeError(data, protocol.KindResponse, want)
 	}
 	if want == OutOfTree {
 		return checkOutOfTree(meta, err)
@@ -328,11 +328,11 @@ func isOutOfTree(data []byte, meta wireMeta) bool {
 	return err == nil && members["username"] != nil && members["password"] != nil
 }
 
-// explainOutput describes the output in an error of [checkWhole].
-func explainOutput(e *decodeError, data []byte) *decodeError {
+// describeOutput describes the output in an error of [checkSingleJSONValue].
+func describeOutput(e *decodeError, data []byte) *decodeError {
 	switch why := diagnose.ExplainOutput(data, e.Offset); {
 	case why == "":
-	case e.Msg == emptyText:
+	case e.Msg == emptyOutputMessage:
 		e.Msg = why
 	default:
 		e.Msg += ": " + why
@@ -340,7 +340,7 @@ func explainOutput(e *decodeError, data []byte) *decodeError {
 	return e
 }
 
-func unsupported(apiVersion string) string {
+func unsupportedVersionText(apiVersion string) string {
 	if apiVersion == "" {
 		return "is missing; must be " + V1 + ", v1beta1 or v1alpha1"
 	}

@@ -72,7 +72,7 @@ type Command struct {
 }
 
 // Format writes only the name of c, for every verb, because Environ may hold secrets.
-func (c Command) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "plugin %q", c.name()) }
+func (c Command) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "plugin %q", c.displayName()) }
 
 // Exchange describes one run of a plugin.
 type Exchange struct {
@@ -147,7 +147,7 @@ func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret)
 }
 
 func (c Command) run(ctx context.Context, stdin io.Reader, secrets []string, image string) (*Exchange, error) {
-	res, err := c.process().Run(ctx, stdin)
+	res, err := c.processCommand().Run(ctx, stdin)
 	x := &Exchange{
 		Stdout:    NewSecret(string(res.Stdout)),
 		ExitCode:  res.ExitCode(),
@@ -158,29 +158,29 @@ func (c Command) run(ctx context.Context, stdin io.Reader, secrets []string, ima
 	if len(res.Stderr.Head) > 0 {
 		inResponse, maybe := responseSecrets(res.Stdout)
 		secrets = append(secrets, inResponse...)
-		x.StderrSecret = holdsSecret(&res.Stderr, secrets)
-		x.Stderr = redact(&res.Stderr, c.secrets(secrets, maybe, image))
+		x.StderrSecret = containsSecret(&res.Stderr, secrets)
+		x.Stderr = redactStderr(&res.Stderr, c.secretsToRedact(secrets, maybe, image))
 	}
 	if failed, ok := errors.AsType[*process.Error](err); ok {
-		return x, c.execError(x, stages[failed.Reason], c.explain(failed, res))
+		return x, c.execError(x, processStages[failed.Reason], c.explainFailure(failed, res))
 	}
 	if c.APIVersion == "" {
 		return x, nil
 	}
-	if x.Response, err = c.decode(res.Stdout, image); err != nil {
+	if x.Response, err = c.decodeOutput(res.Stdout, image); err != nil {
 		return x, c.execError(x, err.(*decodeError).Stage, err)
 	}
 	return x, nil
 }
 
-// process returns the program to run and its limits.
-func (c Command) process() process.Command {
+// processCommand returns the program to run and its limits.
+func (c Command) processCommand() process.Command {
 	p := process.Command{
 		Path: c.Path, Args: revealAll(c.Args), Environ: c.environ(), Dir: c.Dir,
 		Timeout: c.Timeout, MaxOutput: c.MaxOutput, Grace: c.Grace,
 	}
 	if c.APIVersion == OutOfTree {
-		p.Args = slices.Insert(p.Args, 0, getCredentials)
+		p.Args = slices.Insert(p.Args, 0, getCredentialsArg)
 	}
 	if p.Timeout <= 0 {
 		p.Timeout = protocol.Timeout
@@ -191,9 +191,9 @@ func (c Command) process() process.Command {
 	return p
 }
 
-// getCredentials is the argument that [OutOfTree] requires. Configurations for the
+// getCredentialsArg is the argument that [OutOfTree] requires. Configurations for the
 // kubelet's protocol also pass it.
-const getCredentials = "get-credentials"
+const getCredentialsArg = "get-credentials"
 
 // environ returns Environ followed by Env.
 func (c Command) environ() []string {
@@ -204,8 +204,8 @@ func (c Command) environ() []string {
 	return slices.Concat(inherited, revealAll(c.Env))
 }
 
-// stages maps the failure reasons of package process to stages.
-var stages = map[process.FailureReason]Stage{
+// processStages maps the failure reasons of package process to stages.
+var processStages = map[process.FailureReason]Stage{
 	process.ReasonNotStarted:    StageStart,
 	process.ReasonExited:        StageExec,
 	process.ReasonTimedOut:      StageTimeout,
@@ -214,12 +214,12 @@ var stages = map[process.FailureReason]Stage{
 }
 
 func (c Command) execError(x *Exchange, stage Stage, cause error) error {
-	return &ExecError{Name: c.name(), Stage: stage, ExitCode: x.ExitCode, Stderr: x.Stderr, Err: cause}
+	return &ExecError{Name: c.displayName(), Stage: stage, ExitCode: x.ExitCode, Stderr: x.Stderr, Err: cause}
 }
 
-// explain returns the cause of a failed run with a hint. If APIVersion is empty, the
+// explainFailure returns the cause of a failed run with a hint. If APIVersion is empty, the
 // program is not necessarily a plugin, so there are no hints.
-func (c Command) explain(failed *process.Error, res *process.Result) error {
+func (c Command) explainFailure(failed *process.Error, res *process.Result) error {
 	switch {
 	case c.APIVersion == "":
 	case failed.Reason == process.ReasonTimedOut && !c.hasProxy():
@@ -246,11 +246,11 @@ func (c Command) findFlag(flag string) string {
 	if i < 0 {
 		return ""
 	}
-	return c.place("args", i)
+	return c.describeValue("args", i)
 }
 
-// decode reads the response for an image. Errors are of type *decodeError.
-func (c Command) decode(stdout []byte, image string) (*Response, error) {
+// decodeOutput reads the response for an image. Errors are of type *decodeError.
+func (c Command) decodeOutput(stdout []byte, image string) (*Response, error) {
 	resp, err := DecodeResponse(stdout, c.APIVersion)
 	if err != nil {
 		return nil, err
@@ -264,12 +264,12 @@ func (c Command) decode(stdout []byte, image string) (*Response, error) {
 		return nil, newDecodeError(protocol.KindResponse, StageCacheKeyType, "cacheKeyType", msg)
 	}
 	if auth, ok := resp.Auth[""]; ok && c.APIVersion == OutOfTree {
-		resp.Auth = map[string]AuthConfig{imageKey(image): auth}
+		resp.Auth = map[string]AuthConfig{authKeyForImage(image): auth}
 	}
 	return resp, nil
 }
 
-func (c Command) name() string {
+func (c Command) displayName() string {
 	if c.Name != "" {
 		return c.Name
 	}

@@ -18,7 +18,7 @@ func (r *Request) Registry() string {
 	}
 	host, _, hasPath := strings.Cut(image, "/")
 	if !hasPath {
-		host = withoutTag(host)
+		host = trimTag(host)
 	}
 	name := host
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
@@ -32,14 +32,14 @@ func (r *Request) Registry() string {
 		}
 		return host
 	}
-	if name == "" || strings.ContainsFunc(name, notInName) {
+	if name == "" || strings.ContainsFunc(name, isNotHostRune) {
 		return ""
 	}
 	return host
 }
 
-// withoutTag removes the tag and digest. It keeps a suffix that may be a port.
-func withoutTag(image string) string {
+// trimTag removes the tag and digest. It keeps a suffix that may be a port.
+func trimTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, ']') && !isPort(image[i+1:]) {
 		return image[:i]
@@ -51,8 +51,8 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// notInName reports whether r is not allowed in a host name.
-func notInName(r rune) bool {
+// isNotHostRune reports whether r is not allowed in a host name.
+func isNotHostRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return false

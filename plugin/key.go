@@ -15,9 +15,9 @@ import (
 // key determines which images a credential is for. The functions in this file convert
 // between the two.
 
-// imageKey returns an auth key that matches an image and as few other images as
+// authKeyForImage returns an auth key that matches an image and as few other images as
 // possible.
-func imageKey(image string) string {
+func authKeyForImage(image string) string {
 	host, rest, hasPath := strings.Cut(image, "/")
 	// kubelet: it parses a bracketed address without a port as a character class, so
 	// only a * matches it.
@@ -34,8 +34,8 @@ func imageKey(image string) string {
 	return host + "/" + rest
 }
 
-// firstFor returns the credential that a kubelet would try first for an image.
-func firstFor(image string, auth map[string]AuthConfig) (AuthConfig, bool) {
+// firstCredential returns the credential that a kubelet would try first for an image.
+func firstCredential(image string, auth map[string]AuthConfig) (AuthConfig, bool) {
 	keys := slices.Collect(maps.Keys(auth))
 	selected := match.Select(keys, image)
 	// The kubelet sends normalized images. In a manually typed image, the registry may

@@ -12,7 +12,7 @@ import (
 // Tests against a keyring are in keyring_test.go, in an external test package, because keyrings import this package.
 
 // ImageKey is for those tests.
-var ImageKey = imageKey
+var ImageKey = authKeyForImage
 
 func TestImageKey(t *testing.T) {
 	for image, want := range map[string]string{
@@ -30,17 +30,17 @@ func TestImageKey(t *testing.T) {
 		"registry.example":               "registry.example",
 		"REGISTRY.example/team_a/b--c.d": "REGISTRY.example/team_a/b--c.d",
 	} {
-		if got := imageKey(image); got != want {
+		if got := authKeyForImage(image); got != want {
 			t.Errorf("%s: got %s, want %s", image, got, want)
 		}
-		if auth := map[string]AuthConfig{imageKey(image): {Username: "u"}}; !found(image, auth, "u") {
+		if auth := map[string]AuthConfig{authKeyForImage(image): {Username: "u"}}; !found(image, auth, "u") {
 			t.Errorf("%s: its key does not match it", image)
 		}
 	}
 }
 
 func found(image string, auth map[string]AuthConfig, user string) bool {
-	got, ok := firstFor(image, auth)
+	got, ok := firstCredential(image, auth)
 	return ok && got.Username == user
 }
 
@@ -83,7 +83,7 @@ func TestFirstFor(t *testing.T) {
 		for _, key := range strings.Fields(tt.keys) {
 			auth[key] = AuthConfig{Username: key}
 		}
-		got, ok := firstFor(tt.image, maps.Clone(auth))
+		got, ok := firstCredential(tt.image, maps.Clone(auth))
 		if got.Username != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s: got %q (%v), want %q", name, got.Username, ok, tt.want)
 		}

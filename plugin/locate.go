@@ -19,12 +19,12 @@ import (
 // message. The code in this file locates the error, so that error messages can contain
 // the field and offset without a value.
 
-// checkWhole returns an error if data is not exactly one JSON value.
-func checkWhole(data []byte, kind string) *decodeError {
+// checkSingleJSONValue returns an error if data is not exactly one JSON value.
+func checkSingleJSONValue(data []byte, kind string) *decodeError {
 	if json.Valid(data) {
 		return nil
 	}
-	e := &decodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: emptyText}
+	e := &decodeError{Kind: kind, Stage: StageOutput, Offset: 0, Msg: emptyOutputMessage}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return e
 	}
@@ -34,10 +34,10 @@ func checkWhole(data []byte, kind string) *decodeError {
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:
-		e.Offset = skipTo(data, dec.InputOffset())
+		e.Offset = skipSeparators(data, dec.InputOffset())
 		e.Msg = "unexpected data after the JSON value"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.Offset, e.Msg = int64(len(data)), endsEarly
+		e.Offset, e.Msg = int64(len(data)), truncatedMessage
 	case errors.As(err, &syntax):
 		// The offset is that of the byte after the invalid byte. The error message is
 		// not used, because it quotes the invalid byte.
@@ -47,68 +47,68 @@ func checkWhole(data []byte, kind string) *decodeError {
 }
 
 const (
-	emptyText = "empty"
-	endsEarly = "unexpected end of JSON"
+	emptyOutputMessage = "empty"
+	truncatedMessage   = "unexpected end of JSON"
 )
 
-// locate returns the first error that a strict decoder for kind would find in a JSON
+// locateDecodeError returns the first error that a strict decoder for kind would find in a JSON
 // value. Unknown fields in requests are not errors.
-func locate(data []byte, kind, apiVersion string) *decodeError {
-	w := walker{data: data, dec: tokens(data), kind: kind, apiVersion: apiVersion}
-	if err := w.object("", kind); err != nil {
+func locateDecodeError(data []byte, kind, apiVersion string) *decodeError {
+	w := schemaWalker{data: data, dec: newNumberDecoder(data), kind: kind, apiVersion: apiVersion}
+	if err := w.checkObject("", kind); err != nil {
 		return err
 	}
 	return newDecodeError(protocol.KindForVersion(apiVersion, kind), StageDecode, "", "the document does not match the protocol's definition of its kind")
 }
 
-// tokens returns a decoder that accepts numbers of any size.
-func tokens(data []byte) *json.Decoder {
+// newNumberDecoder returns a decoder that accepts numbers of any size.
+func newNumberDecoder(data []byte) *json.Decoder {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return dec
 }
 
-// walker compares a JSON value with the fields in [protocol.Fields].
-type walker struct {
+// schemaWalker compares a JSON value with the fields in [protocol.Fields].
+type schemaWalker struct {
 	data             []byte
 	dec              *json.Decoder
 	kind, apiVersion string
 }
 
-// object reads an object with the fields of kind.
-func (w *walker) object(path, kind string) *decodeError {
+// checkObject reads an object with the fields of kind.
+func (w *schemaWalker) checkObject(path, kind string) *decodeError {
 	fields := protocol.Fields(kind, w.apiVersion)
-	return w.members(path, func(name string, at int64) *decodeError {
-		field, ok := find(fields, name)
+	return w.eachMember(path, func(name string, at int64) *decodeError {
+		field, ok := findField(fields, name)
 		switch {
 		case ok:
-			return w.value(join(path, name), field.Type)
+			return w.checkValue(joinFieldPath(path, name), field.Type)
 		case w.kind == protocol.KindRequest:
-			return w.skip()
+			return w.skipValue()
 		}
 		msg := "unknown field"
-		if i := indexFold(fields, name); i >= 0 {
+		if i := fieldIndexFold(fields, name); i >= 0 {
 			msg = "unknown field; use " + fields[i].Name + " (field names are case-sensitive)"
 		} else if meant := suggestField(fields, name); meant != "" {
 			msg = "unknown field; " + meant
 		}
-		return w.errorAt(join(path, showName(name)), at, msg)
+		return w.errorAt(joinFieldPath(path, redactFieldName(name)), at, msg)
 	})
 }
 
-// value reads a value of a [protocol.Field] type.
-func (w *walker) value(path, typ string) *decodeError {
+// checkValue reads a value of a [protocol.Field] type.
+func (w *schemaWalker) checkValue(path, typ string) *decodeError {
 	switch typ {
 	case protocol.TypeAuth:
-		return w.members(path, func(key string, _ int64) *decodeError {
-			return w.object(join(path, showKey(key)), protocol.KindAuthConfig)
+		return w.eachMember(path, func(key string, _ int64) *decodeError {
+			return w.checkObject(joinFieldPath(path, redactKey(key)), protocol.KindAuthConfig)
 		})
 	case protocol.TypeAnnotations:
-		return w.members(path, func(key string, _ int64) *decodeError {
-			return w.value(join(path, showKey(key)), protocol.TypeString)
+		return w.eachMember(path, func(key string, _ int64) *decodeError {
+			return w.checkValue(joinFieldPath(path, redactKey(key)), protocol.TypeString)
 		})
 	}
-	at := w.offset()
+	at := w.nextOffset()
 	token, _ := w.dec.Token()
 	s, isString := token.(string)
 	switch {
@@ -128,9 +128,9 @@ func (w *walker) value(path, typ string) *decodeError {
 	return nil
 }
 
-// members reads an object or null and calls f before each member's value.
-func (w *walker) members(path string, f func(name string, at int64) *decodeError) *decodeError {
-	at := w.offset()
+// eachMember reads an object or null and calls f before each member's value.
+func (w *schemaWalker) eachMember(path string, f func(name string, at int64) *decodeError) *decodeError {
+	at := w.nextOffset()
 	token, _ := w.dec.Token()
 	if token == nil {
 		return nil
@@ -140,14 +140,14 @@ func (w *walker) members(path string, f func(name string, at int64) *decodeError
 	}
 	seen := make(map[string]bool)
 	for w.dec.More() {
-		at := w.offset()
+		at := w.nextOffset()
 		token, err := w.dec.Token()
 		if err != nil {
 			return nil
 		}
 		name, _ := token.(string)
 		if seen[name] {
-			return w.errorAt(join(path, showKey(name)), at, "duplicate field")
+			return w.errorAt(joinFieldPath(path, redactKey(name)), at, "duplicate field")
 		}
 		seen[name] = true
 		if err := f(name, at); err != nil {
@@ -158,27 +158,27 @@ func (w *walker) members(path string, f func(name string, at int64) *decodeError
 	return nil
 }
 
-func (w *walker) skip() *decodeError {
+func (w *schemaWalker) skipValue() *decodeError {
 	var value json.RawMessage
-	w.dec.Decode(&value) // checkWhole has already accepted it
+	w.dec.Decode(&value) // checkSingleJSONValue has already accepted it
 	return nil
 }
 
-// offset returns the offset of the next token.
-func (w *walker) offset() int64 { return skipTo(w.data, w.dec.InputOffset()) }
+// nextOffset returns the offset of the next token.
+func (w *schemaWalker) nextOffset() int64 { return skipSeparators(w.data, w.dec.InputOffset()) }
 
-func (w *walker) errorAt(path string, at int64, msg string) *decodeError {
+func (w *schemaWalker) errorAt(path string, at int64, msg string) *decodeError {
 	return &decodeError{Kind: protocol.KindForVersion(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
-// skipTo returns the offset of the first byte at or after at that is neither white
+// skipSeparators returns the offset of the first byte at or after at that is neither white
 // space nor a separator.
-func skipTo(data []byte, at int64) int64 {
+func skipSeparators(data []byte, at int64) int64 {
 	rest := bytes.TrimLeft(data[at:], " \t\r\n,:")
 	return int64(len(data) - len(rest))
 }
 
-func find(fields []protocol.Field, name string) (protocol.Field, bool) {
+func findField(fields []protocol.Field, name string) (protocol.Field, bool) {
 	for _, f := range fields {
 		if f.Name == name {
 			return f, true
@@ -187,7 +187,7 @@ func find(fields []protocol.Field, name string) (protocol.Field, bool) {
 	return protocol.Field{}, false
 }
 
-func indexFold(fields []protocol.Field, name string) int {
+func fieldIndexFold(fields []protocol.Field, name string) int {
 	for i, f := range fields {
 		if strings.EqualFold(f.Name, name) {
 			return i
@@ -221,7 +221,7 @@ var misplacedFields = map[string][2]string{
 // suggestField returns advice about an unknown field, or "".
 func suggestField(fields []protocol.Field, name string) string {
 	if advice, known := misplacedFields[name]; known {
-		if _, has := find(fields, advice[0]); has {
+		if _, has := findField(fields, advice[0]); has {
 			return advice[1]
 		}
 	}
@@ -233,7 +233,7 @@ func suggestField(fields []protocol.Field, name string) string {
 	return ""
 }
 
-func join(path, name string) string {
+func joinFieldPath(path, name string) string {
 	if path == "" {
 		return name
 	}
@@ -248,34 +248,34 @@ const (
 	hiddenName   = "(hidden name)"
 )
 
-// showName returns name if it looks like an identifier.
-func showName(name string) string {
-	if len(name) == 0 || len(name) > maxShownName || !onlyLetters(name, "") {
+// redactFieldName returns name if it looks like an identifier.
+func redactFieldName(name string) string {
+	if len(name) == 0 || len(name) > maxShownName || !hasOnlyLetters(name, "") {
 		return hiddenName
 	}
 	return name
 }
 
-// showKey returns name if it looks like an identifier, a registry or a pattern:
+// redactKey returns name if it looks like an identifier, a registry or a pattern:
 // a lower-case host with a dot or a star, a port, and a lower-case path.
-func showKey(name string) string {
+func redactKey(name string) string {
 	host, path, _ := strings.Cut(name, "/")
 	host, port, _ := strings.Cut(host, ":")
 	if len(name) <= maxShownKey && strings.ContainsAny(host, ".*") &&
-		only(host, lower+digits+".*-") && only(port, digits) && only(path, lower+digits+"._/-") {
+		consistsOf(host, lowerCaseLetters+digits+".*-") && consistsOf(port, digits) && consistsOf(path, lowerCaseLetters+digits+"._/-") {
 		return name
 	}
-	return showName(name)
+	return redactFieldName(name)
 }
 
 const (
-	lower  = "abcdefghijklmnopqrstuvwxyz"
-	digits = "0123456789"
+	lowerCaseLetters = "abcdefghijklmnopqrstuvwxyz"
+	digits           = "0123456789"
 )
 
-func only(s, set string) bool { return strings.Trim(s, set) == "" }
+func consistsOf(s, set string) bool { return strings.Trim(s, set) == "" }
 
-func onlyLetters(s, more string) bool {
+func hasOnlyLetters(s, more string) bool {
 	for _, r := range s {
 		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(more, r)) {
 			return false

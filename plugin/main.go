@@ -20,13 +20,13 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// maxRequest limits the size of a request in bytes. The API server allows 256 KiB of
+// maxRequestSize limits the size of a request in bytes. The API server allows 256 KiB of
 // annotations, and JSON may encode one byte as six.
-const maxRequest = 2 << 20
+const maxRequestSize = 2 << 20
 
-// maxErrorLine limits the length of the error line in bytes. The kubelet logs this
+// maxErrorLineLength limits the length of the error line in bytes. The kubelet logs this
 // line.
-const maxErrorLine = 2 << 10
+const maxErrorLineLength = 2 << 10
 
 // The exit codes of a plugin.
 const (
@@ -81,16 +81,16 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	if err != nil {
 		var invalid *decodeError
 		if errors.As(err, &invalid) {
-			return opts.fail(exitUsage, err, nil)
+			return opts.printError(exitUsage, err, nil)
 		}
-		return opts.fail(exitFailed, err, nil)
+		return opts.printError(exitFailed, err, nil)
 	}
 	resp, err := await.Call(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil {
 		err = writeResponse(opts.Stdout, req, resp)
 	}
 	if err != nil {
-		return opts.fail(exitFailed, err, append(passwords(resp), req.ServiceAccountToken.Reveal()))
+		return opts.printError(exitFailed, err, append(responsePasswords(resp), req.ServiceAccountToken.Reveal()))
 	}
 	return exitOK
 }
@@ -130,24 +130,24 @@ func (o ServeOptions) printVersion() int {
 	return exitOK
 }
 
-// fail prints err on one line on standard error, with secrets redacted.
-func (o ServeOptions) fail(code int, err error, secrets []string) int {
-	line := oneLine(scrub.Text(err.Error(), secrets), maxErrorLine)
+// printError prints err on one line on standard error, with secrets redacted.
+func (o ServeOptions) printError(code int, err error, secrets []string) int {
+	line := truncateToLine(scrub.Redact(err.Error(), secrets), maxErrorLineLength)
 	fmt.Fprintf(o.Stderr, "%s: %s\n", o.Name, line)
 	return code
 }
 
 // readRequest reads and decodes a request from standard input.
 func (o ServeOptions) readRequest() (*Request, error) {
-	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequest+1))
+	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequestSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
-	if len(data) > maxRequest {
-		return nil, newDecodeError(protocol.KindRequest, StageDecode, "", fmt.Sprintf("longer than %d bytes", maxRequest))
+	if len(data) > maxRequestSize {
+		return nil, newDecodeError(protocol.KindRequest, StageDecode, "", fmt.Sprintf("longer than %d bytes", maxRequestSize))
 	}
 	req, err := decodeRequest(data)
-	if err == nil && req.APIVersion == OutOfTree && (len(o.Args) == 0 || o.Args[0] != getCredentials) {
+	if err == nil && req.APIVersion == OutOfTree && (len(o.Args) == 0 || o.Args[0] != getCredentialsArg) {
 		return nil, newDecodeError(protocol.KindRequest, StageDecode, "kind", "must be "+protocol.KindRequest)
 	}
 	return req, err
@@ -165,7 +165,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	sent.APIVersion = req.APIVersion
 	if req.APIVersion == OutOfTree {
 		sent.Auth = nil
-		if auth, ok := firstFor(req.Image, resp.Auth); ok {
+		if auth, ok := firstCredential(req.Image, resp.Auth); ok {
 			sent.Auth = map[string]AuthConfig{"": auth}
 		}
 	}
@@ -185,8 +185,8 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 
 var errNoResponse = errors.New("the provider returned neither a response nor an error")
 
-// passwords returns the passwords of a response, which may be nil.
-func passwords(resp *Response) []string {
+// responsePasswords returns the passwords of a response, which may be nil.
+func responsePasswords(resp *Response) []string {
 	var list []string
 	if resp != nil {
 		for _, auth := range resp.Auth {

@@ -82,7 +82,7 @@ func TestServeRefusesRequests(t *testing.T) {
 		"empty":   {"", "plug: invalid CredentialProviderRequest at offset 0: empty\n"},
 		"text":    {canary.TokenSecret, "plug: invalid CredentialProviderRequest at offset 0: invalid JSON\n"},
 		"version": {`{"kind":"CredentialProviderRequest","apiVersion":"v9","image":"a"}`, "plug: invalid CredentialProviderRequest: apiVersion: must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1\n"},
-		"long":    {strings.Repeat(" ", maxRequest) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
+		"long":    {strings.Repeat(" ", maxRequestSize) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
 		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
 		if want := (served{2, "", tt.want}); got != want {
@@ -118,7 +118,7 @@ func TestServeProviderFails(t *testing.T) {
 		"several lines":     {fail(errors.New("one\n\ttwo\x1b[2J\n")), `one two\x1b[2J`},
 		"token in error":    {fail(errors.New("refused: " + canary.TokenSecret)), "refused: [redacted]"},
 		"token in base64":   {fail(fmt.Errorf("refused: %x", canary.TokenSecret)), "refused: [redacted]"},
-		"long error":        {fail(errors.New(strings.Repeat("é", maxErrorLine))), strings.Repeat("é", maxErrorLine/2) + "…"},
+		"long error":        {fail(errors.New(strings.Repeat("é", maxErrorLineLength))), strings.Repeat("é", maxErrorLineLength/2) + "…"},
 		"nothing":           {fail(nil), "the provider returned neither a response nor an error"},
 		"no cacheKeyType":   {respond(func(r *Response) { r.CacheKeyType = "" }), "the provider's CacheKeyType must be Image, Registry or Global"},
 		"bad cacheKeyType":  {respond(func(r *Response) { r.CacheKeyType = canary.PasswordSecret }), "the provider's CacheKeyType must be Image, Registry or Global"},

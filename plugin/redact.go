@@ -15,25 +15,25 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// minConfigured is the minimum length of values in Command.Env and Command.Args that
+// minRedactLength is the minimum length of values in Command.Env and Command.Args that
 // are redacted. Shorter values are usually settings such as "true".
-const minConfigured = 8
+const minRedactLength = 8
 
 // maxSecrets bounds the work that a response can cause.
 const maxSecrets = 1000
 
-// holdsSecret reports whether standard error contains any of the secrets.
-func holdsSecret(stderr *process.HeadTail, secrets []string) bool {
+// containsSecret reports whether standard error contains any of the secrets.
+func containsSecret(stderr *process.HeadTail, secrets []string) bool {
 	head, tail := string(stderr.Head), string(stderr.Tail)
 	secrets = secrets[:min(len(secrets), maxSecrets)]
 	if stderr.Omitted == 0 {
-		return scrub.Holds(head+tail, secrets)
+		return scrub.ContainsSecret(head+tail, secrets)
 	}
-	return scrub.Holds(head, secrets) || scrub.Holds(tail, secrets)
+	return scrub.ContainsSecret(head, secrets) || scrub.ContainsSecret(tail, secrets)
 }
 
-// redact returns standard error with secrets redacted, as printable UTF-8.
-func redact(stderr *process.HeadTail, secrets []scrub.Secret) string {
+// redactStderr returns standard error with secrets redacted, as printable UTF-8.
+func redactStderr(stderr *process.HeadTail, secrets []scrub.Secret) string {
 	head, tail := string(stderr.Head), string(stderr.Tail)
 	switch {
 	case head == "":
@@ -41,20 +41,20 @@ func redact(stderr *process.HeadTail, secrets []scrub.Secret) string {
 	case len(secrets) > maxSecrets:
 		return fmt.Sprintf("(standard error is hidden because it might contain one of %d secrets)", len(secrets))
 	case stderr.Omitted == 0:
-		return scrub.Part(head+tail, secrets, false, false)
+		return scrub.RedactPart(head+tail, secrets, false, false)
 	}
-	return scrub.Part(head, secrets, false, true) +
+	return scrub.RedactPart(head, secrets, false, true) +
 		fmt.Sprintf("\n(%d bytes omitted)\n", stderr.Omitted) +
-		scrub.Part(tail, secrets, true, false)
+		scrub.RedactPart(tail, secrets, true, false)
 }
 
-// secrets returns the strings to redact in standard error: known and possible secrets,
+// secretsToRedact returns the strings to redact in standard error: known and possible secrets,
 // and the values of Env and Args.
-func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
-	values := unnamed(maybe)
+func (c Command) secretsToRedact(known, maybe []string, image string) []scrub.Secret {
+	values := unnamedSecrets(maybe)
 	for i, entry := range c.Env {
 		_, value, _ := strings.Cut(entry.Reveal(), "=")
-		values = append(values, scrub.Secret{Text: value, Name: c.place("env", i)})
+		values = append(values, scrub.Secret{Text: value, Name: c.describeValue("env", i)})
 	}
 	flag := "" // the previous argument if it is a flag that may be followed by its value
 	for i, arg := range c.Args {
@@ -68,26 +68,26 @@ func (c Command) secrets(known, maybe []string, image string) []scrub.Secret {
 		}
 		// Do not redact paths, because errors about a file must be able to include its
 		// path.
-		if strings.HasSuffix(name, "-file") && isPath(value) {
+		if strings.HasSuffix(name, "-file") && isAbsolutePath(value) {
 			continue
 		}
-		values = append(values, scrub.Secret{Text: value, Name: c.place("args", i)})
+		values = append(values, scrub.Secret{Text: value, Name: c.describeValue("args", i)})
 	}
 	// A value that is part of the image, such as a registry, is not a secret.
 	values = slices.DeleteFunc(values, func(v scrub.Secret) bool {
-		return len(v.Text) < minConfigured || strings.Contains(image, v.Text)
+		return len(v.Text) < minRedactLength || strings.Contains(image, v.Text)
 	})
-	return append(unnamed(known), values...)
+	return append(unnamedSecrets(known), values...)
 }
 
-// isPath reports whether value is a plain absolute path. A value with other
+// isAbsolutePath reports whether value is a plain absolute path. A value with other
 // characters may hold a secret in addition to a path.
-func isPath(value string) bool {
+func isAbsolutePath(value string) bool {
 	return filepath.IsAbs(value) && filepath.Clean(value) == value && !strings.ContainsAny(value, "?#@=,;& \t")
 }
 
-// place describes Env[i] or Args[i], including its Place.
-func (c Command) place(field string, i int) string {
+// describeValue describes Env[i] or Args[i], including its Place.
+func (c Command) describeValue(field string, i int) string {
 	name := fmt.Sprintf("%s[%d]", field, i)
 	if c.Place != nil {
 		if at := c.Place(field, i); at != "" {
@@ -97,7 +97,7 @@ func (c Command) place(field string, i int) string {
 	return name
 }
 
-func unnamed(texts []string) []scrub.Secret {
+func unnamedSecrets(texts []string) []scrub.Secret {
 	secrets := make([]scrub.Secret, len(texts))
 	for i, text := range texts {
 		secrets[i].Text = text
@@ -107,9 +107,9 @@ func unnamed(texts []string) []scrub.Secret {
 
 // responseSecrets returns the strings in a response that are secrets: all strings
 // except user names and values fixed by the protocol. From the point where the output
-// is not valid JSON, it returns possible secrets instead: see [looseSecrets].
+// is not valid JSON, it returns possible secrets instead: see [possibleSecrets].
 func responseSecrets(stdout []byte) (secrets, maybe []string) {
-	dec := tokens(stdout)
+	dec := newNumberDecoder(stdout)
 	type level struct {
 		object bool
 		name   string // name of the member whose value is next
@@ -119,7 +119,7 @@ func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	for {
 		token, err := dec.Token()
 		if err != nil {
-			return secrets, looseSecrets(string(stdout[dec.InputOffset():]))
+			return secrets, possibleSecrets(string(stdout[dec.InputOffset():]))
 		}
 		top := &levels[len(levels)-1]
 		switch token := token.(type) {
@@ -137,7 +137,7 @@ func responseSecrets(stdout []byte) (secrets, maybe []string) {
 				top.name, top.isName = token, false
 				continue
 			}
-			if !isPublic(top.name) {
+			if !isPublicField(top.name) {
 				secrets = append(secrets, token)
 			}
 		}
@@ -145,8 +145,8 @@ func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	}
 }
 
-// isPublic reports whether the value of a field is not a secret.
-func isPublic(field string) bool {
+// isPublicField reports whether the value of a field is not a secret.
+func isPublicField(field string) bool {
 	switch strings.ToLower(field) {
 	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":
 		return true
@@ -154,12 +154,12 @@ func isPublic(field string) bool {
 	return false
 }
 
-// looseSecrets returns possible secrets in text that is not JSON: quoted text, except
+// possibleSecrets returns possible secrets in text that is not JSON: quoted text, except
 // field names, and words that contain a digit. Other words may belong to an error
 // message, which should stay readable in standard error.
-func looseSecrets(text string) (maybe []string) {
+func possibleSecrets(text string) (maybe []string) {
 	add := func(s string) {
-		if len(s) >= minConfigured && len(maybe) <= maxSecrets {
+		if len(s) >= minRedactLength && len(maybe) <= maxSecrets {
 			maybe = append(maybe, s)
 		}
 	}
@@ -187,8 +187,8 @@ func looseSecrets(text string) (maybe []string) {
 	return maybe
 }
 
-// oneLine returns s on one line of at most max bytes, for an error message.
-func oneLine(s string, max int) string {
+// truncateToLine returns s on one line of at most max bytes, for an error message.
+func truncateToLine(s string, max int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > max {
 		s = strings.ToValidUTF8(s[:max], "") + "…"

@@ -48,7 +48,7 @@ func TestCommandSecrets(t *testing.T) {
 		Args: NewSecrets("get-credentials", "get", "--verbose-flag", "--region=us-west-2", "-v=1"),
 	}
 	c.Args = append(c.Args, NewSecrets("--allow-host=registry.example", "--config", "team/app")...)
-	got := c.secrets([]string{"t"}, []string{"maybe-secret", "team/app", "short"}, "registry.example/team/app")
+	got := c.secretsToRedact([]string{"t"}, []string{"maybe-secret", "team/app", "short"}, "registry.example/team/app")
 	want := []scrub.Secret{{Text: "t"}, {Text: "maybe-secret"}, {Text: "12345678", Name: "env[0]"}, {Text: "a=12345678", Name: "env[3]"},
 		{Text: "get-credentials", Name: "args[0]"}, {Text: "us-west-2", Name: "args[3]"}}
 	if !cmp.Equal(want, got) {
@@ -82,7 +82,7 @@ func TestFileFlags(t *testing.T) {
 		c := Command{Env: NewSecrets(tt.env...), Args: NewSecrets(tt.args...)}
 		text := fmt.Sprintf("read %s: chmod 600 %[1]s", path)
 		want := fmt.Sprintf("read %s: chmod 600 %[1]s", tt.want)
-		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); got != want {
+		if got := scrub.RedactPart(text, c.secretsToRedact(nil, nil, "r.example/app"), false, false); got != want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, want)
 		}
 	}
@@ -99,14 +99,14 @@ func TestFileFlags(t *testing.T) {
 	} {
 		c := Command{Args: NewSecrets(args...)}
 		text := "open " + args[0] + " " + args[len(args)-1]
-		if got := scrub.Part(text, c.secrets(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.PasswordSecret) {
+		if got := scrub.RedactPart(text, c.secretsToRedact(nil, nil, "r.example/app"), false, false); strings.Contains(got, canary.PasswordSecret) {
 			t.Errorf("%q: the password is left", args)
 		}
 	}
 	c := Command{Args: NewSecrets("--password-file=" + path)}
 	text := "the response for " + path + " has " + canary.PasswordSecret
 	want := "the response for " + path + " has [redacted]"
-	if got := scrub.Part(text, c.secrets([]string{canary.PasswordSecret}, nil, "r.example/app"), false, false); got != want {
+	if got := scrub.RedactPart(text, c.secretsToRedact([]string{canary.PasswordSecret}, nil, "r.example/app"), false, false); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestFileFlags(t *testing.T) {
 func TestTooManySecrets(t *testing.T) {
 	var h process.HeadTail
 	h.Write([]byte("hello " + canary.PasswordSecret))
-	got := redact(&h, unnamed(slices.Repeat([]string{canary.PasswordSecret}, maxSecrets+1)))
+	got := redactStderr(&h, unnamedSecrets(slices.Repeat([]string{canary.PasswordSecret}, maxSecrets+1)))
 	if want := "(standard error is hidden because it might contain one of 1001 secrets)"; got != want {
 		t.Errorf("got %d bytes, want %q", len(got), want)
 	}
@@ -132,7 +132,7 @@ func FuzzScrub(f *testing.F) {
 		}
 		var h process.HeadTail
 		h.Write([]byte(strings.Repeat("\n", int(pad)) + before + secret + after))
-		got := redact(&h, unnamed([]string{secret}))
+		got := redactStderr(&h, unnamedSecrets([]string{secret}))
 		if !utf8.ValidString(got) {
 			t.Error("not UTF-8")
 		}
@@ -141,7 +141,7 @@ func FuzzScrub(f *testing.F) {
 		}
 		// A secret that looks like the mask, or like what is written for
 		// bytes that were left out or changed, may appear by accident.
-		if strings.ContainsAny(secret, "[]()\\\ufffd\n") || !utf8.ValidString(secret) || strings.Contains(mask+"bytes omitted)", secret) {
+		if strings.ContainsAny(secret, "[]()\\\ufffd\n") || !utf8.ValidString(secret) || strings.Contains(secretMask+"bytes omitted)", secret) {
 			return
 		}
 		if strings.Contains(got, secret) {
@@ -158,7 +158,7 @@ func TestSecretsAcrossTheCut(t *testing.T) {
 			copy(text[at:], canary.TokenSecret)
 			var h process.HeadTail
 			h.Write(text)
-			got := redact(&h, unnamed([]string{canary.TokenSecret}))
+			got := redactStderr(&h, unnamedSecrets([]string{canary.TokenSecret}))
 			for n := 4; n <= len(canary.TokenSecret); n++ {
 				if strings.Contains(got, canary.TokenSecret[:n]) || strings.Contains(got, canary.TokenSecret[len(canary.TokenSecret)-n:]) {
 					t.Fatalf("%d bytes of the secret at %d are left", n, at)
@@ -173,20 +173,20 @@ func TestSecretsAcrossTheCut(t *testing.T) {
 func TestHeadTailSecrets(t *testing.T) {
 	const secret = "0123456789abcdef"
 	cut := process.HeadTail{Head: []byte("begin " + secret[:8]), Tail: []byte(secret[8:] + " end"), Omitted: 1}
-	if text := redact(&cut, unnamed([]string{secret})); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
+	if text := redactStderr(&cut, unnamedSecrets([]string{secret})); strings.Contains(text, secret[:8]) || strings.Contains(text, secret[8:]) ||
 		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
 		t.Errorf("%q", text)
 	}
 	// What standard error begins with was cut off nothing.
 	begin := process.HeadTail{Head: []byte(secret[8:] + " begin"), Tail: []byte("end"), Omitted: 1}
-	if text := redact(&begin, unnamed([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
+	if text := redactStderr(&begin, unnamedSecrets([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
 		t.Errorf("%q", text)
 	}
 	for name, h := range map[string]process.HeadTail{
 		"head": {Head: []byte(secret), Omitted: 1}, "tail": {Head: []byte("x"), Tail: []byte(secret), Omitted: 1},
 		"both": {Head: []byte(secret[:5]), Tail: []byte(secret[5:])},
 	} {
-		if !holdsSecret(&h, []string{secret}) {
+		if !containsSecret(&h, []string{secret}) {
 			t.Errorf("%s: the secret is not found", name)
 		}
 	}
@@ -195,10 +195,10 @@ func TestHeadTailSecrets(t *testing.T) {
 		many[i] = fmt.Sprintf("secret-%08d", i)
 	}
 	h := process.HeadTail{Head: []byte("x")}
-	if text := redact(&h, unnamed(many[:maxSecrets])); text != "x" {
+	if text := redactStderr(&h, unnamedSecrets(many[:maxSecrets])); text != "x" {
 		t.Errorf("%d secrets: %q", maxSecrets, text)
 	}
-	if text := redact(&h, unnamed(many)); !strings.Contains(text, "hidden") {
+	if text := redactStderr(&h, unnamedSecrets(many)); !strings.Contains(text, "hidden") {
 		t.Errorf("%d secrets: %q", len(many), text)
 	}
 }
@@ -221,7 +221,7 @@ func TestHolds(t *testing.T) {
 		{"a word, behind a part of one", process.HeadTail{Head: []byte("password=pass")}, []string{"pass"}, true},
 		{"cut in two", cut, []string{"open-sesame"}, false},
 	} {
-		if got := holdsSecret(&tt.in, tt.secrets); got != tt.want {
+		if got := containsSecret(&tt.in, tt.secrets); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

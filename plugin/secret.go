@@ -11,8 +11,8 @@ import (
 	"log/slog"
 )
 
-// mask is printed instead of a non-empty [Secret].
-const mask = "[redacted]"
+// secretMask is printed instead of a non-empty [Secret].
+const secretMask = "[redacted]"
 
 // Secret is a password or token. It prints as "[redacted]" in fmt and slog and cannot
 // be marshaled, so that neither the secret nor the mask is written by accident.
@@ -73,7 +73,7 @@ func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
 	}
-	return mask
+	return secretMask
 }
 
 // Format writes the mask for every verb. Otherwise %x would print the closure's

@@ -99,7 +99,7 @@ func TestSecretNeverLogs(t *testing.T) {
 		}
 		out.Reset()
 		log.Info("message", "key", NewSecret(canary.PasswordSecret))
-		if !strings.Contains(out.String(), mask) {
+		if !strings.Contains(out.String(), secretMask) {
 			t.Errorf("%s: got %s, want the mask in it", name, out.String())
 		}
 	}

@@ -102,7 +102,7 @@ func TestEncodeErrorsName(t *testing.T) {
 func TestDecodeCacheKeyType(t *testing.T) {
 	c := Command{APIVersion: V1}
 	for value, missing := range map[string]bool{"": true, "x": false} {
-		_, err := c.decode([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+`","cacheKeyType":"`+value+`"}`), "a")
+		_, err := c.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+`","cacheKeyType":"`+value+`"}`), "a")
 		if got, want := verdictOf(t, err), (verdict{protocol.KindResponse, StageCacheKeyType, "cacheKeyType"}); got != want {
 			t.Errorf("%q: got %+v, want %+v", value, got, want)
 		}
@@ -114,7 +114,7 @@ func TestDecodeCacheKeyType(t *testing.T) {
 
 // TestEmptyKeyIsKept checks that the key "" means the image only in OutOfTree.
 func TestEmptyKeyIsKept(t *testing.T) {
-	resp, err := Command{APIVersion: V1}.decode([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+
+	resp, err := Command{APIVersion: V1}.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+
 		`","cacheKeyType":"Image","auth":{"":{"username":"u","password":"p"}}}`), "a.b/c")
 	if err != nil {
 		t.Fatal(err)

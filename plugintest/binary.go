@@ -15,50 +15,50 @@ import (
 
 // Executable checks, which use the rules of [lint.Binary].
 
-// broken reports whether the plugin cannot run on this machine.
-func (s *suite) broken() bool {
-	return slices.ContainsFunc(checkRuns(s), func(f Finding) bool { return f.Severity == finding.SeverityError })
+// isBroken reports whether the plugin cannot run on this machine.
+func (s *suite) isBroken() bool {
+	return slices.ContainsFunc(checkExecutable(s), func(f Finding) bool { return f.Severity == finding.SeverityError })
 }
 
-func checkRuns(s *suite) []Finding {
+func checkExecutable(s *suite) []Finding {
 	did := "inspected the file"
 	var findings []Finding
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == finding.SeverityError {
-			findings = append(findings, found(finding.SeverityError, did, f.Message,
-				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", firstOf(f.Fix, "Install a build for this machine with mode 0755."))...)
+			findings = append(findings, newFinding(finding.SeverityError, did, f.Message,
+				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", valueOr(f.Fix, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
-			return skip("%s", f.Message)
+			return skipFinding("%s", f.Message)
 		}
 	}
 	if len(findings) > 0 {
 		return findings
 	}
-	return pass(did, "the executable can run on this machine")
+	return passFinding(did, "the executable can run on this machine")
 }
 
-func checkStatic(s *suite) []Finding {
+func checkStaticBinary(s *suite) []Finding {
 	did := "inspected the file"
 	for _, f := range lint.Binary(s.cmd.Path) {
 		switch {
 		case f.Severity == finding.SeverityError || f.Rule == "unreadable-binary":
-			return skip("%s", f.Message)
+			return skipFinding("%s", f.Message)
 		case f.Rule == "dynamic-binary":
-			return found(finding.SeverityWarning, did, f.Message,
+			return newFinding(finding.SeverityWarning, did, f.Message,
 				"On a node with a different C library, the kubelet reports \"no such file or directory\" although the file exists.",
 				"Link the plugin statically (in Go, CGO_ENABLED=0 go build).")
 		}
 	}
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.FormatScript {
-		return found(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
+		return newFinding(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
 			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
 			"Install the script's interpreter, or make the plugin a static binary.")
 	}
-	return pass(did, "needs no library or interpreter from the host")
+	return passFinding(did, "needs no library or interpreter from the host")
 }
 
-func firstOf(s, fallback string) string {
+func valueOr(s, fallback string) string {
 	if s != "" {
 		return s
 	}

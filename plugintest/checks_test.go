@@ -373,7 +373,7 @@ func processRows() []row {
 		{check: "time-to-answer", plugin: "hang", want: finding.SeverityError, got: "still running after", change: hasty},
 		{check: "sigterm", plugin: "good", want: finding.SeverityOK, got: "exited after"},
 		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: finding.SeverityOK, got: "exited after"},
-		{check: "sigterm", plugin: "ignore-term", want: finding.SeverityWarning, got: "was killed", tweak: func(s *suite) { s.patience = 300 * time.Millisecond }},
+		{check: "sigterm", plugin: "ignore-term", want: finding.SeverityWarning, got: "was killed", tweak: func(s *suite) { s.termTimeout = 300 * time.Millisecond }},
 		{check: "sigterm", plugin: "#!/bin/sh\necho '" + scriptAnswer + "'\n", want: finding.SeveritySkipped, got: "does not wait"},
 		{check: "sigterm", plugin: "#!/bin/sh\nexit 1\n", want: finding.SeveritySkipped, got: "does not wait"},
 		{check: "concurrent", plugin: "good", want: finding.SeverityOK, got: "every run returned the same response"},
@@ -416,7 +416,7 @@ func environmentRows() []row {
 
 func TestChecks(t *testing.T) {
 	byID := map[string]check{}
-	for _, c := range checks() {
+	for _, c := range allChecks() {
 		byID[c.ID] = c
 	}
 	for i, tt := range rows() {
@@ -426,7 +426,7 @@ func TestChecks(t *testing.T) {
 			if !ok {
 				t.Fatal("there is no such check")
 			}
-			checkFindings(t, c, tt, c.examine(newRowSuite(t, tt)))
+			checkFindings(t, c, tt, c.execute(newRowSuite(t, tt)))
 		})
 	}
 }

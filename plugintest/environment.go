@@ -18,38 +18,38 @@ import (
 // Checks in other environments. They are skipped if the plugin does not respond in the
 // given environment.
 
-// inEnvironment applies change to the environment, sends the base request, and compares
+// compareInEnvironment applies change to the environment, sends the base request, and compares
 // the response.
-func (s *suite) inEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
+func (s *suite) compareInEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
-	r := s.runWith(cmd, s.request(s.version()))
+	r := s.runWith(cmd, s.newRequest(s.baseVersion()))
 	did := r.did + ", " + where
-	if !r.answered() {
-		return found(severity, did, r.outcome(), kubelet, fix)
+	if !r.hasResponse() {
+		return newFinding(severity, did, r.describeOutcome(), kubelet, fix)
 	}
-	if what := s.difference(base, r.x.Response); what != "" {
-		return found(severity, did, "the response differs: "+what, kubelet, fix)
+	if what := s.describeDifference(base, r.exchange.Response); what != "" {
+		return newFinding(severity, did, "the response differs: "+what, kubelet, fix)
 	}
-	return pass(did, "the same response")
+	return passFinding(did, "the same response")
 }
 
 func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
-	if names := s.redirected(); len(names) > 0 {
-		return skip("the inherited environment sets a custom cloud endpoint (%s), but this check would remove that setting, so the plugin might contact the real cloud; "+
+	if names := s.endpointOverrides(); len(names) > 0 {
+		return skipFinding("the inherited environment sets a custom cloud endpoint (%s), but this check would remove that setting, so the plugin might contact the real cloud; "+
 			"pass the plugin's whole configuration with --env (Command.Env)", strings.Join(names, ", "))
 	}
-	return s.inEnvironment(finding.SeverityWarning, "with only the configured environment variables", base,
+	return s.compareInEnvironment(finding.SeverityWarning, "with only the configured environment variables", base,
 		func(c *plugin.Command) {
-			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !vital(entry) })
+			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !isEssentialVariable(entry) })
 		},
 		"The plugin inherits the kubelet's environment, which contains few variables when the kubelet runs as a service.",
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
-// vital reports whether programs need an environment variable to run or to reach their
+// isEssentialVariable reports whether programs need an environment variable to run or to reach their
 // configured servers.
-func vital(entry string) bool {
+func isEssentialVariable(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch strings.ToUpper(name) {
 	case "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY":
@@ -58,13 +58,13 @@ func vital(entry string) bool {
 	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
 }
 
-// redirected returns the variables that direct the plugin to a test server.
-func (s *suite) redirected() []string {
+// endpointOverrides returns the variables that direct the plugin to a test server.
+func (s *suite) endpointOverrides() []string {
 	var names []string
 	for _, entry := range s.environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		kept := slices.ContainsFunc(s.cmd.Env, func(e plugin.Secret) bool { return strings.HasPrefix(e.Reveal(), name+"=") })
-		if redirects(name) && !kept && !slices.Contains(names, name) {
+		if isEndpointOverride(name) && !kept && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -72,8 +72,8 @@ func (s *suite) redirected() []string {
 	return names
 }
 
-// redirects reports whether a variable sets the address of a cloud API.
-func redirects(name string) bool {
+// isEndpointOverride reports whether a variable sets the address of a cloud API.
+func isEndpointOverride(name string) bool {
 	switch name {
 	case "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 		"AZURE_AUTHORITY_HOST", "AZURE_ENVIRONMENT_FILEPATH", "AZURE_POD_IDENTITY_AUTHORITY_HOST",
@@ -85,7 +85,7 @@ func redirects(name string) bool {
 }
 
 func checkEnvHome(s *suite, base *plugin.Response) []Finding {
-	return s.inEnvironment(finding.SeverityError, "without HOME", base,
+	return s.compareInEnvironment(finding.SeverityError, "without HOME", base,
 		func(c *plugin.Command) {
 			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool {
 				name, _, _ := strings.Cut(entry, "=")
@@ -106,7 +106,7 @@ func (s *suite) environ() []string {
 }
 
 func checkDirRoot(s *suite, base *plugin.Response) []Finding {
-	return s.inEnvironment(finding.SeverityError, "in the directory /", base,
+	return s.compareInEnvironment(finding.SeverityError, "in the directory /", base,
 		func(c *plugin.Command) { c.Dir = filepath.VolumeName(c.Path) + string(filepath.Separator) },
 		"Under systemd, the working directory of the kubelet and the plugin is /.",
 		"Do not rely on the working directory. Use absolute paths.")
@@ -115,23 +115,23 @@ func checkDirRoot(s *suite, base *plugin.Response) []Finding {
 func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	dir, err := os.MkdirTemp("", "plugintest-")
 	if err != nil {
-		return skip("create a temporary directory: %v", err)
+		return skipFinding("create a temporary directory: %v", err)
 	}
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o555)
-	if writable(dir) {
+	if isWritableDir(dir) {
 		dir = "/proc" // where not even root can create files
 	}
-	if writable(dir) {
-		return skip("the check needs a read-only directory, but the current user can write to any directory")
+	if isWritableDir(dir) {
+		return skipFinding("the check needs a read-only directory, but the current user can write to any directory")
 	}
-	return s.inEnvironment(finding.SeverityError, "in a read-only directory", base,
+	return s.compareInEnvironment(finding.SeverityError, "in a read-only directory", base,
 		func(c *plugin.Command) { c.Dir = dir },
 		"On many nodes, the kubelet's working directory is on a read-only file system.",
 		"Do not write files, or write them only to a configured directory.")
 }
 
-func writable(dir string) bool {
+func isWritableDir(dir string) bool {
 	f, err := os.CreateTemp(dir, "plugintest-")
 	if err != nil {
 		_, missing := os.Stat(dir)
@@ -145,33 +145,33 @@ func writable(dir string) bool {
 func checkLeavesFiles(s *suite) []Finding {
 	dir, err := os.MkdirTemp("", "plugintest-")
 	if err != nil {
-		return skip("create a temporary directory: %v", err)
+		return skipFinding("create a temporary directory: %v", err)
 	}
 	defer os.RemoveAll(dir)
 	work, temp := filepath.Join(dir, "work"), filepath.Join(dir, "temp")
 	for _, d := range []string{work, temp} {
 		if err := os.Mkdir(d, 0o700); err != nil {
-			return skip("create a temporary directory: %v", err)
+			return skipFinding("create a temporary directory: %v", err)
 		}
 	}
 	cmd := s.cmd
 	cmd.Dir = work
 	cmd.Environ = append(s.environ(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
-	r := s.runWith(cmd, s.request(s.version()))
-	if r.failed(plugin.StageStart) {
-		return notStarted()
+	r := s.runWith(cmd, s.newRequest(s.baseVersion()))
+	if r.failedAt(plugin.StageStart) {
+		return notStartedFinding()
 	}
 	did := r.did + ", in an empty directory with an empty TMPDIR"
-	if left := files(dir, work, temp); len(left) > 0 {
-		return found(finding.SeverityWarning, did, "it left behind "+listed(left),
+	if left := listFiles(dir, work, temp); len(left) > 0 {
+		return newFinding(finding.SeverityWarning, did, "it left behind "+quoteList(left),
 			"The kubelet runs the plugin for many pulls, so files that the plugin leaves behind fill the disk and might contain credentials.",
 			"There is no need to write files, because the kubelet caches the response. Remove temporary files before exiting.")
 	}
-	return pass(did, "no files were left behind")
+	return passFinding(did, "no files were left behind")
 }
 
-// files returns the files below dir, except those in before.
-func files(dir string, before ...string) []string {
+// listFiles returns the files below dir, except those in before.
+func listFiles(dir string, before ...string) []string {
 	var left []string
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && path != dir && !slices.Contains(before, path) {

@@ -59,30 +59,30 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// found returns a finding without its rule, which [check.examine] sets.
-func found(severity finding.Severity, did, got, kubelet, fix string) []Finding {
+// newFinding returns a finding without its rule, which [check.examine] sets.
+func newFinding(severity finding.Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }
 
-func pass(did, format string, args ...any) []Finding {
-	return found(finding.SeverityOK, did, fmt.Sprintf(format, args...), "", "")
+func passFinding(did, format string, args ...any) []Finding {
+	return newFinding(finding.SeverityOK, did, fmt.Sprintf(format, args...), "", "")
 }
 
-func skip(format string, args ...any) []Finding {
-	return found(finding.SeveritySkipped, "", fmt.Sprintf(format, args...), "", "")
+func skipFinding(format string, args ...any) []Finding {
+	return newFinding(finding.SeveritySkipped, "", fmt.Sprintf(format, args...), "", "")
 }
 
-// maxListed limits how many keys, files or runs are listed in a finding.
-const maxListed = 3
+// maxListedItems limits how many keys, files or runs are listed in a finding.
+const maxListedItems = 3
 
-// listed returns up to maxListed words, quoted.
-func listed(words []string) string {
+// quoteList returns up to maxListedItems words, quoted.
+func quoteList(words []string) string {
 	var quoted []string
-	for _, w := range words[:min(len(words), maxListed)] {
+	for _, w := range words[:min(len(words), maxListedItems)] {
 		quoted = append(quoted, fmt.Sprintf("%q", shorten(w)))
 	}
 	text := strings.Join(quoted, ", ")
-	if more := len(words) - maxListed; more > 0 {
+	if more := len(words) - maxListedItems; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -97,7 +97,7 @@ func shorten(s string) string {
 	return s
 }
 
-func plural(n int, noun string) string {
+func pluralize(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -14,35 +14,35 @@ import (
 
 // Checks that apply to every run: output and exit code.
 
-// probe performs the runs that show how the plugin responds and fails.
-func (s *suite) probe() {
-	s.base()
-	bad := []malformed{malformedGarbage(), malformedEmpty(), malformedTruncated()}
-	if !s.outOfTree() {
-		for _, version := range versions() {
-			s.ask(s.request(version))
+// runProbes performs the runs that show how the plugin responds and fails.
+func (s *suite) runProbes() {
+	s.baseRun()
+	bad := []malformedInput{newGarbageInput(), newEmptyInput(), newTruncatedInput()}
+	if !s.isOutOfTree() {
+		for _, version := range supportedVersions() {
+			s.sendRequest(s.newRequest(version))
 		}
-		bad = append([]malformed{malformedUnknownVersion(), malformedKind()}, bad...)
+		bad = append([]malformedInput{newUnknownVersionInput(), newWrongKindInput()}, bad...)
 	}
 	for _, m := range bad {
 		m.send(s)
 	}
-	oversizedRun(s)
-	if s.outOfTree() {
+	runOversized(s)
+	if s.isOutOfTree() {
 		return
 	}
-	s.withToken()
-	s.withoutToken()
+	s.runWithToken()
+	s.runWithoutToken()
 }
 
-// every returns a check that examines all runs and reports the first run with a
+// checkEveryRun returns a check that examines all runs and reports the first run with a
 // finding.
-func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
+func checkEveryRun(one func(*run) []Finding, ok string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
-		s.probe()
+		s.runProbes()
 		s.skipRest = false // check the runs made so far
-		if s.base().failed(plugin.StageStart) {
-			return notStarted()
+		if s.baseRun().failedAt(plugin.StageStart) {
+			return notStartedFinding()
 		}
 		var first []Finding
 		n := 0
@@ -53,25 +53,25 @@ func every(one func(*run) []Finding, ok string) func(*suite) []Finding {
 				}
 			}
 		}
-		did := fmt.Sprintf("checked %s", plural(len(s.runs), "run"))
+		did := fmt.Sprintf("checked %s", pluralize(len(s.runs), "run"))
 		if n == 0 {
-			return pass(did, "%s", ok)
+			return passFinding(did, "%s", ok)
 		}
 		if n > 1 {
-			first[0].Message += fmt.Sprintf(" (and %s more)", plural(n-1, "run"))
+			first[0].Message += fmt.Sprintf(" (and %s more)", pluralize(n-1, "run"))
 		}
 		return first
 	}
 }
 
-func exitCode(r *run) []Finding {
+func checkExitCode(r *run) []Finding {
 	switch {
-	case r.x.ExitCode == 0 && r.silent() && !r.hung():
-		return found(finding.SeverityError, r.did, "exit code 0 and nothing on standard output",
+	case r.exchange.ExitCode == 0 && r.hasNoOutput() && !r.isHung():
+		return newFinding(finding.SeverityError, r.did, "exit code 0 and nothing on standard output",
 			"The kubelet reports a decoding error and does not log standard error.",
 			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
-	case r.x.ExitCode > 0 && hasResponse(r.x.Stdout.Reveal()):
-		return found(finding.SeverityError, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.x.ExitCode),
+	case r.exchange.ExitCode > 0 && hasResponse(r.exchange.Stdout.Reveal()):
+		return newFinding(finding.SeverityError, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.exchange.ExitCode),
 			"The kubelet discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
@@ -79,7 +79,7 @@ func exitCode(r *run) []Finding {
 
 // hasResponse reports whether stdout contains a response in any version.
 func hasResponse(stdout string) bool {
-	for _, version := range versions() {
+	for _, version := range supportedVersions() {
 		if _, err := plugin.DecodeResponse([]byte(stdout), version); err == nil {
 			return true
 		}
@@ -88,68 +88,68 @@ func hasResponse(stdout string) bool {
 	return err == nil && len(resp.Auth) > 0 // any object would be a response without credentials
 }
 
-func failureStdout(r *run) []Finding {
-	if !r.ended() || r.silent() || hasResponse(r.x.Stdout.Reveal()) {
+func checkFailureStdout(r *run) []Finding {
+	if !r.exitedWithError() || r.hasNoOutput() || hasResponse(r.exchange.Stdout.Reveal()) {
 		return nil
 	}
-	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, plural(len(r.x.Stdout.Reveal()), "byte")),
+	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, pluralize(len(r.exchange.Stdout.Reveal()), "byte")),
 		"The kubelet discards a failed plugin's standard output and logs its standard error.",
 		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }
 
-func failureMessage(r *run) []Finding {
-	if !r.ended() || strings.TrimSpace(r.x.Stderr) != "" {
+func checkFailureMessage(r *run) []Finding {
+	if !r.exitedWithError() || strings.TrimSpace(r.exchange.Stderr) != "" {
 		return nil
 	}
-	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
+	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
 		"The kubelet logs only an exit status, without a reason.",
 		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
 
-func crash(r *run) []Finding {
-	what := r.crashed()
+func checkCrash(r *run) []Finding {
+	what := r.describeCrash()
 	if what == "" {
 		return nil
 	}
-	return found(finding.SeverityError, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
+	return newFinding(finding.SeverityError, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
 		"Handle the error, print one line to standard error and exit with code 1.")
 }
 
-func stderrSecret(r *run) []Finding {
-	if !r.x.StderrSecret {
+func checkStderrSecret(r *run) []Finding {
+	if !r.exchange.StderrSecret {
 		return nil
 	}
-	return found(finding.SeverityError, r.did, "the token or a password on standard error",
+	return newFinding(finding.SeverityError, r.did, "the token or a password on standard error",
 		"The kubelet logs a failed plugin's standard error, where many users can read it.",
 		"Do not log requests, responses, or any part of a token.")
 }
 
-// manyBytes is the size of standard error at which a warning is reported.
-const manyBytes = 4 << 10
+// maxStderrSize is the size of standard error at which a warning is reported.
+const maxStderrSize = 4 << 10
 
-func stderrVolume(r *run) []Finding {
-	if len(r.x.Stderr) <= manyBytes {
+func checkStderrVolume(r *run) []Finding {
+	if len(r.exchange.Stderr) <= maxStderrSize {
 		return nil
 	}
-	return found(finding.SeverityWarning, r.did, "more than 4 KiB of output on standard error",
+	return newFinding(finding.SeverityWarning, r.did, "more than 4 KiB of output on standard error",
 		"The kubelet keeps all of standard error in memory and logs all of it if the plugin fails.",
 		"Print the error on one line, and log details only on request.")
 }
 
-func stderrUsage(r *run) []Finding {
-	if !r.ended() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.x.Stderr) {
+func checkStderrUsage(r *run) []Finding {
+	if !r.exitedWithError() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.exchange.Stderr) {
 		return nil
 	}
-	return found(finding.SeverityWarning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
+	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
 		"The kubelet logs the usage message on each pull.",
 		"Print the usage message only for invalid arguments (with cobra, set SilenceUsage).")
 }
 
-func lingering(r *run) []Finding {
-	if !r.x.Lingering {
+func checkLingering(r *run) []Finding {
+	if !r.exchange.Lingering {
 		return nil
 	}
-	return found(finding.SeverityError, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
+	return newFinding(finding.SeverityError, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
 		"The kubelet, and therefore the pull, waits until the process exits, even past the one-minute timeout.",
 		"Do not start a process that outlives the plugin; if this is unavoidable, connect the process's three standard streams to /dev/null.")
 }

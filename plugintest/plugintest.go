@@ -45,16 +45,16 @@ import (
 // Environ apply to all runs except in the checks that change them. Grace is ignored.
 func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	s := newSuite(ctx, cmd, opts)
-	chosen := slices.DeleteFunc(checks(), func(c check) bool {
+	chosen := slices.DeleteFunc(allChecks(), func(c check) bool {
 		// If the plugin cannot run at all, all other checks are skipped.
-		return len(opts.Only) > 0 && !slices.Contains(opts.Only, c.ID) && !(c.ID == "binary-runs" && s.broken())
+		return len(opts.Only) > 0 && !slices.Contains(opts.Only, c.ID) && !(c.ID == "binary-runs" && s.isBroken())
 	})
 	var findings []Finding
 	for i, c := range chosen {
 		if opts.Progress != nil {
 			opts.Progress(i, len(chosen), c.ID)
 		}
-		findings = append(findings, c.examine(s)...)
+		findings = append(findings, c.execute(s)...)
 	}
 	return findings
 }

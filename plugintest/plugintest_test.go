@@ -197,13 +197,13 @@ func TestHangs(t *testing.T) {
 	hasty(t, &cmd)
 	s := newSuite(t.Context(), cmd, Options{})
 	got := map[string]finding.Severity{}
-	for _, c := range checks() {
-		for _, f := range c.examine(s) {
+	for _, c := range allChecks() {
+		for _, f := range c.execute(s) {
 			got[f.Rule] = f.Severity
 		}
 	}
-	if len(s.runs) != maxLong {
-		t.Errorf("it was run %d times, want %d", len(s.runs), maxLong)
+	if len(s.runs) != maxHungRuns {
+		t.Errorf("it was run %d times, want %d", len(s.runs), maxHungRuns)
 	}
 	for check, want := range map[string]finding.Severity{
 		"base-answer": finding.SeverityError, "time-to-answer": finding.SeverityError, "stderr-secret": finding.SeverityOK, "crash": finding.SeverityOK,
@@ -227,7 +227,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestMadeUpToken(t *testing.T) {
-	a, b := newIdentity(nil, time.Unix(1e9, 0)), newIdentity(&ServiceAccount{}, time.Unix(1e9, 0))
+	a, b := makeIdentity(nil, time.Unix(1e9, 0)), makeIdentity(&ServiceAccount{}, time.Unix(1e9, 0))
 	if parts := strings.Split(a.token.Reveal(), "."); len(parts) != 3 || a.token.Equal(b.token) {
 		t.Errorf("the token has %d parts, or two are the same", len(parts))
 	}
@@ -238,13 +238,13 @@ func TestMadeUpToken(t *testing.T) {
 		"conformance.example": nil,
 		"registry.example":    {Audience: "registry.example"},
 	} {
-		claims, err := jwt.Parse(newIdentity(account, time.Unix(1e9, 0)).token.Reveal())
+		claims, err := jwt.Parse(makeIdentity(account, time.Unix(1e9, 0)).token.Reveal())
 		if err != nil || !slices.Equal(claims.Audience, []string{want}) {
 			t.Errorf("got audience %q, want %q (%v)", claims.Audience, want, err)
 		}
 	}
-	given := newIdentity(&ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)}, time.Time{})
-	if given.token.Reveal() != canary.TokenSecret || strings.Contains(given.title, "made-up") {
+	given := makeIdentity(&ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)}, time.Time{})
+	if given.token.Reveal() != canary.TokenSecret || strings.Contains(given.tokenDescription, "made-up") {
 		t.Error("the token given is not used")
 	}
 }
@@ -285,11 +285,11 @@ func (r *recorder) Skip(args ...any)             { r.note("skip", args) }
 func TestReport(t *testing.T) {
 	r := &recorder{T: t}
 	report(r, slices.Concat(
-		pass("", "good"),
-		found(finding.SeverityInfo, "asked", "aha", "", ""),
-		found(finding.SeverityWarning, "", "hm", "", ""),
-		found(finding.SeverityError, "asked", "no", "It fails.", "Fix it."),
-		skip("no response"),
+		passFinding("", "good"),
+		newFinding(finding.SeverityInfo, "asked", "aha", "", ""),
+		newFinding(finding.SeverityWarning, "", "hm", "", ""),
+		newFinding(finding.SeverityError, "asked", "no", "It fails.", "Fix it."),
+		skipFinding("no response"),
 	))
 	want := []string{
 		"log info: aha\n     did: asked",
@@ -307,7 +307,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	cmd := self(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
 	s := newSuite(t.Context(), cmd, Options{})
-	if s.rotating() {
+	if s.rotatesPasswords() {
 		t.Fatal("two equal requests got different passwords")
 	}
 	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1].Reveal(), "=")
@@ -319,7 +319,7 @@ func TestDifferenceAsksOnce(t *testing.T) {
 		return &plugin.Response{Auth: map[string]plugin.AuthConfig{"a.example": auth, "b.example": auth, "c.example": auth}}
 	}
 	before := len(s.runs)
-	if what := s.difference(answer(plugin.NewSecret(canary.PasswordSecret)), answer(plugin.NewSecret(canary.PasswordSecret+"-2"))); what != "" {
+	if what := s.describeDifference(answer(plugin.NewSecret(canary.PasswordSecret)), answer(plugin.NewSecret(canary.PasswordSecret+"-2"))); what != "" {
 		t.Errorf("got %q, want no difference", what)
 	}
 	if got := len(s.runs) - before; got != 1 {
@@ -332,7 +332,7 @@ func TestNarrower(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
 		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
 	} {
-		if got := narrower(scope); !strings.HasPrefix(got, want) {
+		if got := narrowerScope(scope); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q", scope, got)
 		}
 	}

@@ -21,32 +21,32 @@ import (
 // Process checks: time, signals and concurrency.
 
 func checkTime(s *suite) []Finding {
-	r := s.base()
-	took := r.x.Duration.Round(time.Millisecond)
+	r := s.baseRun()
+	took := r.exchange.Duration.Round(time.Millisecond)
 	switch {
-	case r.failed(plugin.StageStart):
-		return notStarted()
-	case r.hung() || r.x.Duration >= s.tooSlow:
-		return found(finding.SeverityError, r.did, fmt.Sprintf("still running after %v", took),
+	case r.failedAt(plugin.StageStart):
+		return notStartedFinding()
+	case r.isHung() || r.exchange.Duration >= s.tooSlow:
+		return newFinding(finding.SeverityError, r.did, fmt.Sprintf("still running after %v", took),
 			"The kubelet kills the plugin after a minute and pulls anonymously.",
 			"Limit the total waiting time to less than a minute, and report what the plugin was waiting for.")
-	case r.x.Duration >= s.slow:
-		return found(finding.SeverityWarning, r.did, fmt.Sprintf("exited after %v", took),
+	case r.exchange.Duration >= s.slow:
+		return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("exited after %v", took),
 			"Each pull without a cached response waits this long, and the kubelet kills the plugin after a minute.",
 			"Limit each attempt to a few seconds, retry less often, and use the nearest endpoint.")
 	}
-	return pass(r.did, "exited after %v", took)
+	return passFinding(r.did, "exited after %v", took)
 }
 
-// openStdin is a standard input that stays open. After head has been read, it calls
+// blockingStdin is a standard input that stays open. After head has been read, it calls
 // reading and blocks until done.
-type openStdin struct {
+type blockingStdin struct {
 	head    io.Reader
 	reading func()
 	done    <-chan struct{}
 }
 
-func (h *openStdin) Read(p []byte) (int, error) {
+func (h *blockingStdin) Read(p []byte) (int, error) {
 	if n, _ := h.head.Read(p); n > 0 {
 		return n, nil
 	}
@@ -55,15 +55,15 @@ func (h *openStdin) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// pipeful is more than a pipe can hold. If all of it can be written, the other end is
+// abovePipeCapacity is more than a pipe can hold. If all of it can be written, the other end is
 // reading.
-const pipeful = 256 << 10
+const abovePipeCapacity = 256 << 10
 
 func checkSIGTERM(s *suite) []Finding {
 	if runtime.GOOS == "windows" {
-		return skip("Windows has no SIGTERM")
+		return skipFinding("Windows has no SIGTERM")
 	}
-	if s.base(); s.tooManyHung() {
+	if s.baseRun(); s.tooManyHung() {
 		return nil // reported by examine
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -71,28 +71,28 @@ func checkSIGTERM(s *suite) []Finding {
 	done := make(chan struct{})
 	defer close(done)
 	asked := make(chan time.Time, 1)
-	stdin := &openStdin{
-		head:    strings.NewReader(`{"kind":"` + protocol.KindRequest + `","padding":"` + strings.Repeat("x", pipeful)),
+	stdin := &blockingStdin{
+		head:    strings.NewReader(`{"kind":"` + protocol.KindRequest + `","padding":"` + strings.Repeat("x", abovePipeCapacity)),
 		reading: func() { asked <- time.Now(); cancel() },
 		done:    done,
 	}
 	cmd := s.cmd
-	cmd.APIVersion, cmd.Grace = s.version(), s.patience
+	cmd.APIVersion, cmd.Grace = s.baseVersion(), s.termTimeout
 	_, err := cmd.RunRaw(ctx, stdin, s.identity.secrets()...)
 	ended := time.Now()
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
-		return skip("%v", failed.Err)
+		return skipFinding("%v", failed.Err)
 	}
 	did := "sent a partial request, kept standard input open, and sent SIGTERM"
 	select {
 	case sent := <-asked:
-		if took := ended.Sub(sent); took < s.patience {
-			return pass(did, "exited after %v", took.Round(time.Millisecond))
+		if took := ended.Sub(sent); took < s.termTimeout {
+			return passFinding(did, "exited after %v", took.Round(time.Millisecond))
 		}
 	default:
-		return skip("the plugin does not wait for EOF on standard input")
+		return skipFinding("the plugin does not wait for EOF on standard input")
 	}
-	return found(finding.SeverityWarning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.patience),
+	return newFinding(finding.SeverityWarning, did, fmt.Sprintf("the plugin was still running after %v and was killed", s.termTimeout),
 		"On timeout, the kubelet sends SIGKILL rather than SIGTERM, but service managers and other hosts send SIGTERM and wait.",
 		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
@@ -106,7 +106,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		n = DefaultConcurrency
 	}
 	n = min(n, maxConcurrency)
-	s.rotating() // this runs the plugin, so do not call it concurrently
+	s.rotatesPasswords() // this runs the plugin, so do not call it concurrently
 	runs := s.runConcurrently(n)
 	if s.skipRest {
 		return nil // reported by examine
@@ -114,11 +114,11 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
 	bad, first := 0, ""
 	for _, r := range runs {
-		s.note(r)
+		s.recordRun(r)
 		what := ""
-		if !r.answered() {
-			what = r.outcome()
-		} else if d := s.difference(base, r.x.Response); d != "" {
+		if !r.hasResponse() {
+			what = r.describeOutcome()
+		} else if d := s.describeDifference(base, r.exchange.Response); d != "" {
 			what = "the response differs from the response of a single run: " + d
 		}
 		if what != "" {
@@ -128,25 +128,25 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		}
 	}
 	if bad > 0 {
-		return found(finding.SeverityError, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
+		return newFinding(finding.SeverityError, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
 			"When a node starts, the kubelet runs the plugin for many images at the same time, so some pulls fail.",
 			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}
-	return pass(did, "every run returned the same response")
+	return passFinding(did, "every run returned the same response")
 }
 
 // runConcurrently sends the base request n times in parallel.
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
-	cmd.APIVersion = s.version()
-	did, stdin, _ := s.encode(s.request(cmd.APIVersion)) // same as for the base response
+	cmd.APIVersion = s.baseVersion()
+	did, stdin, _ := s.encode(s.newRequest(cmd.APIVersion)) // same as for the base response
 	if s.tooManyHung() {
 		return nil
 	}
 	runs := make([]*run, n)
 	var wg sync.WaitGroup
 	for i := range runs {
-		wg.Go(func() { runs[i] = s.launch(cmd, did, stdin) })
+		wg.Go(func() { runs[i] = s.runPlugin(cmd, did, stdin) })
 	}
 	wg.Wait()
 	return runs

@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// promised returns the other images for which the response may be used according to its
+// coveredImages returns the other images for which the response may be used according to its
 // cacheKeyType.
-func (s *suite) promised(scope plugin.CacheKeyType) []string {
-	home := registry(s.image)
-	near := func(image string) bool { return registry(image) == home }
+func (s *suite) coveredImages(scope plugin.CacheKeyType) []string {
+	home := registryOf(s.image)
+	near := func(image string) bool { return registryOf(image) == home }
 	images := slices.Clone(s.others)
 	if scope == plugin.CacheRegistry {
 		images = slices.DeleteFunc(images, func(image string) bool { return !near(image) })
@@ -24,7 +24,7 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 		images = append(images, home+"/conformance/other")
 	}
 	if scope == plugin.CacheGlobal && !slices.ContainsFunc(images, func(image string) bool { return !near(image) }) {
-		images = append(images, lookalike(s.image))
+		images = append(images, lookalikeImage(s.image))
 	}
 	return images
 }
@@ -32,40 +32,40 @@ func (s *suite) promised(scope plugin.CacheKeyType) []string {
 func checkScope(s *suite, resp *plugin.Response) []Finding {
 	scope := resp.CacheKeyType
 	if scope == plugin.CacheImage {
-		return pass(s.base().did, "cacheKeyType Image, so the response covers no other images")
+		return passFinding(s.baseRun().did, "cacheKeyType Image, so the response covers no other images")
 	}
 	var same, silent []string
-	for _, image := range s.promised(scope) {
-		r := s.ask(s.requestFor(image))
-		if !r.answered() {
+	for _, image := range s.coveredImages(scope) {
+		r := s.sendRequest(s.newRequestFor(image))
+		if !r.hasResponse() {
 			silent = append(silent, image)
 			continue
 		}
-		if what := s.wrongFor(image, resp, r.x.Response); what != "" {
-			return found(finding.SeverityError, fmt.Sprintf("%s, and for %q", s.base().did, image),
+		if what := s.credentialDifference(image, resp, r.exchange.Response); what != "" {
+			return newFinding(finding.SeverityError, fmt.Sprintf("%s, and for %q", s.baseRun().did, image),
 				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
 				fmt.Sprintf("The kubelet reuses the response for %[2]q when it pulls %[1]q.", image, s.image),
-				narrower(scope))
+				narrowerScope(scope))
 		}
 		same = append(same, image)
 	}
 	if len(same) == 0 {
-		return skip("cacheKeyType is %s, but the plugin returned no response for %s, so there is nothing to compare; specify more images that the plugin serves", scope, listed(silent))
+		return skipFinding("cacheKeyType is %s, but the plugin returned no response for %s, so there is nothing to compare; specify more images that the plugin serves", scope, quoteList(silent))
 	}
-	return pass(fmt.Sprintf("%s, and for %s", s.base().did, listed(same)), "cacheKeyType %s, with the same credential for each image", scope)
+	return passFinding(fmt.Sprintf("%s, and for %s", s.baseRun().did, quoteList(same)), "cacheKeyType %s, with the same credential for each image", scope)
 }
 
-func narrower(scope plugin.CacheKeyType) string {
+func narrowerScope(scope plugin.CacheKeyType) string {
 	if scope == plugin.CacheRegistry {
 		return "Return cacheKeyType Image, or return keys and credentials for the whole registry."
 	}
 	return "Return cacheKeyType Registry, or always return the keys for every registry that you serve."
 }
 
-// wrongFor describes how the cached response's credential for image differs from the
+// credentialDifference describes how the cached response's credential for image differs from the
 // credential in the image's own response.
-func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
-	got, want := pick(cached, image), pick(own, image)
+func (s *suite) credentialDifference(image string, cached, own *plugin.Response) string {
+	got, want := selectCredentials(cached, image), selectCredentials(own, image)
 	switch {
 	case len(got) == 0 && len(want) == 0:
 		return ""
@@ -79,23 +79,23 @@ func (s *suite) wrongFor(image string, cached, own *plugin.Response) string {
 		return fmt.Sprintf("the user name for %q differs", image)
 	}
 	samePassword := func(a, b plugin.AuthConfig) bool { return a.Password.Equal(b.Password) }
-	if !s.rotating() && !slices.EqualFunc(got, want, samePassword) && !s.renewed() {
+	if !s.rotatesPasswords() && !slices.EqualFunc(got, want, samePassword) && !s.wasRenewed() {
 		return fmt.Sprintf("the password for %q differs from the password in the plugin's response for that image, although identical requests get the same password", image)
 	}
 	return ""
 }
 
 func checkForeign(s *suite, _ *plugin.Response) []Finding {
-	image := lookalike(s.image)
-	r := s.ask(s.requestFor(image))
-	if !r.answered() {
-		return pass(r.did, "%s", r.outcome())
+	image := lookalikeImage(s.image)
+	r := s.sendRequest(s.newRequestFor(image))
+	if !r.hasResponse() {
+		return passFinding(r.did, "%s", r.describeOutcome())
 	}
-	resp := r.x.Response
-	if len(resp.Auth) == 0 || !s.outOfTree() && len(pick(resp, image)) == 0 {
-		return pass(r.did, "no credential")
+	resp := r.exchange.Response
+	if len(resp.Auth) == 0 || !s.isOutOfTree() && len(selectCredentials(resp, image)) == 0 {
+		return passFinding(r.did, "no credential")
 	}
-	return found(finding.SeverityInfo, r.did, "a credential",
+	return newFinding(finding.SeverityInfo, r.did, "a credential",
 		"The kubelet sends the password to the lookalike host if matchImages covers it.",
 		"If the plugin serves only certain registries, check the end of the image's host name first.")
 }

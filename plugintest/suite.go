@@ -25,33 +25,33 @@ type suite struct {
 	others   []string // other images, normalised
 	identity identity
 
-	asked    map[request]*run
-	sent     map[string]*run
-	runs     []*run // all runs
-	first    *run   // result of base
-	long     int    // number of runs that hung or took longer than longRun
-	skipRest bool   // a run was not made because of long
+	requestRuns map[request]*run
+	rawRuns     map[string]*run
+	runs        []*run // all runs
+	first       *run   // result of base
+	hungRuns    int    // number of runs that hung or took longer than hungRunDuration
+	skipRest    bool   // a run was not made because of long
 
-	slow     time.Duration // duration at which a warning is reported
-	tooSlow  time.Duration // duration at which the kubelet kills the plugin
-	patience time.Duration // time allowed for exiting after SIGTERM
+	slow        time.Duration // duration at which a warning is reported
+	tooSlow     time.Duration // duration at which the kubelet kills the plugin
+	termTimeout time.Duration // time allowed for exiting after SIGTERM
 }
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	s := &suite{
 		ctx: ctx, cmd: cmd, opts: opts,
-		image:    DefaultImage,
-		identity: newIdentity(opts.ServiceAccount, time.Now()),
-		asked:    map[request]*run{},
-		sent:     map[string]*run{},
-		slow:     10 * time.Second,
-		tooSlow:  protocol.Timeout,
-		patience: 5 * time.Second,
+		image:       DefaultImage,
+		identity:    makeIdentity(opts.ServiceAccount, time.Now()),
+		requestRuns: map[request]*run{},
+		rawRuns:     map[string]*run{},
+		slow:        10 * time.Second,
+		tooSlow:     protocol.Timeout,
+		termTimeout: 5 * time.Second,
 	}
 	s.cmd.Grace = 0
-	s.cmd.Path = absolute(cmd)
+	s.cmd.Path = absolutePath(cmd)
 	for i, image := range opts.Images {
-		image = normal(image)
+		image = normalizeImage(image)
 		if i == 0 {
 			s.image = image
 		} else if image != s.image {
@@ -61,8 +61,8 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	return s
 }
 
-// absolute returns the absolute path of the executable.
-func absolute(cmd plugin.Command) string {
+// absolutePath returns the absolute path of the executable.
+func absolutePath(cmd plugin.Command) string {
 	path := cmd.Path
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -82,19 +82,19 @@ type request struct {
 	nth         int
 }
 
-// request returns the request that a kubelet would send in a version.
-func (s *suite) request(version string) request {
+// newRequest returns the request that a kubelet would send in a version.
+func (s *suite) newRequest(version string) request {
 	openStdin := s.opts.ServiceAccount != nil && version == plugin.V1
 	return request{version: version, image: s.image, token: openStdin, annotations: openStdin}
 }
 
-// ask sends a request once and reuses the run.
-func (s *suite) ask(q request) *run {
-	r := s.asked[q]
+// sendRequest sends a request once and reuses the run.
+func (s *suite) sendRequest(q request) *run {
+	r := s.requestRuns[q]
 	if r == nil {
 		r = s.runWith(s.cmd, q)
 		r.version = q.version
-		s.asked[q] = r
+		s.requestRuns[q] = r
 	}
 	return r
 }
@@ -104,18 +104,18 @@ func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
 	did, stdin, err := s.encode(q)
 	if err != nil {
-		return notRun(did, plugin.StageStart, err)
+		return newSkippedRun(did, plugin.StageStart, err)
 	}
-	return s.converse(cmd, did, stdin)
+	return s.runAndRecord(cmd, did, stdin)
 }
 
 // encode returns a request's description and encoding.
 func (s *suite) encode(q request) (did string, stdin []byte, err error) {
-	did = fmt.Sprintf("requested %q in %s", q.image, short(q.version))
+	did = fmt.Sprintf("requested %q in %s", q.image, versionName(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
 	if q.token {
 		req.ServiceAccountToken = s.identity.token
-		did += ", with " + s.identity.title
+		did += ", with " + s.identity.tokenDescription
 	}
 	if q.annotations {
 		req.ServiceAccountAnnotations = s.identity.annotations
@@ -127,93 +127,93 @@ func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	return did, stdin, err
 }
 
-// send sends stdin that the kubelet would not send to the plugin, once, and reuses the
+// sendRaw sends stdin that the kubelet would not send to the plugin, once, and reuses the
 // run.
-func (s *suite) send(did, version, stdin string) *run {
-	r := s.sent[did]
+func (s *suite) sendRaw(did, version, stdin string) *run {
+	r := s.rawRuns[did]
 	if r == nil {
 		cmd := s.cmd
 		cmd.APIVersion = version
-		r = s.converse(cmd, did, []byte(stdin))
-		s.sent[did] = r
+		r = s.runAndRecord(cmd, did, []byte(stdin))
+		s.rawRuns[did] = r
 	}
 	return r
 }
 
 // Limits for plugins that hang.
 const (
-	maxLong = 3
-	longRun = protocol.Timeout / 2
+	maxHungRuns     = 3
+	hungRunDuration = protocol.Timeout / 2
 )
 
 // tooManyHung reports whether too many runs hung or took too long.
 func (s *suite) tooManyHung() bool {
-	s.skipRest = s.skipRest || s.long >= maxLong
+	s.skipRest = s.skipRest || s.hungRuns >= maxHungRuns
 	return s.skipRest
 }
 
-// converse runs the plugin with stdin and records the run.
-func (s *suite) converse(cmd plugin.Command, did string, stdin []byte) *run {
+// runAndRecord runs the plugin with stdin and records the run.
+func (s *suite) runAndRecord(cmd plugin.Command, did string, stdin []byte) *run {
 	if s.tooManyHung() {
-		return notRun(did, plugin.StageCanceled, context.Canceled)
+		return newSkippedRun(did, plugin.StageCanceled, context.Canceled)
 	}
-	r := s.launch(cmd, did, stdin)
-	s.note(r)
+	r := s.runPlugin(cmd, did, stdin)
+	s.recordRun(r)
 	return r
 }
 
-// launch runs the plugin with stdin. It is safe for concurrent use. Passwords in the
+// runPlugin runs the plugin with stdin. It is safe for concurrent use. Passwords in the
 // first response are redacted in later runs.
-func (s *suite) launch(cmd plugin.Command, did string, stdin []byte) *run {
+func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
 	secrets := s.identity.secrets()
-	if s.first != nil && s.first.x.Response != nil {
-		for _, auth := range s.first.x.Response.Auth {
+	if s.first != nil && s.first.exchange.Response != nil {
+		for _, auth := range s.first.exchange.Response.Auth {
 			secrets = append(secrets, auth.Password)
 		}
 	}
 	x, err := cmd.RunRaw(s.ctx, bytes.NewReader(stdin), secrets...)
-	r := &run{did: did, x: x}
+	r := &run{did: did, exchange: x}
 	errors.As(err, &r.err)
 	return r
 }
 
-// note records a run for the checks that apply to every run.
-func (s *suite) note(r *run) {
+// recordRun records a run for the checks that apply to every run.
+func (s *suite) recordRun(r *run) {
 	s.runs = append(s.runs, r)
-	if r.hung() || r.x.Duration >= longRun {
-		s.long++
+	if r.isHung() || r.exchange.Duration >= hungRunDuration {
+		s.hungRuns++
 	}
 }
 
-// base returns the run that other runs are compared with. It sends a request in the
+// baseRun returns the run that other runs are compared with. It sends a request in the
 // Command's version or in the newest supported version.
-func (s *suite) base() *run {
+func (s *suite) baseRun() *run {
 	if s.first != nil {
 		return s.first
 	}
-	candidates := versions()
+	candidates := supportedVersions()
 	if s.cmd.APIVersion != "" {
 		candidates = []string{s.cmd.APIVersion}
 	}
 	for _, version := range candidates {
-		if r := s.ask(s.request(version)); r.answered() {
+		if r := s.sendRequest(s.newRequest(version)); r.hasResponse() {
 			s.first = r
 			return r
 		}
 	}
-	s.first = s.ask(s.request(candidates[0]))
+	s.first = s.sendRequest(s.newRequest(candidates[0]))
 	return s.first
 }
 
-// version returns the version of the base request.
-func (s *suite) version() string { return s.base().version }
+// baseVersion returns the version of the base request.
+func (s *suite) baseVersion() string { return s.baseRun().version }
 
-// outOfTree reports whether the out-of-tree protocol is being checked.
-func (s *suite) outOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
+// isOutOfTree reports whether the out-of-tree protocol is being checked.
+func (s *suite) isOutOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
-// requestFor returns the base request for another image.
-func (s *suite) requestFor(image string) request {
-	q := s.request(s.version())
+// newRequestFor returns the base request for another image.
+func (s *suite) newRequestFor(image string) request {
+	q := s.newRequest(s.baseVersion())
 	q.image = image
 	return q
 }

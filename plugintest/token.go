@@ -21,104 +21,104 @@ import (
 
 // Checks of service-account mode (KEP-4412), which exists only in v1.
 
-// withToken sends the request with a token.
-func (s *suite) withToken() *run {
-	return s.ask(request{version: plugin.V1, image: s.image, token: true, annotations: true})
+// runWithToken sends the request with a token.
+func (s *suite) runWithToken() *run {
+	return s.sendRequest(request{version: plugin.V1, image: s.image, token: true, annotations: true})
 }
 
-func (s *suite) withoutToken() *run {
-	return s.ask(request{version: plugin.V1, image: s.image})
+func (s *suite) runWithoutToken() *run {
+	return s.sendRequest(request{version: plugin.V1, image: s.image})
 }
 
-// annotated sends a request with annotations but without a token.
-func (s *suite) annotated() *run {
-	return s.ask(request{version: plugin.V1, image: s.image, annotations: true})
+// runWithAnnotations sends a request with annotations but without a token.
+func (s *suite) runWithAnnotations() *run {
+	return s.sendRequest(request{version: plugin.V1, image: s.image, annotations: true})
 }
 
 func checkTokenAbsent(s *suite) []Finding {
-	runs := []*run{s.withoutToken(), s.annotated()}
+	runs := []*run{s.runWithoutToken(), s.runWithAnnotations()}
 	for _, r := range runs {
 		switch {
-		case r.hung():
-			return hangs(r)
-		case r.answered() && s.required() && len(pick(r.x.Response, s.image)) > 0:
-			return found(finding.SeverityError, r.did, "a credential without the required token",
+		case r.isHung():
+			return hungFinding(r)
+		case r.hasResponse() && s.requiresToken() && len(selectCredentials(r.exchange.Response, s.image)) > 0:
+			return newFinding(finding.SeverityError, r.did, "a credential without the required token",
 				"With requireServiceAccount: true, the kubelet does not run the plugin without a token, but other hosts might run it and use the response.",
 				"Without a token, exit with a nonzero code and print that a token is required.")
-		case r.crashed() != "":
-			return found(finding.SeverityError, r.did, r.outcome(),
+		case r.describeCrash() != "":
+			return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
 				"For a pod without a service account, the kubelet gets neither a credential nor an error message.",
 				"Check that the request contains a token before using it.")
-		case !r.answered() && !r.ended() && s.base().answered():
-			return found(finding.SeverityError, r.did, r.outcome(),
+		case !r.hasResponse() && !r.exitedWithError() && s.baseRun().hasResponse():
+			return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
 				"The kubelet gets no credential for a pod without a service account.",
 				"Return the node's credential, or exit with a nonzero code and print the reason.")
 		}
 	}
-	return pass(runs[1].did, "%s", runs[1].outcome())
+	return passFinding(runs[1].did, "%s", runs[1].describeOutcome())
 }
 
-// reason returns why there is no response to a request with the token.
-func (s *suite) reason(r *run) string {
-	if base := s.base(); r == base || r.alike(base) {
+// noResponseReason returns why there is no response to a request with the token.
+func (s *suite) noResponseReason(r *run) string {
+	if base := s.baseRun(); r == base || r.failedAlike(base) {
 		return "see the base-answer check"
 	}
-	return "with it, " + r.outcome()
+	return "with it, " + r.describeOutcome()
 }
 
-func (s *suite) required() bool {
+func (s *suite) requiresToken() bool {
 	return s.opts.ServiceAccount != nil && s.opts.ServiceAccount.Required
 }
 
 func checkTokenUsed(s *suite) []Finding {
-	with, without := s.withToken(), s.withoutToken()
+	with, without := s.runWithToken(), s.runWithoutToken()
 	did := with.did + ", and without"
 	switch {
-	case !with.answered() && !without.answered():
-		return skip("no response with or without the token: %s", s.reason(with))
-	case !with.answered():
-		return pass(did, "no response with the token: %s", with.outcome())
-	case !without.answered():
-		return pass(did, "no response without the token: %s", without.outcome())
+	case !with.hasResponse() && !without.hasResponse():
+		return skipFinding("no response with or without the token: %s", s.noResponseReason(with))
+	case !with.hasResponse():
+		return passFinding(did, "no response with the token: %s", with.describeOutcome())
+	case !without.hasResponse():
+		return passFinding(did, "no response without the token: %s", without.describeOutcome())
 	}
-	if what := s.difference(without.x.Response, with.x.Response); what != "" {
-		return pass(did, "with the token, %s", what)
+	if what := s.describeDifference(without.exchange.Response, with.exchange.Response); what != "" {
+		return passFinding(did, "with the token, %s", what)
 	}
-	if s.rotating() {
-		return skip("cannot determine whether the password depends on the token, because each request gets a new password")
+	if s.rotatesPasswords() {
+		return skipFinding("cannot determine whether the password depends on the token, because each request gets a new password")
 	}
 	if s.opts.ServiceAccount == nil {
-		return pass(did, "the same response, so this plugin needs no tokenAttributes")
+		return passFinding(did, "the same response, so this plugin needs no tokenAttributes")
 	}
-	return found(finding.SeverityWarning, did, "the same response",
+	return newFinding(finding.SeverityWarning, did, "the same response",
 		"The kubelet requests a token and runs the plugin for each service account, but always gets the same credential.",
 		"Configure this plugin without tokenAttributes.")
 }
 
 func checkTokenEcho(s *suite) []Finding {
-	r := s.withToken()
-	if !r.answered() {
-		return skip("no response with %s: %s", s.identity.title, s.reason(r))
+	r := s.runWithToken()
+	if !r.hasResponse() {
+		return skipFinding("no response with %s: %s", s.identity.tokenDescription, s.noResponseReason(r))
 	}
-	if len(r.x.Response.Auth) == 0 {
-		return skip("the response with %s has no credential", s.identity.title)
+	if len(r.exchange.Response.Auth) == 0 {
+		return skipFinding("the response with %s has no credential", s.identity.tokenDescription)
 	}
-	if !s.echoes(r.x.Response) {
-		return pass(r.did, "the password is not the token")
+	if !s.echoesToken(r.exchange.Response) {
+		return passFinding(r.did, "the password is not the token")
 	}
 	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
-		return pass(r.did, "the token itself as the password (allowed because cacheType is Token)")
+		return passFinding(r.did, "the token itself as the password (allowed because cacheType is Token)")
 	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
-		return found(finding.SeverityError, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
+		return newFinding(finding.SeverityError, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
 	}
-	return found(finding.SeverityWarning, r.did, "the token itself as the password", kubelet,
+	return newFinding(finding.SeverityWarning, r.did, "the token itself as the password", kubelet,
 		"Document that the plugin needs cacheType: Token, or exchange the token for a registry credential.")
 }
 
-func (s *suite) echoes(resp *plugin.Response) bool {
+func (s *suite) echoesToken(resp *plugin.Response) bool {
 	for _, auth := range resp.Auth {
 		if strings.TrimSpace(auth.Password.Reveal()) == s.identity.token.Reveal() {
 			return true
@@ -127,53 +127,53 @@ func (s *suite) echoes(resp *plugin.Response) bool {
 	return false
 }
 
-// early sends the service-account fields in a version that does not define them.
-func (s *suite) early(version string) *run {
-	did := fmt.Sprintf("sent a %s request with a token and annotations", short(version))
-	return s.send(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFields()))
+// runUnsupportedVersion sends the service-account fields in a version that does not define them.
+func (s *suite) runUnsupportedVersion(version string) *run {
+	did := fmt.Sprintf("sent a %s request with a token and annotations", versionName(version))
+	return s.sendRaw(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFields()))
 }
 
 func checkTokenOldVersion(s *suite) []Finding {
 	var fine []string
 	for _, version := range []string{plugin.V1Beta1, plugin.V1Alpha1} {
-		plain, r := s.ask(s.request(version)), s.early(version)
+		plain, r := s.sendRequest(s.newRequest(version)), s.runUnsupportedVersion(version)
 		switch {
-		case r.failed(plugin.StageStart):
-			return notStarted()
-		case r.hung():
-			return found(finding.SeverityWarning, r.did, "it did not exit: "+r.outcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
-		case !r.answered():
+		case r.failedAt(plugin.StageStart):
+			return notStartedFinding()
+		case r.isHung():
+			return newFinding(finding.SeverityWarning, r.did, "it did not exit: "+r.describeOutcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
+		case !r.hasResponse():
 			continue
 		}
 		what := ""
-		if plain.answered() {
-			what = s.difference(plain.x.Response, r.x.Response)
+		if plain.hasResponse() {
+			what = s.describeDifference(plain.exchange.Response, r.exchange.Response)
 		}
-		if s.echoes(r.x.Response) {
+		if s.echoesToken(r.exchange.Response) {
 			what = "the token is the password"
 		}
 		if what != "" {
-			return found(finding.SeverityWarning, r.did, "the token is used: "+what,
+			return newFinding(finding.SeverityWarning, r.did, "the token is used: "+what,
 				"The kubelet never sends this request. A plugin that accepts a token in an older version bypasses the kubelet's rules for tokens.",
 				"Read the service account fields only in v1 requests.")
 		}
-		fine = append(fine, short(version))
+		fine = append(fine, versionName(version))
 	}
 	if len(fine) == 0 {
-		return skip("the plugin supports neither v1beta1 nor v1alpha1")
+		return skipFinding("the plugin supports neither v1beta1 nor v1alpha1")
 	}
 	slices.Sort(fine)
-	return pass("sent a token in "+strings.Join(fine, " and "), "it is ignored")
+	return passFinding("sent a token in "+strings.Join(fine, " and "), "it is ignored")
 }
 
 // identity is the service account used in requests.
 type identity struct {
-	token       plugin.Secret
-	annotations map[string]string
-	title       string // description of the token
+	token            plugin.Secret
+	annotations      map[string]string
+	tokenDescription string // description of the token
 }
 
-func newIdentity(given *ServiceAccount, now time.Time) identity {
+func makeIdentity(given *ServiceAccount, now time.Time) identity {
 	id := identity{annotations: map[string]string{"example.com/role": "puller"}}
 	audience := "conformance.example"
 	if given != nil {
@@ -181,7 +181,7 @@ func newIdentity(given *ServiceAccount, now time.Time) identity {
 		audience = cmp.Or(given.Audience, audience)
 	}
 	if id.token.IsZero() {
-		id.token, id.title = newToken(audience, now), "a generated service account token"
+		id.token, id.tokenDescription = newToken(audience, now), "a generated service account token"
 	}
 	return id
 }
@@ -204,8 +204,8 @@ func newToken(audience string, now time.Time) plugin.Secret {
 		"serviceaccount": object("app"),
 	}
 	return plugin.NewSecret(strings.Join([]string{
-		segment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
-		segment(map[string]any{
+		encodeJWTSegment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
+		encodeJWTSegment(map[string]any{
 			"aud":           []string{audience},
 			"exp":           now.Add(time.Hour).Unix(),
 			"iat":           now.Unix(),
@@ -219,7 +219,7 @@ func newToken(audience string, now time.Time) plugin.Secret {
 	}, "."))
 }
 
-func segment(claims map[string]any) string {
+func encodeJWTSegment(claims map[string]any) string {
 	data, _ := json.Marshal(claims) // the types always encode as valid JSON
 	return base64.RawURLEncoding.EncodeToString(data)
 }

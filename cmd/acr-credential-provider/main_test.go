@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 type node struct {
 	t   *testing.T
 	az  *testcloud.Azure
-	net *testcloud.Net
+	net *testcloud.FakeNetwork
 	cmd plugin.Command
 }
 
@@ -48,13 +48,13 @@ func newNode(t *testing.T) *node {
 	}
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
-	az.Set(func(s *testcloud.AzureState) { s.RefreshToken = password })
-	net, err := testcloud.NewNet()
+	az.Update(func(s *testcloud.AzureState) { s.RefreshToken = password })
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(net.Close)
-	az.Join(net)
+	az.AddHosts(net)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 	}
 	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
 	canary.AssertAbsent(n.t, "standard error", x.Stderr)
-	if strays := n.net.Strays(); len(strays) > 0 {
+	if strays := n.net.UnknownHosts(); len(strays) > 0 {
 		n.t.Errorf("others were asked: %q", strays)
 	}
 	return x, err
@@ -154,8 +154,8 @@ func TestClientSecret(t *testing.T) {
 		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
 			t.Errorf("static %t: the secret is in the answer: %t", static, got)
 		}
-		if asked := len(n.az.Steps()) > 0; asked == static {
-			t.Errorf("static %t: asked %q", static, n.az.Steps())
+		if asked := len(n.az.SortedLines()) > 0; asked == static {
+			t.Errorf("static %t: asked %q", static, n.az.SortedLines())
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestPod(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-		if diff := cmp.Diff(want, n.az.Steps()); diff != "" {
+		if diff := cmp.Diff(want, n.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -194,8 +194,8 @@ func TestForeignHosts(t *testing.T) {
 			t.Errorf("%s: %v, answer (-want +got)\n%s", image, err, diff)
 		}
 	}
-	if len(n.az.Steps()) > 0 {
-		t.Errorf("asked %q", n.az.Steps())
+	if len(n.az.SortedLines()) > 0 {
+		t.Errorf("asked %q", n.az.SortedLines())
 	}
 }
 
@@ -320,7 +320,7 @@ func TestIdentityBinding(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{"POST example.com/", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-	if diff := cmp.Diff(want, n.az.Steps()); diff != "" {
+	if diff := cmp.Diff(want, n.az.SortedLines()); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 }

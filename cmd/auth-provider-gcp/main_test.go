@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 }
 
 // world is a cloud and the little internet in which it is.
-func world(t *testing.T) (*testcloud.Google, *testcloud.Net) {
+func world(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 	}
-	if strays := net.Strays(); len(strays) > 0 {
+	if strays := net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("others were asked: %q", strays)
 	}
 }
@@ -131,10 +131,10 @@ func TestPod(t *testing.T) {
 			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || got.Password.Reveal() != tt.password {
 				t.Errorf("got another credential, of user %q", got.Username)
 			}
-			if got := google.Lines(); len(got) != tt.asked {
+			if got := google.RequestLines(); len(got) != tt.asked {
 				t.Errorf("asked %q", got)
 			}
-			if strays := net.Strays(); len(strays) > 0 {
+			if strays := net.UnknownHosts(); len(strays) > 0 {
 				t.Errorf("others were asked: %q", strays)
 			}
 		})
@@ -179,7 +179,7 @@ func TestFails(t *testing.T) {
 				google.Inject(tt.fault)
 			}
 			if tt.state != nil {
-				google.Set(tt.state)
+				google.Update(tt.state)
 			}
 			cmd := command(t, google, tt.args...)
 			cmd.Environ = append(cmd.Environ, tt.env...)
@@ -202,8 +202,8 @@ func TestFails(t *testing.T) {
 			if got, want := x.Stderr, "auth-provider-gcp: "+strings.ReplaceAll(tt.want, "//METADATA/", "//"+google.Addr()+"/")+"\n"; got != want {
 				t.Errorf("got  %swant %s", got, want)
 			}
-			if got := google.Lines(); len(got) != tt.asked || len(net.Strays()) > 0 {
-				t.Errorf("asked %q and %q", got, net.Strays())
+			if got := google.RequestLines(); len(got) != tt.asked || len(net.UnknownHosts()) > 0 {
+				t.Errorf("asked %q and %q", got, net.UnknownHosts())
 			}
 		})
 	}
@@ -234,8 +234,8 @@ func TestOtherHosts(t *testing.T) {
 			t.Errorf("got %s", x.Stderr)
 		}
 	}
-	if len(google.Requests())+len(net.Strays()) > 0 {
-		t.Errorf("asked %q and %q", google.Lines(), net.Strays())
+	if len(google.Requests())+len(net.UnknownHosts()) > 0 {
+		t.Errorf("asked %q and %q", google.RequestLines(), net.UnknownHosts())
 	}
 	x, err := command(t, google, "--allow-host=*.mirror.example").Run(t.Context(), &plugin.Request{Image: "a.mirror.example/app"})
 	if err != nil {
@@ -268,7 +268,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		t.Skip("0.0.0.0 leads nowhere")
 	}
 	google, _ := world(t)
-	proxy := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
+	proxy := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
 	defer proxy.Close()
 	run := func(args ...string) (*plugin.Response, error) {
 		cmd := command(t, google, args...)
@@ -279,13 +279,13 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		return cmd.GetCredentials(t.Context(), podRequest("gcr.io/p/app"))
 	}
 	for _, flow := range []string{"gcr", "dockercfg"} {
-		google.Set(func(s *testcloud.GoogleState) { s.Dockercfg = `{"gcr.io":{"username":"u","password":"open-sesame"}}` })
+		google.Update(func(s *testcloud.GoogleState) { s.Dockercfg = `{"gcr.io":{"username":"u","password":"open-sesame"}}` })
 		resp, err := run("--authFlow=" + flow)
 		if err != nil || resp.Auth["gcr.io"].Password.Reveal() != "open-sesame" {
 			t.Errorf("%s: %v", flow, err)
 		}
 	}
-	if got := proxy.Lines(); len(got) > 0 {
+	if got := proxy.RequestLines(); len(got) > 0 {
 		t.Errorf("the proxy was asked: %q", got)
 	}
 	// And the proxy would have been there.
@@ -312,8 +312,8 @@ func TestBadRequests(t *testing.T) {
 		}
 		canary.AssertAbsent(t, "standard error", x.Stderr)
 	}
-	if len(google.Requests())+len(net.Strays()) > 0 {
-		t.Errorf("asked %q and %q", google.Lines(), net.Strays())
+	if len(google.Requests())+len(net.UnknownHosts()) > 0 {
+		t.Errorf("asked %q and %q", google.RequestLines(), net.UnknownHosts())
 	}
 }
 

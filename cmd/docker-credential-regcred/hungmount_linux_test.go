@@ -16,7 +16,7 @@ func TestHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testenv.HungMount(t)
+	dir := testenv.MountHungFS(t)
 	b := newBox(t, "good r.example")
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
 	b.checkFailure("a configuration", stdout, code, "get: timed out after 200ms")

@@ -88,7 +88,7 @@ func singleLine(err error) string {
 	if e, ok := errors.AsType[*node.HintError](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
-	text = shown.Line(strings.Join(strings.Fields(text), " "))
+	text = shown.EscapeLine(strings.Join(strings.Fields(text), " "))
 	if len(text) > maxErrorLength {
 		text = strings.ToValidUTF8(text[:maxErrorLength], "") + "…"
 	}

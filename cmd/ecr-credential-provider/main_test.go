@@ -128,7 +128,7 @@ func TestNotServed(t *testing.T) {
 	if err != nil || len(x.Response.Auth) > 0 || x.Response.CacheDuration == nil || *x.Response.CacheDuration != 0 || x.Stderr != "" {
 		t.Errorf("got %+v, %q, %v", x.Response, x.Stderr, err)
 	}
-	if got := cloud.Lines(); len(got) > 0 {
+	if got := cloud.RequestLines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
 	}
 	x, err = run(t, command(t, environ, "--any-host"), "docker.io/library/nginx")
@@ -185,7 +185,7 @@ func TestEndpoints(t *testing.T) {
 		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
 	}
 	cloud := newCloud(t)
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestEndpoints(t *testing.T) {
 			x, err := run(t, command(t, environ), tt.host+"/app")
 			checkServed(t, x, err, tt.host)
 			if got := cloud.Requests(); len(got) != 1 || strings.TrimSuffix(got[0].Host, ":443") != tt.want {
-				t.Errorf("got %q, want %q", cloud.Lines(), tt.want)
+				t.Errorf("got %q, want %q", cloud.RequestLines(), tt.want)
 			}
 		})
 	}
@@ -236,7 +236,7 @@ func TestEndpoints(t *testing.T) {
 		canary.AssertAbsent(t, "standard error", x.Stderr)
 		checkServed(t, x, err, "public.ecr.aws")
 		want := []string{"POST sts.us-east-1.amazonaws.com/", "POST api.ecr-public.us-east-1.amazonaws.com/"}
-		if diff := cmp.Diff(want, cloud.Lines()); diff != "" {
+		if diff := cmp.Diff(want, cloud.RequestLines()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -256,7 +256,7 @@ func TestEndpoints(t *testing.T) {
 			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 			canary.AssertAbsent(t, "standard error", x.Stderr)
 			checkServed(t, x, err, tt.host)
-			if diff := cmp.Diff(tt.want, cloud.Lines()); diff != "" {
+			if diff := cmp.Diff(tt.want, cloud.RequestLines()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -265,7 +265,7 @@ func TestEndpoints(t *testing.T) {
 		cloud.Reset()
 		x, err := run(t, command(t, world), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
-		if got := cloud.Lines(); len(got) != 4 || got[3] != "POST api.ecr.eu-west-1.amazonaws.com/" {
+		if got := cloud.RequestLines(); len(got) != 4 || got[3] != "POST api.ecr.eu-west-1.amazonaws.com/" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -278,7 +278,7 @@ func TestEndpoints(t *testing.T) {
 		checkServed(t, x, err, privateHost)
 	})
 	// The proxy refuses only connections to this host.
-	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.Strays()); diff != "" {
+	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.UnknownHosts()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -120,5 +120,5 @@ func (d *dispatcher) finish() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = tally.Add(ctx, d.counts, *batch)
+	_ = tally.AddBatch(ctx, d.counts, *batch)
 }

@@ -214,7 +214,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%v, %v", users(resp), err)
 	}
 	counts, err := tally.Read(t.Context(), n.counts)
-	if err != nil || counts.Runs[tally.Answered] != 4 || counts.Providers["plugin-b"].Results[tally.Found] != 4 || counts.Providers["plugin-a"].Runs != 3 {
+	if err != nil || counts.Runs[tally.RunAnswered] != 4 || counts.Providers["plugin-b"].Results[tally.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
 }
@@ -248,7 +248,7 @@ func TestFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	counts, err := tally.Read(t.Context(), n.counts)
-	if err != nil || counts.Runs[tally.Failed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[tally.None] != 1 {
+	if err != nil || counts.Runs[tally.RunFailed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[tally.ResultNone] != 1 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
 	n.has(provider("plugin-fails", nil), provider("plugin-a", nil))
@@ -285,7 +285,7 @@ func TestFaults(t *testing.T) {
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.BinPath(1, "plugin-a")
 			n.must(os.Remove(path))
-			n.must(os.WriteFile(path, testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
+			n.must(os.WriteFile(path, testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
 		}, "", "built for another architecture"},
 		{"no home, no directory, no place to count", func(n *testNode) {
 			n.environ = nil
@@ -448,8 +448,8 @@ func TestFlips(t *testing.T) {
 	}
 	counts, err := tally.Read(t.Context(), n.counts)
 	n.must(err)
-	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.Answered], counts.Dropped)
-	if all := counts.Runs[tally.Answered] + counts.Runs[tally.Failed] + counts.Dropped; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
+	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.RunAnswered], counts.Dropped)
+	if all := counts.Runs[tally.RunAnswered] + counts.Runs[tally.RunFailed] + counts.Dropped; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
 		t.Errorf("%d of %d runs were counted or dropped; those killed may be missing", all, rounds*atOnce+1)
 	}
 }

@@ -81,9 +81,9 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err != nil {
 		return removeError(err, r.opts)
 	}
-	t := a.Text()
+	t := a.NewText()
 	t.Quote("", removalText(done))
-	if err := t.Print(a.Stdout); err != nil {
+	if err := t.FlushTo(a.Stdout); err != nil {
 		return err
 	}
 	return a.reportMissingNodes(done.Missing, r.allowMissing)
@@ -95,19 +95,19 @@ func (a *app) reportChange(n fleet.Node, removed, all int) {
 	if n.Reason != "" && n.State != fleet.State(agent.PhaseRemoved) {
 		text += ": " + n.Reason
 	}
-	a.Note("%s: %s (%d of %s removed)", n.Name, text, removed, terminal.Count(all, "node"))
+	a.Note("%s: %s (%d of %s removed)", n.Name, text, removed, terminal.FormatCount(all, "node"))
 }
 
 func removalText(done *fleet.Removal) string {
 	var parts []string
 	if len(done.Removed) > 0 {
-		parts = append(parts, "regcred is removed from "+terminal.Count(len(done.Removed), "node"))
+		parts = append(parts, "regcred is removed from "+terminal.FormatCount(len(done.Removed), "node"))
 	}
 	if len(done.Gone) > 0 {
-		parts = append(parts, terminal.Count(len(done.Gone), "node")+" deleted meanwhile")
+		parts = append(parts, terminal.FormatCount(len(done.Gone), "node")+" deleted meanwhile")
 	}
 	if len(done.Missing) > 0 {
-		parts = append(parts, terminal.Count(len(done.Missing), "node")+" missing")
+		parts = append(parts, terminal.FormatCount(len(done.Missing), "node")+" missing")
 	}
 	if len(parts) == 0 {
 		return "the chart has no pods: nothing was removed from any node\n"

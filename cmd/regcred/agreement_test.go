@@ -324,9 +324,9 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 	got, stderr = n.run(t, &explained, append([]string{"explain", n.image}, n.flags...)...)
 	code("explain", got, want.code(), stderr)
 	outcome := map[string]string{
-		"refused": report.Invalid, "broken": report.Invalid, "credentials": report.WithCredentials, "failed": report.Failed, "none": report.Anonymous,
+		"refused": report.VerdictInvalid, "broken": report.VerdictInvalid, "credentials": report.VerdictWithCredentials, "failed": report.OutcomeFailed, "none": report.VerdictAnonymous,
 	}[want.kind()]
-	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == report.Invalid && want.code() == exitFailed) {
+	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == report.VerdictInvalid && want.code() == exitFailed) {
 		t.Errorf("explain: outcome %q, want %q", explained.Verdict.Outcome, outcome)
 	}
 	if diff := cmp.Diff(want.users, explained.users()); diff != "" {

@@ -35,7 +35,7 @@ func writeTemp(t *testing.T, text string) (path string) {
 // newAppRegistry starts a registry that requires authentication for team/app:v1.
 func newAppRegistry(t *testing.T) *testregistry.Server {
 	t.Helper()
-	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret}})
+	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}

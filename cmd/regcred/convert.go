@@ -197,7 +197,7 @@ func (a *app) printConversionNotes(res *convert.Result) {
 		changed = changed || f.IsChanged()
 	}
 	if !changed {
-		a.Note("nothing to convert: %s", terminal.Count(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
+		a.Note("nothing to convert: %s", terminal.FormatCount(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.printProtocolNotes(res)
 	for _, p := range res.SecondDocuments {

@@ -90,7 +90,7 @@ func requirePackages(t *testing.T, programs ...string) {
 		if _, err := exec.LookPath(p); err == nil {
 			continue
 		}
-		testenv.SkipWithout(t, "docker-registry", "%s is not installed: Debian's packages docker-registry and apache2-utils have it; test.sh installs them as root", p)
+		testenv.SkipUnlessAvailable(t, "docker-registry", "%s is not installed: Debian's packages docker-registry and apache2-utils have it; test.sh installs them as root", p)
 	}
 }
 

@@ -101,7 +101,7 @@ func (a *app) runDemo(ctx context.Context, output *enumFlag, run runner) (err er
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	say := &demoText{Text: a.Text(), out: a.Stdout, silent: output.value == "json"}
+	say := &demoText{Text: a.NewText(), out: a.Stdout, silent: output.value == "json"}
 	if say.silent {
 		say.out = io.Discard
 	}
@@ -126,7 +126,7 @@ The demo has removed its files. On your own node, try:
 }
 
 func (a *app) demoConfigStep(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.Hang("", "Everything runs on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
+	t.HangingIndent("", "Everything runs on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
 	t.printStep("A private image in a registry that requires a credential")
 	t.printIndented(n.image + "\n" + n.digest)
 	t.printStep("A node's configuration, and a plugin with the password")
@@ -156,7 +156,7 @@ func (a *app) demoExplainStep(ctx context.Context, n *demoNode, r *demoReport, t
 		if t.silent {
 			why := &terminal.Text{} // the reason is not printed elsewhere
 			why.Quote("", out.String())
-			_ = why.Print(a.Stderr)
+			_ = why.FlushTo(a.Stderr)
 		}
 		return withHint(fmt.Errorf("explain exited with code %d", code),
 			fmt.Sprintf("if %s is on a noexec mount, set TMPDIR to a directory where files can be executed", filepath.Dir(n.dir)))
@@ -232,7 +232,7 @@ type demoText struct {
 
 func (t *demoText) printStep(title string) {
 	t.steps++
-	t.Head(fmt.Sprintf("%d. %s", t.steps, title))
+	t.Heading(fmt.Sprintf("%d. %s", t.steps, title))
 }
 
 // demoIndent indents the output of a step.
@@ -241,10 +241,10 @@ const demoIndent = "   "
 func (t *demoText) printIndented(s string) { t.Quote(demoIndent, s) }
 
 // printWrapped prints running text, wrapped and indented.
-func (t *demoText) printWrapped(s string) { t.Hang(demoIndent, s) }
+func (t *demoText) printWrapped(s string) { t.HangingIndent(demoIndent, s) }
 
 // flush prints the text so far, so that each step appears as it happens.
-func (t *demoText) flush() error { return t.Print(t.out) }
+func (t *demoText) flush() error { return t.FlushTo(t.out) }
 
 func timesText(n int) string {
 	if n == 1 {
@@ -285,7 +285,7 @@ func newDemoNode(run runner) (*demoNode, error) {
 		return n, err
 	}
 	password := rand.Text()
-	n.registry, err = testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{demoUser: password}})
+	n.registry, err = testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{demoUser: password}})
 	if err != nil {
 		return n, err
 	}

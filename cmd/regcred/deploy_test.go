@@ -201,7 +201,7 @@ func checkImageList(t *testing.T, list string) {
 func TestCloudInitSchema(t *testing.T) {
 	program, err := exec.LookPath("cloud-init")
 	if err != nil {
-		testenv.SkipWithout(t, "cloud-init", "cloud-init is not installed: Debian's package of that name has it")
+		testenv.SkipUnlessAvailable(t, "cloud-init", "cloud-init is not installed: Debian's package of that name has it")
 	}
 	for _, name := range []string{"kubeadm.yaml", "k3s.yaml"} {
 		if out, err := exec.CommandContext(t.Context(), program, "schema", "--config-file", deploy+"cloud-init/"+name).CombinedOutput(); err != nil {
@@ -220,7 +220,7 @@ func TestPackerFiles(t *testing.T) {
 func TestPackerTemplate(t *testing.T) {
 	program, err := exec.LookPath("packer")
 	if err != nil {
-		testenv.SkipWithout(t, "packer", "packer is not installed; it has to be 1.7 or later, and Debian 12 has 1.6")
+		testenv.SkipUnlessAvailable(t, "packer", "packer is not installed; it has to be 1.7 or later, and Debian 12 has 1.6")
 	}
 	for _, args := range [][]string{{"fmt", "-check", "-diff"}, {"validate", "-syntax-only"}} {
 		cmd := exec.CommandContext(t.Context(), program, append(args, ".")...)

@@ -157,7 +157,7 @@ func doctorFindings(r *doctor.Report) (list []finding.Finding) {
 		if f.Severity.Compare(finding.SeverityInfo) < 0 {
 			continue
 		}
-		f.Rule = cmp.Or(f.Rule, report.DoctorRule+f.Check)
+		f.Rule = cmp.Or(f.Rule, report.DoctorRulePrefix+f.Check)
 		list = append(list, f.Finding)
 	}
 	return list
@@ -165,24 +165,24 @@ func doctorFindings(r *doctor.Report) (list []finding.Finding) {
 
 func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	for _, f := range r.Findings {
-		t.Line(terminal.Mark(f.Severity), f.Check+": "+f.String())
+		t.MarkedLine(terminal.Mark(f.Severity), f.Check+": "+f.String())
 		for _, line := range f.Log {
-			t.Below("log: " + line)
+			t.ContinuationLine("log: " + line)
 		}
 		if f.Fix != "" {
-			t.Below("fix: " + f.Fix)
+			t.ContinuationLine("fix: " + f.Fix)
 		}
 	}
-	t.Blank()
+	t.BlankLine()
 	counts := r.Count()
-	sum := fmt.Sprintf("%s: %s", terminal.Count(len(r.Findings), "check"), terminal.Tally(counts))
+	sum := fmt.Sprintf("%s: %s", terminal.FormatCount(len(r.Findings), "check"), terminal.SeverityCounts(counts))
 	switch {
 	case !r.Healthy:
-		t.Line(terminal.Error, sum)
+		t.MarkedLine(terminal.MarkError, sum)
 	case counts[finding.SeverityWarning] > 0:
-		t.Line(terminal.Warning, sum)
+		t.MarkedLine(terminal.MarkWarning, sum)
 	default:
-		t.Line(terminal.OK, sum)
+		t.MarkedLine(terminal.MarkOK, sum)
 	}
 }
 

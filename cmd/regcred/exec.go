@@ -231,7 +231,7 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 			return nil, err
 		}
 		if failed || len(res.Credentials) == 0 {
-			hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", terminal.ShellWord(image)))
+			hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", terminal.QuoteShellWord(image)))
 			err := a.lookupResultError(x.Repository, res, failed, hint)
 			if failed {
 				return nil, err
@@ -258,9 +258,9 @@ func (a *app) warnExpiry(repository string, c regcred.Credential) {
 	case err == nil && !claims.Expires.IsZero() && claims.Expires.Before(a.Now()):
 		a.Warn("the credential for %s expired at %s", repository, claims.Expires.UTC().Format(time.RFC3339))
 	case err == nil && !claims.Expires.IsZero():
-		a.Warn("the credential for %s expires %s and is not renewed in the files", repository, at.Until(&claims.Expires))
+		a.Warn("the credential for %s expires %s and is not renewed in the files", repository, at.FormatExpiry(&claims.Expires))
 	case !c.CachedUntil.IsZero():
-		a.Warn("the credential for %s is not renewed in the files; its cache entry expires at %s, but the credential might be valid for longer", repository, at.Until(report.NewCredential(&c).CachedUntil))
+		a.Warn("the credential for %s is not renewed in the files; its cache entry expires at %s, but the credential might be valid for longer", repository, at.FormatExpiry(report.NewCredential(&c).CachedUntil))
 	case c.Provider != "":
 		a.Warn("the credential for %s is not renewed in the files, and its lifetime is unknown", repository)
 	}

@@ -89,7 +89,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt lookupTarget) er
 	if !e.dryRun {
 		r.Route = doctor.FindRuntime(ctx, n, o).ConfiguredRoute(tgt.image)
 		if r.Route != nil && len(r.Credentials) == 0 {
-			r.Route.Findings = append(r.Route.Findings, r.Route.Anonymous()...)
+			r.Route.Findings = append(r.Route.Findings, r.Route.AnonymousFindings()...)
 		}
 	}
 	r.SetVerdict()
@@ -114,7 +114,7 @@ func (a *app) addMatchExplanation(cfg *config.Config, tgt lookupTarget, r *repor
 	if err != nil {
 		return err
 	}
-	r.Match(cfg, ex, report.Findings(cfg, r.BinDir))
+	r.AddProviders(cfg, ex, report.Findings(cfg, r.BinDir))
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *n
 		}
 	}
 	s.addSourceFindings(ctx, r, a.Now())
-	r.CountNoUser()
+	r.CountWithoutUsername()
 	return nil
 }
 
@@ -160,6 +160,6 @@ func (a *app) reportInvalidConfig(e *explainFlags, r *report.Explanation, invali
 	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
 		return invalid
 	}
-	r.Refuse(errors.Unwrap(invalid))
+	r.SetInvalid(errors.Unwrap(invalid))
 	return errors.Join(a.WriteJSON(r), invalid)
 }

@@ -50,7 +50,7 @@ func (s *kubeSubject) newSubjectReport() *report.Subject {
 func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.IgnoredReason(&s); why != "" {
-			skipped := report.Attempt{Outcome: report.Skipped, Skipped: "it is a Secret " + why}
+			skipped := report.Attempt{Outcome: report.OutcomeSkipped, Skipped: "it is a Secret " + why}
 			r.Sources = append(r.Sources, report.Source{Kind: regcred.FromPullSecret, Name: secretDisplayName(&s), Attempt: skipped})
 		}
 	}
@@ -92,7 +92,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		renderFinding(t, f)
 	}
 	if len(r.Sources) > 0 {
-		t.Head("other sources")
+		t.Heading("other sources")
 	}
 	for _, s := range r.Sources {
 		t.Item(sourceMark(&s, r.Credentials), s.Title())
@@ -100,7 +100,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		attempt.Fix = "" // printed below the reason
 		renderAttempt(t, &attempt)
 		if s.NoUser > 0 {
-			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.Count(s.NoUser, "credential"))
+			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.FormatCount(s.NoUser, "credential"))
 		}
 		if s.Reason != "" {
 			t.Detail("%s", s.Reason)
@@ -116,19 +116,19 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		}
 	}
 	if r.Config.Without == nil {
-		t.Head("providers")
+		t.Heading("providers")
 	}
 	for _, p := range r.Providers {
 		renderProvider(t, &p)
 	}
 	if len(r.Credentials) > 0 {
-		t.Head("credentials, in the order that a pull tries them")
+		t.Heading("credentials, in the order that a pull tries them")
 		credentialTable(t, r.Credentials)
 	}
 	if r.Route != nil {
 		renderRoute(t, r.Route)
 	}
-	t.Head("verdict")
+	t.Heading("verdict")
 	t.Item(verdictMark(&r.Verdict), r.Verdict.Text)
 	if r.Verdict.Fix != "" {
 		t.Detail("fix: %s", r.Verdict.Fix)
@@ -139,7 +139,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 // findings about its credentials for the image.
 func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
 	mark := attemptMark(&s.Attempt)
-	if s.Outcome != report.Answered {
+	if s.Outcome != report.OutcomeAnswered {
 		return mark
 	}
 	var matched []string
@@ -149,15 +149,15 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 		}
 	}
 	if s.NoUser > 0 {
-		mark = terminal.Warning
+		mark = terminal.MarkWarning
 	}
 	for _, f := range s.Findings {
 		switch {
 		case f.Severity == finding.SeverityInfo || !isRelevantToImage(f, matched):
 		case f.Severity == finding.SeverityError:
-			return terminal.Error
+			return terminal.MarkError
 		default:
-			mark = terminal.Warning
+			mark = terminal.MarkWarning
 		}
 	}
 	return mark
@@ -165,10 +165,10 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 
 // renderRoute prints the hosts that the runtime contacts, and the credentials for each.
 func renderRoute(t *terminal.Text, way *route.Route) {
-	t.Head("hosts that the runtime contacts")
-	mark := terminal.OK
+	t.Heading("hosts that the runtime contacts")
+	mark := terminal.MarkOK
 	if way.Fails != "" {
-		mark = terminal.Error
+		mark = terminal.MarkError
 	}
 	t.Item(mark, way.String())
 	for _, h := range way.Hops {
@@ -218,10 +218,10 @@ func shortHash(hash string) string {
 func renderProvider(t *terminal.Text, p *report.Provider) {
 	switch {
 	case !p.Matched:
-		t.Item(terminal.No, p.Name)
+		t.Item(terminal.MarkNoMatch, p.Name)
 		renderClosestPattern(t, p)
 	case p.Attempt == nil:
-		t.Item(terminal.OK, p.Name)
+		t.Item(terminal.MarkOK, p.Name)
 		t.Detail("%q matches", p.Pattern)
 	default:
 		t.Item(attemptMark(p.Attempt), p.Name)
@@ -256,7 +256,7 @@ func renderSecretFinding(t *terminal.Text, f finding.Finding) {
 		return
 	}
 	t.Detail("%s: %s", f.Severity, f.String())
-	if fix := report.Fix(f); fix != "" {
+	if fix := report.FindingFix(f); fix != "" {
 		t.Detail("fix: %s", fix)
 	}
 }

@@ -185,7 +185,7 @@ func (c *fieldCase) setUp(t *testing.T, dir string, args []string) error {
 		if machine[name] == 0 {
 			t.Skipf("no program for %s", name)
 		}
-		image := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, machine[name], strings.Join(args[3:], ""))
+		image := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, machine[name], strings.Join(args[3:], ""))
 		return os.WriteFile(at(args[1]), image, 0o755)
 	}
 	return fmt.Errorf("what is %s?", args[0])

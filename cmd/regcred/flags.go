@@ -202,6 +202,6 @@ func (r rulesFlag) Set(v string) error {
 func addRuleFlags(cmd *cobra.Command, f *report.Filter) {
 	cmd.Flags().Var(rulesFlag{&f.Only}, "rule", "report only findings of this lint rule; may be repeated")
 	cmd.Flags().Var(rulesFlag{&f.Disabled}, "disable-rule", "do not report findings of this lint rule; may be repeated")
-	registerFlagCompletion(cmd, "rule", report.Rules())
-	registerFlagCompletion(cmd, "disable-rule", report.Rules())
+	registerFlagCompletion(cmd, "rule", report.RuleNames())
+	registerFlagCompletion(cmd, "disable-rule", report.RuleNames())
 }

@@ -106,9 +106,9 @@ func (a *app) writeGetResult(g *getFlags, r *getResult, creds []regcred.Credenti
 	case len(creds) == 0 && format != "json":
 		return nil
 	case format == "text":
-		t := a.Text()
+		t := a.NewText()
 		credentialTable(t, r.Credentials)
-		return t.Print(a.Stdout)
+		return t.FlushTo(a.Stdout)
 	case format == "json":
 		for i, c := range creds {
 			r.Credentials[i].Username, r.Credentials[i].Password = c.Username, new(c.Password.Reveal())
@@ -131,7 +131,7 @@ func (a *app) writeGetResult(g *getFlags, r *getResult, creds []regcred.Credenti
 }
 
 func (a *app) printPasswordNote(n int) {
-	if a.OnScreen() && n > 0 {
+	if a.StdoutIsTerminal() && n > 0 {
 		a.Note("the output contains a password")
 	}
 }
@@ -169,7 +169,7 @@ func formatSingle(format string, meta metav1.ObjectMeta, repository string, c re
 	}
 	login := c.Username + ":" + c.Password.Reveal()
 	if format == "crictl" {
-		if !terminal.Printable(login) {
+		if !terminal.IsPrintable(login) {
 			// The shell's "$(…)" would strip trailing newlines, and a terminal would
 			// interpret other control characters.
 			return nil, withHint(errors.New("-o crictl: the user name or password contains a control character"), "use -o json")

@@ -23,7 +23,7 @@ func TestSingleHostile(t *testing.T) {
 	} {
 		c := regcred.Credential{Username: tt.user, Password: plugin.NewSecret(tt.password)}
 		data, err := formatSingle("crictl", metav1.ObjectMeta{}, "registry.example/app", c)
-		if err == nil || data != nil || strings.Contains(err.Error(), tt.user) && !terminal.Printable(tt.user) {
+		if err == nil || data != nil || strings.Contains(err.Error(), tt.user) && !terminal.IsPrintable(tt.user) {
 			t.Errorf("crictl, %q: got %q, %v", tt.user+":"+tt.password, data, err)
 		}
 		data, err = formatSingle("docker-config", metav1.ObjectMeta{}, "registry.example/app", c)
@@ -31,7 +31,7 @@ func TestSingleHostile(t *testing.T) {
 			t.Errorf("docker-config, %q: got %q, %v", tt.user, data, err)
 		}
 		data, err = formatSingle("secret", metav1.ObjectMeta{Name: "x"}, "registry.example/app", c)
-		if err != nil || !terminal.PrintableLines(string(data)) {
+		if err != nil || !terminal.IsPrintableLines(string(data)) {
 			t.Errorf("secret, %q: got %q, %v", tt.user, data, err)
 		}
 	}

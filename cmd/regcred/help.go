@@ -46,7 +46,7 @@ func printUsage(cmd *cobra.Command) error {
 	}
 	t.Quote("", "Usage:\n  "+line)
 	if cmd.HasExample() {
-		t.Head("Examples:")
+		t.Heading("Examples:")
 		t.Quote("", cmd.Example)
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -62,7 +62,7 @@ func printUsage(cmd *cobra.Command) error {
 	} else {
 		printFlagsHelp(t, "Global flags", cmd.PersistentFlags(), "")
 	}
-	return t.Print(cmd.OutOrStderr())
+	return t.FlushTo(cmd.OutOrStderr())
 }
 
 // printCommandsHelp lists the subcommands of cmd by group. Subcommands without a group
@@ -79,10 +79,10 @@ func printCommandsHelp(t *terminal.Text, cmd *cobra.Command) {
 				continue
 			}
 			if first {
-				t.Head(g.Title + ":")
+				t.Heading(g.Title + ":")
 				first = false
 			}
-			t.Hang(fmt.Sprintf("  %-12s", c.Name()), c.Short)
+			t.HangingIndent(fmt.Sprintf("  %-12s", c.Name()), c.Short)
 		}
 	}
 }
@@ -117,8 +117,8 @@ func printFlagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 			names = append(names, "--"+f.Name)
 		}
 	})
-	t.Head(title)
-	t.Hang("  ", strings.Join(names, " "))
+	t.Heading(title)
+	t.HangingIndent("  ", strings.Join(names, " "))
 }
 
 // printFlagsHelp prints each flag of a group on a line, with its description below.
@@ -129,12 +129,12 @@ func printFlagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group st
 			return
 		}
 		if first {
-			t.Head(title + ":")
+			t.Heading(title + ":")
 			first = false
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
 		t.Quote("  ", flagUsageName(f, arg))
-		t.Hang("        ", meaning+flagDefaultText(f))
+		t.HangingIndent("        ", meaning+flagDefaultText(f))
 	})
 }
 

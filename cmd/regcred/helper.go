@@ -303,7 +303,7 @@ func (a *app) printHelperEnvNote(o *node.Origin) {
 		if !filepath.IsAbs(config) {
 			config = filepath.Join(a.dir, config)
 		}
-		a.Warn("clients run the helper without this command's flags: set REGCRED_CONFIG=%s and REGCRED_BIN_DIR in their environment", terminal.ShellWord(config))
+		a.Warn("clients run the helper without this command's flags: set REGCRED_CONFIG=%s and REGCRED_BIN_DIR in their environment", terminal.QuoteShellWord(config))
 	case a.config.isRelativePath() || a.binDir.isRelativePath():
 		a.Warn("REGCRED_CONFIG or REGCRED_BIN_DIR is a relative path: set absolute paths in the clients' environment")
 	case !o.Discovered:

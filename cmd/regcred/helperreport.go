@@ -135,18 +135,18 @@ func (r *helperReport) renderChanges(t *terminal.Text) {
 		case f.Changed && r.dryRun:
 			t.Quote("", strings.TrimSuffix(f.Diff, "\n"))
 		case !f.Changed:
-			t.Line(terminal.OK, f.Path+": nothing to change")
+			t.MarkedLine(terminal.MarkOK, f.Path+": nothing to change")
 		case r.install:
-			t.Line(terminal.OK, fmt.Sprintf("%s: %s", f.Path, f.hostsText()))
+			t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s", f.Path, f.hostsText()))
 		default:
-			t.Line(terminal.OK, f.Path+": regcred's helper was removed")
+			t.MarkedLine(terminal.MarkOK, f.Path+": regcred's helper was removed")
 		}
 	}
 }
 
 // hostsText describes the hosts for which clients call regcred's helper.
 func (f *helperFileReport) hostsText() string {
-	text := terminal.Count(len(f.Hosts), "host")
+	text := terminal.FormatCount(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
 		text += ": " + joinWithCommas(f.Hosts)
 	}
@@ -159,19 +159,19 @@ func (f *helperFileReport) hostsText() string {
 // renderStatus prints the status.
 func (r *helperReport) renderStatus(t *terminal.Text) {
 	if r.Helper != "" {
-		t.Line(terminal.OK, helperProgram+": "+r.Helper)
+		t.MarkedLine(terminal.MarkOK, helperProgram+": "+r.Helper)
 	} else {
-		t.Line(terminal.Error, helperProgram+": not on the PATH")
+		t.MarkedLine(terminal.MarkError, helperProgram+": not on the PATH")
 	}
 	for _, f := range r.Files {
 		switch {
 		case !f.namesHelper():
-			t.Line(terminal.None, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
+			t.MarkedLine(terminal.MarkNoCredential, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
 			continue
 		case f.isComplete():
-			t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
+			t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		default:
-			t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
+			t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		}
 		if len(f.Missing) > 0 {
 			t.Detail("without the helper: %s", joinWithCommas(f.Missing))

@@ -23,7 +23,7 @@ func TestSignalOnHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}
-	dir := testenv.HungMount(t)
+	dir := testenv.MountHungFS(t)
 	regcred, err := exec.LookPath("regcred")
 	if err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.Desired, 
 		return err
 	}
 	if i.output.value == "json" {
-		r := emptyChangeReport(report.ChangeRefused)
+		r := emptyChangeReport(report.ChangeRejected)
 		r.Error, r.Instead = refused.Error(), instead
 		if s.Refusal.Reapplied {
 			r.Hint = reapplyHint

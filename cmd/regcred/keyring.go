@@ -71,7 +71,7 @@ func kubeletExitError(cfg *config.Config, o *node.Origin) error {
 	if o.NoProviders != nil {
 		return nil
 	}
-	return report.KubeletExits(lint.BinDir(cfg, o.BinDir))
+	return report.KubeletStopError(lint.BinDir(cfg, o.BinDir))
 }
 
 // newSession opens a keyring for a configuration.

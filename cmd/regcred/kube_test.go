@@ -111,7 +111,7 @@ func commandKube(ts *testscript.TestScript, server *testkube.Server, args []stri
 	case "calls":
 		want, err := strconv.Atoi(rest[2])
 		ts.Check(err)
-		if got := server.Calls(rest[0], rest[1]); got != want {
+		if got := server.CountRequests(rest[0], rest[1]); got != want {
 			ts.Fatalf("%d requests to %s %s, want %d", got, rest[0], rest[1], want)
 		}
 	case "grant":
@@ -121,10 +121,10 @@ func commandKube(ts *testscript.TestScript, server *testkube.Server, args []stri
 	case "delete":
 		server.Delete(rest[0], rest[1], rest[2])
 	case "refuse":
-		kind := map[string]testkube.FaultKind{"401": testkube.Unauthorized, "403": testkube.Forbidden, "500": testkube.ServerError}[rest[2]]
+		kind := map[string]testkube.FaultKind{"401": testkube.FaultUnauthorized, "403": testkube.FaultForbidden, "500": testkube.FaultServerError}[rest[2]]
 		server.Inject(testkube.Fault{Kind: kind, Verb: rest[0], Resource: rest[1], Times: testkube.Forever})
 	case "replace":
-		server.Inject(testkube.Fault{Kind: testkube.Replace, Verb: rest[0], Resource: rest[1], Old: rest[2], New: rest[3], Times: testkube.Forever})
+		server.Inject(testkube.Fault{Kind: testkube.FaultReplaceText, Verb: rest[0], Resource: rest[1], Old: rest[2], New: rest[3], Times: testkube.Forever})
 	case "log":
 		server.SetLog(rest[0], rest[1], ts.ReadFile(rest[2]))
 	case "stop":

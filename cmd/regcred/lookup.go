@@ -81,7 +81,7 @@ func (l *lookupFlags) subjectArgs() []string {
 	add := func(flag string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				words = append(words, "--"+flag, terminal.ShellWord(value))
+				words = append(words, "--"+flag, terminal.QuoteShellWord(value))
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (a *app) repeatCommandLine(command string, words ...string) string {
 			if s.isSetByFlag() {
 				s.flag = s.source
 			}
-			line = append(line, s.flag, terminal.ShellWord(s.value))
+			line = append(line, s.flag, terminal.QuoteShellWord(s.value))
 		}
 	}
 	switch a.asKubelet {
@@ -139,10 +139,10 @@ func (a *app) repeatCommandLine(command string, words ...string) string {
 	case autoKubelet:
 		line = append(line, "--as-kubelet")
 	default:
-		line = append(line, "--as-kubelet="+terminal.ShellWord(a.asKubelet))
+		line = append(line, "--as-kubelet="+terminal.QuoteShellWord(a.asKubelet))
 	}
 	if a.rootDir != "" {
-		line = append(line, "--root-dir", terminal.ShellWord(a.rootDir))
+		line = append(line, "--root-dir", terminal.QuoteShellWord(a.rootDir))
 	}
 	if a.timeout != protocol.Timeout {
 		line = append(line, "--plugin-timeout", a.timeout.String())
@@ -183,9 +183,9 @@ func (tgt lookupTarget) newRequest() regcred.Request {
 // args returns the command-line arguments that select the target.
 func (tgt lookupTarget) args() []string {
 	if tgt.registry != "" {
-		return []string{"--registry", terminal.ShellWord(tgt.registry)}
+		return []string{"--registry", terminal.QuoteShellWord(tgt.registry)}
 	}
-	return []string{terminal.ShellWord(tgt.image)}
+	return []string{terminal.QuoteShellWord(tgt.image)}
 }
 
 // imageSyntaxHint explains the syntax of an image.
@@ -204,7 +204,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt lookupTarget) (regcred.Expla
 	// The user probably meant a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.ShellWord(tgt.image))
+		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.QuoteShellWord(tgt.image))
 	}
 	return e, nil
 }

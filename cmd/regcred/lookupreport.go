@@ -19,7 +19,7 @@ import (
 // attemptMark returns the mark that is printed for an attempt.
 func attemptMark(j *report.Attempt) terminal.Mark {
 	return map[string]terminal.Mark{
-		report.Answered: terminal.OK, report.Skipped: terminal.Skipped, report.Failed: terminal.Error, report.Empty: terminal.None,
+		report.OutcomeAnswered: terminal.MarkOK, report.OutcomeSkipped: terminal.MarkSkipped, report.OutcomeFailed: terminal.MarkError, report.OutcomeEmpty: terminal.MarkNoCredential,
 	}[j.Outcome]
 }
 
@@ -27,12 +27,12 @@ func attemptMark(j *report.Attempt) terminal.Mark {
 func renderAttempt(t *terminal.Text, j *report.Attempt) {
 	renderIdentity(t, j.Identity)
 	switch j.Outcome {
-	case report.Skipped:
+	case report.OutcomeSkipped:
 		t.Detail("not run: %s", j.Skipped)
-	case report.Failed:
+	case report.OutcomeFailed:
 		after := ""
 		if j.DurationSeconds > 0 {
-			after = " after " + terminal.Millis(j.DurationSeconds)
+			after = " after " + terminal.FormatMillis(j.DurationSeconds)
 		}
 		t.Detail("failed (%s)%s: %s", j.Stage, after, j.Error)
 	default:
@@ -47,22 +47,22 @@ func renderAttempt(t *terminal.Text, j *report.Attempt) {
 func renderResponse(t *terminal.Text, j *report.Attempt) {
 	answer := "no credentials for this image"
 	if j.Credentials > 0 {
-		answer = terminal.Count(j.Credentials, "credential")
+		answer = terminal.FormatCount(j.Credentials, "credential")
 	}
 	switch j.Cache {
 	case regcred.CacheHit:
-		answer = fmt.Sprintf("response from the cache, %s old: %s", terminal.Span(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
+		answer = fmt.Sprintf("response from the cache, %s old: %s", terminal.FormatDuration(time.Duration(j.AgeSeconds*float64(time.Second))), answer)
 	case regcred.CacheCoalesced:
 		answer = "response from a plugin run for another image: " + answer
 	case regcred.CacheMiss:
-		answer = "ran for " + terminal.Millis(j.DurationSeconds) + ": " + answer
+		answer = "ran for " + terminal.FormatMillis(j.DurationSeconds) + ": " + answer
 	}
 	t.Detail("%s", answer)
 	if j.Credentials == 0 && len(j.Keys) > 0 {
 		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(j.Keys, ", "))
 	}
 	if j.CacheKey != "" {
-		kept := t.Until(j.CachedUntil)
+		kept := t.FormatExpiry(j.CachedUntil)
 		if j.CachedUntil != nil {
 			kept = "cached until " + kept
 		}
@@ -79,7 +79,7 @@ func renderStderr(t *terminal.Text, j *report.Attempt) {
 	}
 	said := strings.Split(text, "\n")
 	if n := len(said) - most; n > 0 {
-		t.Detail("stderr (%s omitted; use -o json to see all):", terminal.Count(n, "line"))
+		t.Detail("stderr (%s omitted; use -o json to see all):", terminal.FormatCount(n, "line"))
 		said = said[n:]
 	}
 	for _, line := range said {
@@ -140,7 +140,7 @@ func scopeText(t plugin.CacheKeyType) string {
 func credentialTable(t *terminal.Text, creds []report.Credential) {
 	var rows [][]string
 	for i, c := range creds {
-		rows = append(rows, []string{fmt.Sprint(i + 1), cmp.Or(c.Username, "-"), c.Match, c.Source.String(), t.Until(c.CachedUntil)})
+		rows = append(rows, []string{fmt.Sprint(i + 1), cmp.Or(c.Username, "-"), c.Match, c.Source.String(), t.FormatExpiry(c.CachedUntil)})
 	}
 	t.Table([]string{"#", "USER", "FOR", "FROM", "CACHED UNTIL"}, rows)
 	for i, c := range creds {
@@ -161,9 +161,9 @@ func credentialText(c *report.Credential) string {
 // verdictExitCode returns the exit code of explain.
 func verdictExitCode(v *report.Verdict) int {
 	switch {
-	case v.Good():
+	case v.HasCredentials():
 		return exitOK
-	case v.Outcome == report.Anonymous || v.Outcome == report.Unmatched:
+	case v.Outcome == report.VerdictAnonymous || v.Outcome == report.VerdictUnmatched:
 		return exitNoMatch
 	}
 	return exitFailed
@@ -173,11 +173,11 @@ func verdictMark(v *report.Verdict) terminal.Mark {
 	switch verdictExitCode(v) {
 	case exitOK:
 		if len(v.Failed) > 0 {
-			return terminal.Warning
+			return terminal.MarkWarning
 		}
-		return terminal.OK
+		return terminal.MarkOK
 	case exitNoMatch:
-		return terminal.Warning
+		return terminal.MarkWarning
 	}
-	return terminal.Error
+	return terminal.MarkError
 }

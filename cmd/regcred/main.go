@@ -79,9 +79,9 @@ func (a *app) print(output *enumFlag, result any, render func(*terminal.Text)) e
 	if output.value == "json" {
 		return a.WriteJSON(result)
 	}
-	t := a.Text()
+	t := a.NewText()
 	render(t)
-	return t.Print(a.Stdout)
+	return t.FlushTo(a.Stdout)
 }
 
 // commandName returns the command that runs the program at path: "kubectl regcred" for the

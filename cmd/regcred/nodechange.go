@@ -124,7 +124,7 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},
-		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.Criteria{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
+		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.HealthCriteria{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
 		Say: func(text string) { a.Note("%s", text) },
 	}
 	if c.root == "" {
@@ -259,10 +259,10 @@ func emptyChangeReport(outcome report.ChangeOutcome) *report.Change {
 
 // markFailed marks r as failed.
 func markFailed(r *report.Change, err error) {
-	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.Line(err.Error())
+	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.EscapeLine(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	if e, ok := errors.AsType[*node.HintError](withChangeHint(err)); ok {
-		r.Hint = shown.Line(e.Hint)
+		r.Hint = shown.EscapeLine(e.Hint)
 	}
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		r.Outcome, r.Owner = report.ChangeOwned, e.Owner
@@ -276,27 +276,27 @@ func renderInstall(t *terminal.Text, r *report.Change, p *install.Plan) {
 		t.Quote("", strings.TrimSuffix(c.Diff, "\n"))
 	}
 	if len(r.Changes) > 0 {
-		t.Blank()
+		t.BlankLine()
 	}
 	switch r.Outcome {
 	case report.ChangeInstalled:
-		t.Line(terminal.OK, fmt.Sprintf("generation %d is current", r.Generation))
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("generation %d is current", r.Generation))
 	case report.ChangeRolledBack:
-		t.Line(terminal.OK, fmt.Sprintf("reactivated generation %d, which already has the requested content", r.Generation))
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("reactivated generation %d, which already has the requested content", r.Generation))
 	case report.ChangeRepaired:
-		t.Line(terminal.OK, fmt.Sprintf("generation %d is current and has been repaired", r.Generation))
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("generation %d is current and has been repaired", r.Generation))
 	case report.ChangeUnchanged:
-		t.Line(terminal.OK, fmt.Sprintf("generation %d is already up to date; nothing was changed", r.Generation))
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("generation %d is already up to date; nothing was changed", r.Generation))
 	case report.ChangePlanned:
 		for _, why := range r.Restart {
-			t.Line(terminal.Info, "the kubelet must be restarted: "+why)
+			t.MarkedLine(terminal.MarkInfo, "the kubelet must be restarted: "+why)
 		}
 		if len(r.Restart) == 0 {
-			t.Line(terminal.Info, "no kubelet restart is needed")
+			t.MarkedLine(terminal.MarkInfo, "no kubelet restart is needed")
 		}
 		if p.Reactivate {
-			t.Line(terminal.Info, fmt.Sprintf("generation %d is already up to date; no new generation would be created", p.To.Number))
+			t.MarkedLine(terminal.MarkInfo, fmt.Sprintf("generation %d is already up to date; no new generation would be created", p.To.Number))
 		}
-		t.Line(terminal.OK, "nothing was changed (--dry-run)")
+		t.MarkedLine(terminal.MarkOK, "nothing was changed (--dry-run)")
 	}
 }

@@ -76,8 +76,8 @@ func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
 	if n.namespace == "" && !n.all {
 		q.Fallback = namespace
 	}
-	bar := a.Counter("node %d of %d")
-	q.Progress = func(_, total int) { bar.Next(total) }
+	bar := a.NewCounterProgress("node %d of %d")
+	q.Progress = func(_, total int) { bar.Increment(total) }
 	seen, err := client.Status(ctx, q)
 	bar.Close()
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
 		a.Note("%s", note)
 	}
 	r := newNodesReport(client.URL(), seen)
-	r.isTerminal, r.now = a.OnScreen(), a.Now()
+	r.isTerminal, r.now = a.StdoutIsTerminal(), a.Now()
 	if err := a.print(n.output, r, r.render); err != nil {
 		return err
 	}
@@ -140,16 +140,16 @@ func (r *nodesReport) noNodesHint() string {
 
 func (r *nodesReport) render(t *terminal.Text) {
 	if len(r.Nodes) == 0 {
-		t.Line(terminal.None, "no node has an agent")
+		t.MarkedLine(terminal.MarkNoCredential, "no node has an agent")
 		return
 	}
 	if cut := r.renderTable(t); cut {
 		r.renderDetails(t)
 	}
 	if r.isTerminal {
-		t.Blank()
+		t.BlankLine()
 	}
-	t.Hang("", r.summaryText())
+	t.HangingIndent("", r.summaryText())
 }
 
 // renderTable prints a row for each node. cut reports whether a row was shortened.
@@ -171,18 +171,18 @@ func (r *nodesReport) renderTable(t *terminal.Text) (cut bool) {
 		}
 		rows, marks = append(rows, row), append(marks, nodeMark(n))
 	}
-	return t.CutTable(header, rows, slices.Index(header, "STATE"), marks)
+	return t.TruncatedTable(header, rows, slices.Index(header, "STATE"), marks)
 }
 
 // nodeMark returns the mark for a node's state.
 func nodeMark(n fleet.Node) terminal.Mark {
 	switch {
 	case n.Well:
-		return terminal.OK
+		return terminal.MarkOK
 	case n.Behind, n.State == fleet.State(agent.PhaseStarting), n.State == fleet.State(agent.PhaseApplying), n.State == fleet.StateDeleted:
-		return terminal.Warning
+		return terminal.MarkWarning
 	}
-	return terminal.Error
+	return terminal.MarkError
 }
 
 // nodeStateText returns a node's state. For a healthy node with an outdated pod, it
@@ -254,14 +254,14 @@ func (r *nodesReport) renderDetails(t *terminal.Text) {
 		of[text], marks[text] = append(of[text], n.Name), nodeMark(n)
 	}
 	if len(order) > 0 {
-		t.Blank()
+		t.BlankLine()
 	}
 	for i, text := range order {
 		if i == 20 {
-			t.Line(terminal.None, fmt.Sprintf("and %d more: use -o json to see all", len(order)-i))
+			t.MarkedLine(terminal.MarkNoCredential, fmt.Sprintf("and %d more: use -o json to see all", len(order)-i))
 			break
 		}
-		t.Line(marks[text], abbreviateNames(of[text])+": "+text)
+		t.MarkedLine(marks[text], abbreviateNames(of[text])+": "+text)
 	}
 }
 
@@ -281,7 +281,7 @@ func (r *nodesReport) summaryText() string {
 	for i, s := range states {
 		states[i] = fmt.Sprintf("%d %s", r.Counts[s], s)
 	}
-	text := terminal.Count(len(r.Nodes), "node") + ": " + strings.Join(states, ", ")
+	text := terminal.FormatCount(len(r.Nodes), "node") + ": " + strings.Join(states, ", ")
 	for _, o := range r.Rollouts {
 		name := ""
 		if len(r.Rollouts) > 1 {
@@ -294,7 +294,7 @@ func (r *nodesReport) summaryText() string {
 			text += fmt.Sprintf("; rollout%s under way", name)
 		}
 		if o.Behind > 0 {
-			text += fmt.Sprintf(" (%s still old)", terminal.Count(o.Behind, "node"))
+			text += fmt.Sprintf(" (%s still old)", terminal.FormatCount(o.Behind, "node"))
 		}
 	}
 	return text

@@ -39,7 +39,7 @@ func TestPauseImage(t *testing.T) {
 			if all := out + errOut; code != tt.code || !strings.Contains(all, tt.out) || strings.Contains(all, "\x1b") {
 				t.Errorf("exit code %d\n%s", code, all)
 			}
-			if n := len(server.Pulls()); n != tt.pulls {
+			if n := len(server.PullRequests()); n != tt.pulls {
 				t.Errorf("%d pulls, want %d", n, tt.pulls)
 			}
 		})

@@ -296,21 +296,21 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 	if len(r.Env) > 0 {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
 	}
-	t.Head("stdin")
+	t.Heading("stdin")
 	renderDocument(t, r.Request)
 	if r.Response != nil {
 		head := "stdout"
 		if r.outOfTree {
 			head += ", in today's terms"
 		}
-		t.Head(head)
+		t.Heading(head)
 		renderDocument(t, r.Response)
 	}
 	if r.Stderr != "" {
-		t.Head("stderr")
+		t.Heading("stderr")
 		t.Quote("  ", r.Stderr)
 	}
-	t.Head("result")
+	t.Heading("result")
 	r.renderResult(t)
 }
 
@@ -335,27 +335,27 @@ func renderDocument(t *terminal.Text, v any) {
 }
 
 func (r *pluginRunReport) renderResult(t *terminal.Text) {
-	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.Millis(r.DurationSeconds))
+	took := fmt.Sprintf("exit code %d after %s", r.ExitCode, terminal.FormatMillis(r.DurationSeconds))
 	switch {
 	case r.Stage == plugin.StageStart:
 		took = "not started"
 	case r.ExitCode < 0:
-		took = "did not exit on its own; terminated after " + terminal.Millis(r.DurationSeconds)
+		took = "did not exit on its own; terminated after " + terminal.FormatMillis(r.DurationSeconds)
 	}
 	if !r.Accepted {
-		t.Item(terminal.Error, took)
+		t.Item(terminal.MarkError, took)
 		t.Detail("%s rejects this: %s: %s", r.hostProgram, r.Stage, r.Error)
 		if r.StdoutBytes != nil && *r.StdoutBytes > 0 {
-			t.Detail("stdout contained %s; the output is not shown because it might contain a password", terminal.Count(*r.StdoutBytes, "byte"))
+			t.Detail("stdout contained %s; the output is not shown because it might contain a password", terminal.FormatCount(*r.StdoutBytes, "byte"))
 		}
 		return
 	}
-	m := terminal.OK
+	m := terminal.MarkOK
 	if r.Credentials == 0 {
-		m = terminal.None
+		m = terminal.MarkNoCredential
 	}
 	t.Item(m, took)
-	t.Detail("%s accepts this: %s, valid for %s%s", r.hostProgram, terminal.Count(len(r.Response.Auth), "credential"), scopeText(r.Response.CacheKeyType), cacheDurationText(r.Response.duration))
+	t.Detail("%s accepts this: %s, valid for %s%s", r.hostProgram, terminal.FormatCount(len(r.Response.Auth), "credential"), scopeText(r.Response.CacheKeyType), cacheDurationText(r.Response.duration))
 	if keys := slices.Sorted(maps.Keys(r.Response.Auth)); len(keys) > 0 && r.Credentials == 0 {
 		t.Detail("none of the auth keys in the response match the image: %s", strings.Join(keys, ", "))
 	}
@@ -368,5 +368,5 @@ func cacheDurationText(d *time.Duration) string {
 	case *d <= 0:
 		return ", not cached"
 	}
-	return ", cached for " + terminal.Span(*d)
+	return ", cached for " + terminal.FormatDuration(*d)
 }

@@ -131,10 +131,10 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	if err != nil {
 		return err
 	}
-	bars := a.Checks(idColumnWidth())
+	bars := a.NewCheckProgress(idColumnWidth())
 	running := ""
 	s.options.Only, s.options.Progress = f.checks, func(done, total int, check string) {
-		if bars.At(done, total, check); ctx.Err() == nil {
+		if bars.Update(done, total, check); ctx.Err() == nil {
 			running = check
 		}
 	}
@@ -229,24 +229,24 @@ func (r *pluginTestReport) render(t *terminal.Text) {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")
 	}
 	t.Pair("images", strings.Join(r.Images, ", "))
-	t.Blank()
+	t.BlankLine()
 	for _, f := range r.Findings {
 		t.Row(terminal.Mark(f.Severity), idColumnWidth()+2, f.Rule, f.Message)
 	}
 	for _, f := range r.Findings {
 		renderCheckDetails(t, f)
 	}
-	t.Blank()
-	m := terminal.OK
+	t.BlankLine()
+	m := terminal.MarkOK
 	switch {
 	case !r.Passed:
-		m = terminal.Error
+		m = terminal.MarkError
 	case r.Counts[finding.SeverityWarning] > 0:
-		m = terminal.Warning
+		m = terminal.MarkWarning
 	}
-	sum := terminal.Count(r.Checks, "check")
+	sum := terminal.FormatCount(r.Checks, "check")
 	if r.Checks > 0 {
-		sum += ": " + terminal.Tally(r.Counts)
+		sum += ": " + terminal.SeverityCounts(r.Counts)
 	}
 	if r.Interrupted {
 		sum += "; interrupted before the remaining checks"
@@ -269,13 +269,13 @@ func renderCheckDetails(t *terminal.Text, f plugintest.Finding) {
 	if f.Severity == finding.SeverityOK || f.Severity == finding.SeveritySkipped {
 		return
 	}
-	t.Blank()
+	t.BlankLine()
 	t.Row(terminal.Mark(f.Severity), 0, "", f.Rule)
 	for _, part := range []struct{ label, text string }{
 		{"did", f.Did}, {"got", f.Message}, {"effect", f.Kubelet}, {"fix", f.Fix},
 	} {
 		if part.text != "" {
-			t.BelowRow(part.label, part.text)
+			t.ContinuationRow(part.label, part.text)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func renderCheckDetails(t *terminal.Text, f plugintest.Finding) {
 // behavior.
 func renderChecks(t *terminal.Text, checks []plugintest.Check) {
 	t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
-	t.Blank()
+	t.BlankLine()
 	for _, c := range checks {
 		t.Row(terminal.Mark(c.Severity), idColumnWidth()+2, c.ID, c.Title)
 	}

@@ -51,7 +51,7 @@ func TestPluginTestReport(t *testing.T) {
 			if r.Passed != tt.passed {
 				t.Errorf("passed: got %v, want %v", r.Passed, tt.passed)
 			}
-			if got := terminal.Tally(r.Counts); got != tt.counts {
+			if got := terminal.SeverityCounts(r.Counts); got != tt.counts {
 				t.Errorf("got %q, want %q", got, tt.counts)
 			}
 		})

@@ -137,7 +137,7 @@ func checkExecutable(path string) error {
 	hint := ""
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		hint = "make it executable: chmod +x " + terminal.ShellWord(path)
+		hint = "make it executable: chmod +x " + terminal.QuoteShellWord(path)
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "PATH must be an existing file or, with --bin-dir, --config or --as-kubelet, the name of a provider whose executable exists"
 	}
@@ -145,7 +145,7 @@ func checkExecutable(path string) error {
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
-	return withHint(fmt.Errorf("plugin %s: %w", path, regularfile.Cause(err)), hint)
+	return withHint(fmt.Errorf("plugin %s: %w", path, regularfile.BareError(err)), hint)
 }
 
 // serviceAccount returns the identity from the flags, or nil if none is set.

@@ -145,7 +145,7 @@ func (a *app) prepullImages(ctx context.Context, p *prepullFlags, images []strin
 		}
 	}
 	all := newPullRun(a, p.commonPullFlags, s)
-	all.bars, all.pullInto = a.Images(ctx, len(images)), newRuntimePuller(runtime, pull.Policy(p.policy.value))
+	all.bars, all.pullInto = a.NewImageProgress(ctx, len(images)), newRuntimePuller(runtime, pull.Policy(p.policy.value))
 	err = all.pullAll(ctx, report, images)
 	a.warnUnpinnedPauseImage(report)
 	return err
@@ -244,7 +244,7 @@ func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 	case <-done:
 	}
 	if len(data) > maxImageListSize {
-		return nil, fmt.Errorf("standard input is larger than %s", terminal.Bytes(maxImageListSize))
+		return nil, fmt.Errorf("standard input is larger than %s", terminal.FormatBytes(maxImageListSize))
 	}
 	return data, err
 }
@@ -253,7 +253,7 @@ func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
 func invalidLinesError(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
-		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.Count(n, "line")))
+		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.FormatCount(n, "line")))
 	}
 	return withHint(errors.Join(bad...), "fix the image list; nothing was pulled")
 }

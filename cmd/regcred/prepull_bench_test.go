@@ -94,7 +94,7 @@ func BenchmarkPrepull(b *testing.B) {
 // layers.
 func pushImages(b *testing.B, n, round int) (reg *testregistry.Server, first, second []string) {
 	b.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (a *app) newLayoutPuller(puller *pull.Puller, dir string) func(context.Cont
 		if err != nil {
 			return err
 		}
-		bars := a.Layers()
+		bars := a.NewLayerProgress()
 		defer bars.Close()
 		puller.Progress = func(e pull.Event) { updateProgress(bars, e) }
 		got, err := puller.Pull(ctx, r.Image, list, dir)
@@ -108,7 +108,7 @@ func (a *app) newLayoutPuller(puller *pull.Puller, dir string) func(context.Cont
 }
 
 // updateProgress updates the progress bars of a pull.
-func updateProgress(bars *terminal.Layers, e pull.Event) {
+func updateProgress(bars *terminal.LayerProgress, e pull.Event) {
 	switch e.Kind {
 	case pull.EventQueued: // sent again for each credential that is tried
 		what := "layer"
@@ -117,7 +117,7 @@ func updateProgress(bars *terminal.Layers, e pull.Event) {
 		}
 		bars.Queue(what, e.Digest, e.Size)
 	case pull.EventAdvance, pull.EventRestart:
-		bars.At(e.Digest, e.Bytes)
+		bars.SetBytes(e.Digest, e.Bytes)
 	case pull.EventDone:
 		bars.Done(e.Digest, e.Size)
 	}

@@ -50,7 +50,7 @@ func TestPullScripts(t *testing.T) {
 // repositories below open.
 func newHalfOpenRegistry() (*testregistry.Server, error) {
 	return testregistry.New(testregistry.Options{
-		Auth:  testregistry.Bearer,
+		Auth:  testregistry.AuthBearer,
 		Users: map[string]string{"ci": canary.PasswordSecret},
 		Rules: []testregistry.Rule{
 			{User: testregistry.AnyUser, Prefix: "", Pull: true},
@@ -108,9 +108,9 @@ func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
 // scriptInject makes all later requests to an endpoint fail: inject manifests|blobs
 // KIND.
 func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
-	endpoint := map[string]testregistry.Endpoint{"manifests": testregistry.Manifests, "blobs": testregistry.Blobs, "tokens": testregistry.Tokens}
+	endpoint := map[string]testregistry.Endpoint{"manifests": testregistry.EndpointManifests, "blobs": testregistry.EndpointBlobs, "tokens": testregistry.EndpointToken}
 	kind := map[string]testregistry.FaultKind{
-		"unauthorized": testregistry.Unauthorized, "corrupt": testregistry.Corrupt, "cut": testregistry.Cut,
+		"unauthorized": testregistry.FaultUnauthorized, "corrupt": testregistry.FaultCorrupt, "cut": testregistry.FaultTruncate,
 	}
 	scriptServer(ts).Inject(testregistry.Fault{Kind: kind[args[1]], Endpoint: endpoint[args[0]], Times: testregistry.Forever})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Outcomes of an image, in addition to report.Failed.
+// Outcomes of an image, in addition to report.OutcomeFailed.
 const (
 	outcomePulled     = "pulled"
 	outcomePresent    = "present"  // already in the runtime
@@ -99,7 +99,7 @@ func (r *imageReport) setRuntimeResult(got *pull.RuntimeResult) {
 // setError sets the error. With node-wide credentials, it adds a note if a provider was
 // not called because it requires a service account.
 func (r *imageReport) setError(ctx context.Context, err error, attempts []regcred.Attempt) {
-	r.Outcome = report.Failed
+	r.Outcome = report.OutcomeFailed
 	name := r.Image
 	if e, ok := errors.AsType[*pull.Error](err); ok {
 		r.Failed, name = newTryReports(e.Tries), e.Image
@@ -134,19 +134,19 @@ func (r *imageReport) failureHint(explain string) string {
 func (r *imageReport) render(t *terminal.Text) {
 	switch r.Outcome {
 	case outcomePulled:
-		t.Line(terminal.OK, r.Image+": "+r.authText())
+		t.MarkedLine(terminal.MarkOK, r.Image+": "+r.authText())
 		if r.Digest != "" {
-			t.Below("digest " + r.Digest)
+			t.ContinuationLine("digest " + r.Digest)
 		}
 		for _, f := range r.Failed {
-			t.Below("refused " + credentialText(f.Credential) + ": " + f.Error)
+			t.ContinuationLine("refused " + credentialText(f.Credential) + ": " + f.Error)
 		}
 	case outcomePresent:
-		t.Line(terminal.OK, r.Image+": present")
+		t.MarkedLine(terminal.MarkOK, r.Image+": present")
 	case outcomeCanceled:
-		t.Line(terminal.Skipped, r.Image+": interrupted")
+		t.MarkedLine(terminal.MarkSkipped, r.Image+": interrupted")
 	default:
-		t.Line(terminal.Error, r.Image+": "+r.Error)
+		t.MarkedLine(terminal.MarkError, r.Image+": "+r.Error)
 	}
 }
 
@@ -155,13 +155,13 @@ func (r *imageReport) authText() string {
 	if what := r.contentText(); what != "" {
 		text += " " + what
 	}
-	text += " in " + terminal.Took(r.DurationSeconds)
+	text += " in " + terminal.FormatElapsed(r.DurationSeconds)
 	if r.Credential == nil {
 		return text + " without credentials"
 	}
 	text += " with " + credentialText(r.Credential)
 	if n := len(r.Failed); n > 0 {
-		text += fmt.Sprintf(", after %s failed", terminal.Count(n, "credential"))
+		text += fmt.Sprintf(", after %s failed", terminal.FormatCount(n, "credential"))
 	}
 	return text
 }
@@ -180,10 +180,10 @@ func (r *imageReport) contentText() string {
 		parts = append(parts, r.Platform+",")
 	}
 	if r.Digest != "" {
-		parts = append(parts, terminal.Count(len(r.Layers), "layer")+",")
+		parts = append(parts, terminal.FormatCount(len(r.Layers), "layer")+",")
 	}
 	if total > 0 || r.Digest != "" {
-		parts = append(parts, terminal.Bytes(total))
+		parts = append(parts, terminal.FormatBytes(total))
 	}
 	if reused > 0 {
 		parts = append(parts, fmt.Sprintf("(%d already present)", reused))
@@ -203,19 +203,19 @@ func (r *pullReport) render(t *terminal.Text) {
 	}
 	var parts []string
 	for _, o := range []struct{ outcome, words string }{
-		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {report.Failed, "failed"},
+		{outcomePulled, "pulled"}, {outcomePresent, "present"}, {report.OutcomeFailed, "failed"},
 		{outcomeCanceled, "interrupted"}, {outcomeNotStarted, "not begun"},
 	} {
 		if n := r.Counts[o.outcome]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o.words))
 		}
 	}
-	m := terminal.OK
+	m := terminal.MarkOK
 	if r.countFailed() > 0 {
-		m = terminal.Error
+		m = terminal.MarkError
 	}
-	t.Blank()
-	t.Line(m, fmt.Sprintf("%s: %s", terminal.Count(len(r.Images), "image"), strings.Join(parts, ", ")))
+	t.BlankLine()
+	t.MarkedLine(m, fmt.Sprintf("%s: %s", terminal.FormatCount(len(r.Images), "image"), strings.Join(parts, ", ")))
 }
 
 type tryReport struct {

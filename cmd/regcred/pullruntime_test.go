@@ -59,7 +59,7 @@ func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) 
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
 	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.PasswordSecret:
-		return "", testcri.Unauthorized(req)
+		return "", testcri.UnauthorizedError(req)
 	case strings.Contains(image, "/none"):
 		return "", status.Errorf(codes.NotFound, "failed to resolve reference %q: not found", image)
 	}
@@ -69,7 +69,7 @@ func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) 
 // scriptPulls checks the number of pull requests to the runtime: pulls 3.
 func scriptPulls(ts *testscript.TestScript, neg bool, args []string) {
 	server := ts.Value("runtime").(*testcri.Server)
-	if got := fmt.Sprint(len(server.Pulls())); got != args[0] {
+	if got := fmt.Sprint(len(server.PullRequests())); got != args[0] {
 		ts.Fatalf("%s pulls, want %s", got, args[0])
 	}
 }
@@ -109,7 +109,7 @@ func TestPrepullContainerd(t *testing.T) {
 	containerd := testcri.StartContainerd(t)
 	var images, hosts []string
 	var registries []*testregistry.Server
-	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestPrepullInterrupted(t *testing.T) {
 	if strings.Contains(out.String(), "app3") {
 		t.Errorf("an image that was not begun has a line in\n%s", out.String())
 	}
-	if n := len(server.Pulls()); n != 3 {
+	if n := len(server.PullRequests()); n != 3 {
 		t.Errorf("%d pulls, want 3", n)
 	}
 }

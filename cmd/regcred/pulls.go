@@ -59,7 +59,7 @@ type pullRun struct {
 	a    *app
 	f    *commonPullFlags
 	s    *lookupSession // shared, so that a cached response can serve several images
-	bars *terminal.Images
+	bars *terminal.ImageProgress
 
 	// pullInto pulls one image to its destination and fills in the report, even if it returns
 	// an error.
@@ -73,7 +73,7 @@ type pullRun struct {
 
 // newPullRun returns a run without progress bars.
 func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
-	return &pullRun{a: a, f: f, s: s, bars: &terminal.Images{}, printedWarnings: map[string]bool{}}
+	return &pullRun{a: a, f: f, s: s, bars: &terminal.ImageProgress{}, printedWarnings: map[string]bool{}}
 }
 
 // checkImages rejects the whole list if one image is invalid, before anything is
@@ -117,12 +117,12 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 		r.Outcome = outcomeNotStarted
 		return r
 	}
-	defer p.bars.Begin(image)()
+	defer p.bars.Show(image)()
 	began := time.Now()
 	pullCtx := ctx
 	if t := p.f.timeout; t > 0 {
 		var cancel context.CancelFunc
-		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("the pull did not finish within --timeout %s: %w", terminal.Span(t), context.DeadlineExceeded))
+		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("the pull did not finish within --timeout %s: %w", terminal.FormatDuration(t), context.DeadlineExceeded))
 		defer cancel()
 	}
 	var attempts []regcred.Attempt
@@ -180,7 +180,7 @@ func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 		}
 	}
 	above := *p.a
-	above.Stderr = p.bars.Above(p.a.Stderr)
+	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	above.warnFailedAttempts(fresh)
 }
 
@@ -189,7 +189,7 @@ func (p *pullRun) printNodeFindings(ctx context.Context, res *regcred.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	above := *p.a
-	above.Stderr = p.bars.Above(p.a.Stderr)
+	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	p.s.printNodeFindings(ctx, &above, res)
 }
 
@@ -200,9 +200,9 @@ func (p *pullRun) printResult(r *imageReport) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := p.a.Text()
+	t := p.a.NewText()
 	r.render(t)
-	return t.Print(p.bars.Above(p.a.Stdout))
+	return t.FlushTo(p.bars.WriterAbove(p.a.Stdout))
 }
 
 // resultError returns an error if an image failed.
@@ -210,10 +210,10 @@ func (p *pullRun) resultError(r *pullReport) error {
 	if r.countFailed() == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.Count(len(r.Images), "image"))
+	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.FormatCount(len(r.Images), "image"))
 	for _, image := range r.Images {
-		if image.Outcome == report.Failed && r.Policy != string(pull.PullNever) { // with the policy Never, no credentials are looked up
-			return withHint(err, image.failureHint(p.a.repeatCommandLine("explain", append(p.f.subjectArgs(), terminal.ShellWord(image.Image))...)))
+		if image.Outcome == report.OutcomeFailed && r.Policy != string(pull.PullNever) { // with the policy Never, no credentials are looked up
+			return withHint(err, image.failureHint(p.a.repeatCommandLine("explain", append(p.f.subjectArgs(), terminal.QuoteShellWord(image.Image))...)))
 		}
 	}
 	return err

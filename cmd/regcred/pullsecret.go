@@ -93,10 +93,10 @@ func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explana
 	}
 	for i := range r.Sources {
 		source := &r.Sources[i]
-		if source.Outcome == report.Empty {
-			source.Reason = report.NearestKey(source.Keys, r.Repository)
+		if source.Outcome == report.OutcomeEmpty {
+			source.Reason = report.NearestKeyHint(source.Keys, r.Repository)
 		}
-		if source.Outcome == report.Empty && source.Kind == regcred.FromPullSecret && len(r.Credentials) == 0 {
+		if source.Outcome == report.OutcomeEmpty && source.Kind == regcred.FromPullSecret && len(r.Credentials) == 0 {
 			source.Fix = cmp.Or(source.Fix, doctor.MissingCredentialFix(r.Repository))
 		}
 		switch secret := byTitle[source.Name]; {

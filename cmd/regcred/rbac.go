@@ -231,16 +231,16 @@ func manifestComment(who rbacv1.Subject, cfg *config.Config) []string {
 // writeManifests writes a comment and YAML documents.
 func (a *app) writeManifests(comment []string, objects []any) error {
 	var b bytes.Buffer
-	b.WriteString(terminal.Comment(comment))
+	b.WriteString(terminal.CommentLines(comment))
 	for i, o := range objects {
 		data, err := yaml.Marshal(o)
 		if err != nil {
 			return err
 		}
-		if !terminal.PrintableLines(string(data)) {
-			// JSON is valid YAML. terminal.JSON also escapes bidirectional control
+		if !terminal.IsPrintableLines(string(data)) {
+			// JSON is valid YAML. terminal.EncodeJSON also escapes bidirectional control
 			// characters, which YAML would allow.
-			if data, err = terminal.JSON(o); err != nil {
+			if data, err = terminal.EncodeJSON(o); err != nil {
 				return err
 			}
 		}

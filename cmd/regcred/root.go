@@ -152,10 +152,10 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	var told report.Failure
-	for _, part := range terminal.Flatten(err) {
+	for _, part := range terminal.FlattenErrors(err) {
 		partCode, hint, say := a.exitResult(cmd, part)
 		code = worseExitCode(code, partCode)
-		if a.BrokenPipe(part) {
+		if a.IsBrokenPipe(part) {
 			continue
 		}
 		if say != nil && ctx.Err() != nil {
@@ -183,7 +183,7 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 
 // addFailure adds the messages and hints of err to f.
 func addFailure(f *report.Failure, err error, hint string) {
-	for _, e := range terminal.Flatten(err) {
+	for _, e := range terminal.FlattenErrors(err) {
 		f.Errors = append(f.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
 	}
 }

@@ -26,14 +26,14 @@ func TestSourceMark(t *testing.T) {
 		severe  finding.Severity
 		want    terminal.Mark
 	}{
-		{report.Answered, `auths["https://r.example/v2/"].auth`, severe, terminal.Error},
-		{report.Answered, `["r.example"].auth`, mild, terminal.Warning},
-		{report.Answered, `auths["other.example"].auth`, severe, terminal.OK},
-		{report.Answered, `credHelpers`, mild, terminal.OK},
-		{report.Answered, `auths[a hidden key]`, severe, terminal.Error},
-		{report.Answered, `auths["r.example"]`, finding.SeverityInfo, terminal.OK},
-		{report.Empty, `auths["r.example"]`, severe, terminal.None},
-		{report.Failed, `auths["r.example"]`, mild, terminal.Error},
+		{report.OutcomeAnswered, `auths["https://r.example/v2/"].auth`, severe, terminal.MarkError},
+		{report.OutcomeAnswered, `["r.example"].auth`, mild, terminal.MarkWarning},
+		{report.OutcomeAnswered, `auths["other.example"].auth`, severe, terminal.MarkOK},
+		{report.OutcomeAnswered, `credHelpers`, mild, terminal.MarkOK},
+		{report.OutcomeAnswered, `auths[a hidden key]`, severe, terminal.MarkError},
+		{report.OutcomeAnswered, `auths["r.example"]`, finding.SeverityInfo, terminal.MarkOK},
+		{report.OutcomeEmpty, `auths["r.example"]`, severe, terminal.MarkNoCredential},
+		{report.OutcomeFailed, `auths["r.example"]`, mild, terminal.MarkError},
 	} {
 		s := &report.Source{Kind: "node", Attempt: report.Attempt{Outcome: tt.outcome}, Findings: []finding.Finding{{Path: tt.path, Severity: tt.severe}}}
 		if got := sourceMark(s, []report.Credential{{Match: "r.example", Source: report.Origin{Kind: "node"}}}); got != tt.want {

@@ -110,7 +110,7 @@ func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *re
 }
 
 func renderStatus(t *terminal.Text, r *report.Status) {
-	t.Head("node")
+	t.Heading("node")
 	text := r.Node.Kind
 	if r.Node.Unit != "" {
 		text += ", " + r.Node.Unit
@@ -121,22 +121,22 @@ func renderStatus(t *terminal.Text, r *report.Status) {
 	if r.Node.PID != 0 {
 		text += fmt.Sprintf(", process %d", r.Node.PID)
 	}
-	t.Item(terminal.Info, text)
+	t.Item(terminal.MarkInfo, text)
 	if r.Node.Config != "" {
 		t.Detail("configuration %s", r.Node.Config)
 		t.Detail("plugins in    %s", r.Node.BinDir)
 	}
 	if r.Node.Refusal != "" {
-		t.Item(terminal.Warning, "regcred cannot change this node: "+r.Node.Refusal)
+		t.Item(terminal.MarkWarning, "regcred cannot change this node: "+r.Node.Refusal)
 	}
-	t.Head("generations")
+	t.Heading("generations")
 	for _, g := range r.Generations {
-		mark, text := terminal.None, fmt.Sprintf("%d  %s  %s", g.Number, g.Created.Format("2006-01-02 15:04"), strings.Join(g.Providers, ", "))
+		mark, text := terminal.MarkNoCredential, fmt.Sprintf("%d  %s  %s", g.Number, g.Created.Format("2006-01-02 15:04"), strings.Join(g.Providers, ", "))
 		if g.Error != "" {
-			mark, text = terminal.Error, fmt.Sprintf("%d  %s", g.Number, g.Error)
+			mark, text = terminal.MarkError, fmt.Sprintf("%d  %s", g.Number, g.Error)
 		}
 		if g.Current {
-			mark = terminal.OK
+			mark = terminal.MarkOK
 			text += "  (current)"
 		}
 		t.Item(mark, text)
@@ -147,7 +147,7 @@ func renderStatus(t *terminal.Text, r *report.Status) {
 		}
 	}
 	if len(r.Generations) == 0 {
-		t.Item(terminal.None, "nothing is installed")
+		t.Item(terminal.MarkNoCredential, "nothing is installed")
 	}
 	renderProblems(t, r)
 	renderCounts(t, r)
@@ -158,18 +158,18 @@ func renderCounts(t *terminal.Text, r *report.Status) {
 	if r.Counts == nil {
 		return
 	}
-	t.Head("asked since " + r.Counts.Since.Format("2006-01-02 15:04"))
+	t.Heading("asked since " + r.Counts.Since.Format("2006-01-02 15:04"))
 	for _, name := range slices.Sorted(maps.Keys(r.Counts.Providers)) {
 		p := r.Counts.Providers[name]
-		mark, text := terminal.OK, name
+		mark, text := terminal.MarkOK, name
 		for _, result := range slices.Sorted(maps.Keys(p.Results)) {
 			text += fmt.Sprintf("  %d %s", p.Results[result], result)
 		}
 		if p.Runs > 0 {
-			text += fmt.Sprintf("  %s each", terminal.Span(time.Duration(p.Seconds/float64(p.Runs)*float64(time.Second)).Round(100*time.Microsecond)))
+			text += fmt.Sprintf("  %s each", terminal.FormatDuration(time.Duration(p.Seconds/float64(p.Runs)*float64(time.Second)).Round(100*time.Microsecond)))
 		}
 		if p.LastError != nil {
-			mark = terminal.Warning
+			mark = terminal.MarkWarning
 		}
 		t.Item(mark, text)
 		if e := p.LastError; e != nil {
@@ -177,7 +177,7 @@ func renderCounts(t *terminal.Text, r *report.Status) {
 		}
 	}
 	if e := r.Counts.LastError; e != nil {
-		t.Item(terminal.Warning, fmt.Sprintf("the kubelet got no response for a pull at %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
+		t.Item(terminal.MarkWarning, fmt.Sprintf("the kubelet got no response for a pull at %s: %s", e.Time.Format("2006-01-02 15:04:05"), e.Message))
 	}
 }
 
@@ -185,18 +185,18 @@ func renderProblems(t *terminal.Text, r *report.Status) {
 	if r.Current == 0 && r.BrokenOff == "" && len(r.Problems) == 0 {
 		return
 	}
-	t.Head("as installed")
+	t.Heading("as installed")
 	if r.BrokenOff != "" {
-		t.Item(terminal.Error, "broken off: "+r.BrokenOff)
+		t.Item(terminal.MarkError, "broken off: "+r.BrokenOff)
 		t.Detail("the next regcred install, rollback or uninstall command first finishes or undoes the interrupted change")
 	}
 	for _, p := range r.Problems {
-		t.Item(terminal.Error, p)
+		t.Item(terminal.MarkError, p)
 	}
 	for _, why := range r.Restart {
-		t.Item(terminal.Warning, "the kubelet must be restarted: "+why)
+		t.Item(terminal.MarkWarning, "the kubelet must be restarted: "+why)
 	}
 	if r.BrokenOff == "" && len(r.Problems)+len(r.Restart) == 0 {
-		t.Item(terminal.OK, "files, symlinks and the kubelet's flags match the installed state")
+		t.Item(terminal.MarkOK, "files, symlinks and the kubelet's flags match the installed state")
 	}
 }

@@ -107,7 +107,7 @@ func (u *unreadableSecret) Auths(context.Context, string) ([]regcred.AuthSet, er
 func (s *kubeSubject) readSecrets(ctx context.Context) {
 	var err error
 	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.pod.PullSecrets)
-	for _, err := range terminal.Flatten(err) {
+	for _, err := range terminal.FlattenErrors(err) {
 		name := s.pod.Namespace
 		if e, ok := errors.AsType[*kube.Error](err); ok {
 			name += "/" + e.Name

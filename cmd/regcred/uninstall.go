@@ -57,5 +57,5 @@ func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string) e
 		}
 		return withChangeHint(err)
 	}
-	return a.print(c.output, r, func(t *terminal.Text) { t.Line(terminal.OK, text) })
+	return a.print(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
 }

@@ -93,7 +93,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 			errs = append(errs, err) // continue with the other paths
 			continue
 		}
-		r.Select(&v.rules)
+		r.ApplyFilter(&v.rules)
 		list = append(list, r)
 	}
 	if len(list) > 0 {
@@ -103,7 +103,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 		var results []finding.Finding
 		suppressed := 0
 		for _, r := range list {
-			results = append(results, r.Results()...)
+			results = append(results, r.AllFindings()...)
 			suppressed += r.Suppressed
 		}
 		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFileIfPossible, results, suppressed, errs)))
@@ -127,13 +127,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 		found := false
 		for i, r := range list {
 			if i > 0 {
-				t.Blank()
+				t.BlankLine()
 			}
 			renderValidation(t, r)
 			found = found || len(r.Findings) > 0
 		}
 		if found {
-			t.Blank()
+			t.BlankLine()
 			t.Quote("", "Rules: "+report.RulesURL)
 		}
 	})
@@ -201,7 +201,7 @@ func validationError(r *report.Validation, strict bool) error {
 	serious := count[finding.SeverityError] + count[finding.SeverityWarning]
 	switch {
 	case strict && serious > 0:
-		return fmt.Errorf("--strict: %s", terminal.Count(serious, "finding"))
+		return fmt.Errorf("--strict: %s", terminal.FormatCount(serious, "finding"))
 	case count[finding.SeverityError] > 0: // as in doctor
 		return exitWithCode(exitFailed)
 	}
@@ -210,7 +210,7 @@ func validationError(r *report.Validation, strict bool) error {
 
 func renderValidation(t *terminal.Text, r *report.Validation) {
 	for _, p := range r.Problems {
-		t.Line(terminal.Error, p.String())
+		t.MarkedLine(terminal.MarkError, p.String())
 	}
 	if r.Credentials != nil {
 		renderCredentials(t, r)
@@ -223,23 +223,23 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
 	}
 	if r.Valid {
-		t.Line(terminal.OK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.Count(r.Providers, "provider"), accepted))
-		t.Line("", r.Hash)
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.FormatCount(r.Providers, "provider"), accepted))
+		t.MarkedLine("", r.Hash)
 	} else {
-		t.Line(terminal.Error, fmt.Sprintf("%s: %s: %s", r.Path, terminal.Count(len(r.Problems), "problem"), refused))
+		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", r.Path, terminal.FormatCount(len(r.Problems), "problem"), refused))
 	}
 	renderFindings(t, r)
 }
 
 func renderFindings(t *terminal.Text, r *report.Validation) {
 	for _, f := range r.Findings {
-		t.Line(terminal.Mark(f.Severity), f.String())
-		if fix := report.Fix(f); fix != "" {
-			t.Below("fix: " + fix)
+		t.MarkedLine(terminal.Mark(f.Severity), f.String())
+		if fix := report.FindingFix(f); fix != "" {
+			t.ContinuationLine("fix: " + fix)
 		}
 	}
 	if r.Suppressed > 0 {
-		t.Line("", terminal.Count(r.Suppressed, "finding")+" suppressed by comments")
+		t.MarkedLine("", terminal.FormatCount(r.Suppressed, "finding")+" suppressed by comments")
 	}
 }
 
@@ -248,13 +248,13 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 	c := r.Credentials
 	what := string(c.Kind)
 	if c.Kind == pullsecret.Manifest && c.Secrets > 0 {
-		what = terminal.Count(c.Secrets, "Secret")
+		what = terminal.FormatCount(c.Secrets, "Secret")
 	}
 	if !r.Valid {
-		t.Line(terminal.Error, fmt.Sprintf("%s: %s: the kubelet cannot use this file", r.Path, what))
+		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: the kubelet cannot use this file", r.Path, what))
 		return
 	}
-	t.Line(terminal.OK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.CredentialCountText(c.Logins)))
+	t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.CredentialCountText(c.Logins)))
 }
 
 func featureGatesText(gates map[string]bool) string {

@@ -16,13 +16,13 @@ func TestVerdict(t *testing.T) {
 		code    int
 		mark    terminal.Mark
 	}{
-		{report.Verdict{Outcome: report.WithCredentials}, exitOK, terminal.OK},
-		{report.Verdict{Outcome: report.WithCredentials, Failed: []string{"p"}}, exitOK, terminal.Warning},
-		{report.Verdict{Outcome: report.Matched}, exitOK, terminal.OK},
-		{report.Verdict{Outcome: report.Anonymous}, exitNoMatch, terminal.Warning},
-		{report.Verdict{Outcome: report.Unmatched}, exitNoMatch, terminal.Warning},
-		{report.Verdict{Outcome: report.Failed, Failed: []string{"p"}}, exitFailed, terminal.Error},
-		{report.Verdict{Outcome: report.Invalid}, exitFailed, terminal.Error},
+		{report.Verdict{Outcome: report.VerdictWithCredentials}, exitOK, terminal.MarkOK},
+		{report.Verdict{Outcome: report.VerdictWithCredentials, Failed: []string{"p"}}, exitOK, terminal.MarkWarning},
+		{report.Verdict{Outcome: report.VerdictMatched}, exitOK, terminal.MarkOK},
+		{report.Verdict{Outcome: report.VerdictAnonymous}, exitNoMatch, terminal.MarkWarning},
+		{report.Verdict{Outcome: report.VerdictUnmatched}, exitNoMatch, terminal.MarkWarning},
+		{report.Verdict{Outcome: report.OutcomeFailed, Failed: []string{"p"}}, exitFailed, terminal.MarkError},
+		{report.Verdict{Outcome: report.VerdictInvalid}, exitFailed, terminal.MarkError},
 	} {
 		if code, mark := verdictExitCode(&tt.verdict), verdictMark(&tt.verdict); code != tt.code || mark != tt.mark {
 			t.Errorf("%+v: %d, %s; want %d, %s", tt.verdict, code, mark, tt.code, tt.mark)

@@ -43,7 +43,7 @@ import (
 // silent is the address of a server that never answers.
 func silent(t *testing.T) string {
 	t.Helper()
-	server := testcloud.Serve(http.NotFoundHandler())
+	server := testcloud.NewServer(http.NotFoundHandler())
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
 	t.Cleanup(server.Close)
 	return server.URL()
@@ -154,7 +154,7 @@ func (c call) problem(r testcloud.Request, token string) string {
 		form[name] = strings.Join(values, " ")
 	}
 	members := map[string]string{}
-	for name, value := range r.JSON() {
+	for name, value := range r.JSONBody() {
 		members[name] = fmt.Sprint(value)
 	}
 	for name, value := range c.headers {
@@ -260,7 +260,7 @@ func TestSamples(t *testing.T) {
 				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
 			reg, host := registryOf(t, s, secret)
-			web, err := testcloud.NewNet()
+			web, err := testcloud.NewFakeNetwork()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestSamples(t *testing.T) {
 				web.Handle(s.host, mux)
 			}
 			pullWith(t, web, bin, copySamples(t, name, token), s, token)
-			if strays := web.Strays(); len(strays) > 0 {
+			if strays := web.UnknownHosts(); len(strays) > 0 {
 				t.Errorf("asked %q", strays)
 			}
 		})
@@ -281,7 +281,7 @@ func TestSamples(t *testing.T) {
 }
 
 // pullWith looks the image's credential up and pulls the image with it.
-func pullWith(t *testing.T, web *testcloud.Net, bin, config string, s sample, token string) {
+func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
 	keyring, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()})
@@ -374,7 +374,7 @@ func wire(t *testing.T, name, secret string) string {
 // registryOf is a registry that has the sample's image and takes the secret.
 func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	t.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{s.username: secret}})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{s.username: secret}})
 	if err != nil {
 		t.Fatal(err)
 	}

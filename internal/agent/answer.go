@@ -101,7 +101,7 @@ func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 	if len(a.Errors) > 0 {
 		return nil, errors.New(joinReasons(a.Errors))
 	}
-	if a.Counts != nil && !a.Counts.Sound() {
+	if a.Counts != nil && !a.Counts.IsValid() {
 		a.Counts = nil
 	}
 	if a.Current != nil {

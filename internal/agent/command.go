@@ -103,11 +103,11 @@ func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statu
 // redact redacts the configuration's secrets in output from the node, and replaces the
 // node's paths with the pod's.
 func (w agentTurn) redact(text string) string {
-	text = scrub.Part(text, w.configSecrets(), false, false)
+	text = scrub.RedactPart(text, w.configSecrets(), false, false)
 	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
 		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
 	}
-	return shown.Line(text)
+	return shown.EscapeLine(text)
 }
 
 // redactAll redacts each text that will be shown. The others are only counted, so their

@@ -20,7 +20,7 @@ import (
 // uses no other files from the image.
 func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("copy to %s: %w", dir, regularfile.Cause(err))
+		return fmt.Errorf("copy to %s: %w", dir, regularfile.BareError(err))
 	} else if !info.IsDir() {
 		return fmt.Errorf("copy to %s: not a directory", dir)
 	}
@@ -41,7 +41,7 @@ func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	}
 	for _, name := range files {
 		if err := updateExecutable(ctx, name, filepath.Join(to, filepath.Base(name))); err != nil {
-			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.Cause(err))
+			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.BareError(err))
 		}
 	}
 	return inroot.FS{}.Sweep(to)
@@ -52,7 +52,7 @@ func checkExecutable(name string) error {
 	info, err := executable.Read(name)
 	switch {
 	case err != nil:
-		return regularfile.Cause(err)
+		return regularfile.BareError(err)
 	case info.Format == executable.FormatEmpty:
 		return errors.New("it is empty")
 	case info.Format != executable.FormatELF && info.Format != executable.FormatScript:

@@ -105,7 +105,7 @@ tests:
 // attention.
 func TestDocAlerts(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
-		testenv.SkipWithout(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")
+		testenv.SkipUnlessAvailable(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")
 	}
 	_, rules, found := strings.Cut(fleetDoc(t), "```yaml\ngroups:\n")
 	rules, _, closed := strings.Cut("groups:\n"+rules, "```")

@@ -133,7 +133,7 @@ func compactJSON(v any) []byte {
 
 // shortenText returns a text as a single printable line of at most max bytes.
 func shortenText(text string, max int) string {
-	if text = shown.Line(text); len(text) <= max {
+	if text = shown.EscapeLine(text); len(text) <= max {
 		return text
 	}
 	text = text[:max-len("…")]

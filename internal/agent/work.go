@@ -111,7 +111,7 @@ func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.recordFailure(ctx, otherwise, err)
-	case answer.Outcome == report.ChangeRefused:
+	case answer.Outcome == report.ChangeRejected:
 		w.handleRefusal(answer)
 	case answer.reason() != "":
 		w.recordFailure(ctx, otherwise, errors.New(answer.reason()))
@@ -164,7 +164,7 @@ func (w agentTurn) differences(a *statusResponse) []string {
 // change manually, without the values of args and env.
 func (w agentTurn) handleRefusal(answer *changeResponse) {
 	if w.retry.phase != PhaseUnsupported {
-		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.Part(answer.Instead, w.configSecrets(), false, false))
+		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.RedactPart(answer.Instead, w.configSecrets(), false, false))
 	}
 	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
 }
@@ -186,7 +186,7 @@ func (w agentTurn) reportPlan(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.recordFailure(ctx, PhaseFailed, err)
-	case answer.Outcome == report.ChangeRefused:
+	case answer.Outcome == report.ChangeRejected:
 		w.handleRefusal(answer)
 	case answer.reason() != "":
 		w.recordFailure(ctx, PhaseFailed, errors.New(answer.reason()))

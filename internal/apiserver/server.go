@@ -98,7 +98,7 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 			}
 			again, wait = false, 50*time.Millisecond
 		}
-		if !remote.Pause(ctx, wait+rand.N(wait/4)) {
+		if !remote.Sleep(ctx, wait+rand.N(wait/4)) {
 			return nil, failure
 		}
 	}

@@ -45,13 +45,13 @@ func (c *checker) checkPath(f *hostsFile, h *host) {
 	switch {
 	case strings.LastIndex(h.name, "://") > len("https"):
 		c.addFinding(rule, finding.SeverityWarning, f.path, h.lineOrDefault(), fmt.Sprintf("write https://%s", lastURLInText(h.name)),
-			"%s%s contains more than one URL, so containerd sends %s requests for %s/NAME/manifests/TAG", h.sentenceSubject(), redactedURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"%s%s contains more than one URL, so containerd sends %s requests for %s/NAME/manifests/TAG", h.sentenceSubject(), redactedURL(h.name), h.url.Host, route.RedactAddress(h.url.Path))
 	case h.table.OverridePath && !strings.Contains(h.url.Path+"/", "/v2/"):
-		c.addFinding(rule, finding.SeverityWarning, f.path, h.keyLine(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.Masked(strings.TrimSuffix(written, "/"))),
-			"with override_path, containerd does not add /v2 to the path: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.Masked(strings.TrimSuffix(h.url.Path, "/")))
+		c.addFinding(rule, finding.SeverityWarning, f.path, h.keyLine(f.file, "override_path"), fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or remove override_path", h.url.Host, route.RedactAddress(strings.TrimSuffix(written, "/"))),
+			"with override_path, containerd does not add /v2 to the path: %s gets requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", h.url.Host, route.RedactAddress(strings.TrimSuffix(h.url.Path, "/")))
 	case !h.table.OverridePath && strings.HasPrefix(written, "/v2/") && written != "/v2/" && !strings.HasSuffix(written, "/v2/"):
 		c.addFinding(rule, finding.SeverityWarning, f.path, h.lineOrDefault(), "add override_path = true",
-			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", redactedURL(h.name), h.url.Host, route.Masked(h.url.Path))
+			"containerd adds /v2 to the path of %s, which already contains /v2: %s gets requests for %s/NAME/manifests/TAG", redactedURL(h.name), h.url.Host, route.RedactAddress(h.url.Path))
 	}
 }
 
@@ -64,7 +64,7 @@ func (h *host) sentenceSubject() string {
 }
 
 // redactedURL returns a host as configured, but without its password.
-func redactedURL(name string) string { return strconv.Quote(route.Masked(name)) }
+func redactedURL(name string) string { return strconv.Quote(route.RedactAddress(name)) }
 
 // lastURLInText returns the last of several URLs in s, without its scheme.
 func lastURLInText(name string) string {
@@ -80,7 +80,7 @@ func (c *checker) checkFiles(f *hostsFile, h *host) {
 		}
 		if _, err := c.runtime.fs().ReadFile(context.Background(), name); err != nil {
 			c.addFinding("mirror-missing-file", finding.SeverityError, f.path, h.keyLine(f.file, key), "create the file, or remove the setting",
-				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, including pulls from the image's own host", key, name, regularfile.Cause(err))
+				"%s refers to %s, which cannot be read (%v): every pull that uses this file fails, including pulls from the image's own host", key, name, regularfile.BareError(err))
 		}
 	}
 	for _, name := range h.ca {
@@ -159,7 +159,7 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 		}
 		if lower := strings.ToLower(key); slices.Contains(known, lower) {
 			if !c.release.isAtLeast2() { // containerd 1's parser is case-sensitive
-				c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
+				c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.NearestLine(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
 			}
 			continue
 		}
@@ -170,6 +170,6 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
 			fix = "write " + near
 		}
-		c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.Near(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
+		c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.NearestLine(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
 	}
 }

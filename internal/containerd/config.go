@@ -217,7 +217,7 @@ func (v Version) tomlParser() func(context.Context, inroot.FS, string) (*tomlfil
 	if v.isAtLeast2() {
 		return tomlfile.Read
 	}
-	return tomlfile.ReadOld
+	return tomlfile.ReadContainerd1
 }
 
 // newestVersion is the newest release whose behavior was compared with this package.

@@ -83,7 +83,7 @@ func (d *daemon) procPath(name string) string {
 func (d *daemon) readProcess() error {
 	cmdline, err := regularfile.Read(context.Background(), d.procPath("cmdline"), maxProgramOutput)
 	if err != nil {
-		return regularfile.Cause(err)
+		return regularfile.BareError(err)
 	}
 	if d.args = strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00"); d.args[0] == "" {
 		return errors.New("the process has exited")
@@ -125,9 +125,9 @@ func (d *daemon) checkProgram() error {
 // permissionError adds the required capability to a permission error.
 func permissionError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: root with CAP_SYS_PTRACE is required", regularfile.Cause(err))
+		return fmt.Errorf("%w: root with CAP_SYS_PTRACE is required", regularfile.BareError(err))
 	}
-	return regularfile.Cause(err)
+	return regularfile.BareError(err)
 }
 
 // runProgram runs the program of the process and returns its output. The output may

@@ -91,9 +91,9 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
-	case len(f.Tables()) > maxHostEntries:
+	case len(f.TableKeys()) > maxHostEntries:
 		return nil, fmt.Errorf("%s: more than %d tables", h.path, maxHostEntries)
-	case !f.Empty():
+	case !f.IsEmpty():
 		h.file = f
 		h.parseError = h.parse(v)
 	}
@@ -152,7 +152,7 @@ func (h *hostsFile) parse(v Version) *hostsFileError {
 // queries the hosts. containerd 2 ignores inline tables. It queries a host twice if the
 // host's tables are not adjacent.
 func (h *hostsFile) queryOrder(v Version, hosts map[string]hostTable) (names []string) {
-	for _, keys := range h.file.Tables() {
+	for _, keys := range h.file.TableKeys() {
 		if len(keys) < 2 || keys[0] != "host" {
 			continue
 		}
@@ -180,7 +180,7 @@ func (h *hostsFile) queryOrder(v Version, hosts map[string]hostTable) (names []s
 
 // keyLine returns the line of the host's key or table.
 func (h *host) keyLine(f *tomlfile.File, key ...string) int {
-	if line := f.Near(append(slices.Clone(h.keys), key...)...); line > 0 {
+	if line := f.NearestLine(append(slices.Clone(h.keys), key...)...); line > 0 {
 		return line
 	}
 	return 1
@@ -313,7 +313,7 @@ func parseCertPairs(v any) (found [][2]string, ok bool) {
 func (r *Runtime) readCertificates(dir string) (own host, err error) {
 	entries, err := r.fs().ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return own, fmt.Errorf("%s: %w", dir, regularfile.Cause(err))
+		return own, fmt.Errorf("%s: %w", dir, regularfile.BareError(err))
 	}
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())

@@ -177,10 +177,10 @@ func TestPauseImageOfOthers(t *testing.T) {
 // TestPauseImageOfContainerd asks the real one, whose file has changed since it started.
 func TestPauseImageOfContainerd(t *testing.T) {
 	c := testcri.StartContainerd(t)
-	c.SandboxImage("it.example/pause:3")
+	c.SetSandboxImage("it.example/pause:3")
 	began := time.Now()
 	image, file, err := containerd.PauseImage(t.Context(), c.Socket)
-	if err != nil || image != "it.example/pause:3" || file != c.Config() {
+	if err != nil || image != "it.example/pause:3" || file != c.ConfigPath() {
 		t.Errorf("got %q from %q, %v", image, file, err)
 	}
 	t.Logf("in %v", time.Since(began).Round(time.Millisecond))

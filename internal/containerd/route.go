@@ -23,7 +23,7 @@ import (
 )
 
 // hubHost is the registry of Docker Hub images.
-const hubHost = registries.HubServer
+const hubHost = registries.DockerHubServer
 
 // Route returns the hosts that containerd queries for an image, with findings about the
 // files that apply to the image.
@@ -167,7 +167,7 @@ func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 			case err == nil: // containerd does not check whether it is a directory
 				return dir, nil
 			case !errors.Is(err, fs.ErrNotExist):
-				return "", fmt.Errorf("check %s: %w", dir, regularfile.Cause(err))
+				return "", fmt.Errorf("check %s: %w", dir, regularfile.BareError(err))
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func (w *routePlanner) addHost(h *host, path string, last bool) {
 	hop.SkipVerify = hop.SkipVerify || h.table.SkipVerify != nil && *h.table.SkipVerify
 	hop.Headers = slices.Sorted(maps.Keys(h.table.Header))
 	if slices.ContainsFunc(hop.Headers, isAuthorizationHeader) {
-		hop.Shown = route.ShownHeader
+		hop.Shown = route.CredentialHeader
 	}
 	w.addHop(hop)
 	w.requireFiles(h, path)
@@ -232,7 +232,7 @@ func (w *routePlanner) requireFiles(h *host, path string) {
 	}
 	for _, name := range names {
 		if _, err := w.runtime.fs().ReadFile(context.Background(), name); err != nil && w.Fails == "" {
-			w.Fails = fmt.Sprintf("%s refers to %s, which cannot be read (%v)", path, name, regularfile.Cause(err))
+			w.Fails = fmt.Sprintf("%s refers to %s, which cannot be read (%v)", path, name, regularfile.BareError(err))
 		}
 	}
 }
@@ -268,7 +268,7 @@ func (w *routePlanner) isOrigin(host string) bool {
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
-	if host == hubHost || host == registries.HubIndex {
+	if host == hubHost || host == registries.DockerHubIndex {
 		return "docker.io"
 	}
 	return host

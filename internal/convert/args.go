@@ -29,7 +29,7 @@ func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 			if len(add) == 0 {
 				continue
 			}
-			edit, ok := s.prependArgs(textedit.Item(textedit.Field(s.root, "providers"), i), add)
+			edit, ok := s.prependArgs(textedit.SequenceItem(textedit.MappingValue(s.root, "providers"), i), add)
 			if !ok {
 				return nil, manualEditError(src, f, map[int][]string{f.First + i: add})
 			}
@@ -72,7 +72,7 @@ func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.
 	if provider == nil || provider.Kind != yaml.MappingNode || len(provider.Content) < 4 {
 		return e, false
 	}
-	args := textedit.Field(provider, "args")
+	args := textedit.MappingValue(provider, "args")
 	switch {
 	case args == nil:
 		return s.insertArgsField(provider, add)
@@ -84,10 +84,10 @@ func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.
 			text += ", "
 		}
 		bracket := s.findOnLine(args, "[")
-		return textedit.Insert(bracket+1, text), bracket >= 0
+		return textedit.InsertEdit(bracket+1, text), bracket >= 0
 	}
 	offset, indent, ok := s.lineStart(args)
-	return textedit.Insert(offset, blockList(indent, add)), ok
+	return textedit.InsertEdit(offset, blockList(indent, add)), ok
 }
 
 // insertArgsField inserts args before a provider's second field, because the first
@@ -96,18 +96,18 @@ func (s *sourceFile) insertArgsField(provider *yaml.Node, add []string) (e texte
 	key := provider.Content[2]
 	offset, indent, ok := s.lineStart(key)
 	if provider.Style&yaml.FlowStyle == 0 {
-		return textedit.Insert(offset, indent+"args:\n"+blockList(indent, add)), ok
+		return textedit.InsertEdit(offset, indent+"args:\n"+blockList(indent, add)), ok
 	}
 	field := `"args": [` + strings.Join(quoteArgs(add), ", ") + "],"
 	if ok {
-		return textedit.Insert(offset, indent+field+"\n"), true
+		return textedit.InsertEdit(offset, indent+field+"\n"), true
 	}
 	begin := `"`
 	if key.Style&yaml.DoubleQuotedStyle == 0 {
 		begin = key.Value
 	}
 	offset = s.findOnLine(key, begin)
-	return textedit.Insert(offset, field+" "), offset >= 0
+	return textedit.InsertEdit(offset, field+" "), offset >= 0
 }
 
 // lineStart returns the offset of the line that contains a node, and the text on that

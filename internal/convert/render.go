@@ -29,7 +29,7 @@ func encode(doc entries.Document, outOfTree []int, format Format) []byte {
 	}
 	quoteAmbiguous(&n)
 	for _, i := range outOfTree {
-		addZeroCacheComment(textedit.Item(textedit.Field(&n, "providers"), i))
+		addZeroCacheComment(textedit.SequenceItem(textedit.MappingValue(&n, "providers"), i))
 	}
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)

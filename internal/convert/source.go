@@ -17,14 +17,14 @@ import (
 // positions; [config.Load] decides what the file means.
 type sourceFile struct {
 	*config.File
-	*textedit.Lines
+	*textedit.LineIndex
 	format         Format
 	root           *yaml.Node // nil if the file cannot be parsed
 	secondDocument int        // its line, or 0
 }
 
 func newSourceFile(f *config.File) *sourceFile {
-	s := &sourceFile{File: f, Lines: textedit.NewLines(f.Data())}
+	s := &sourceFile{File: f, LineIndex: textedit.NewLineIndex(f.Data())}
 	var text []byte
 	if textedit.IsJSON(f.Data()) {
 		// YAML 1.2 is a superset of JSON, but the parser rejects tabs. JSON strings
@@ -32,7 +32,7 @@ func newSourceFile(f *config.File) *sourceFile {
 		s.format, text = JSON, bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" "))
 	} else {
 		s.format = YAML
-		text, s.secondDocument = textedit.Document(f.Data())
+		text, s.secondDocument = textedit.KubeletDocument(f.Data())
 	}
 	s.root, _ = textedit.ParseYAML(text)
 	return s
@@ -67,12 +67,12 @@ func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool)
 		edits = append(edits, textedit.Edit{Span: textedit.Span{From: offset, To: offset + len(old)}, New: new})
 		return offset >= 0
 	}
-	if !replace(textedit.Field(s.root, "apiVersion"), s.APIVersion, config.V1) {
+	if !replace(textedit.MappingValue(s.root, "apiVersion"), s.APIVersion, config.V1) {
 		return nil, false
 	}
-	providers := textedit.Field(s.root, "providers")
+	providers := textedit.MappingValue(s.root, "providers")
 	for i, p := range want {
-		at := textedit.Resolve(textedit.Field(textedit.Item(providers, i), "apiVersion"))
+		at := textedit.ResolveAlias(textedit.MappingValue(textedit.SequenceItem(providers, i), "apiVersion"))
 		if at == nil || !replace(at, at.Value, p.APIVersion) {
 			return nil, false
 		}
@@ -83,7 +83,7 @@ func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool)
 // findOnLine returns the offset of a text on a node's line, at or after the node, or -1
 // if it is not found.
 func (s *sourceFile) findOnLine(n *yaml.Node, text string) int {
-	if n = textedit.Resolve(n); n == nil {
+	if n = textedit.ResolveAlias(n); n == nil {
 		return -1
 	}
 	line, ok := s.Line(n.Line)

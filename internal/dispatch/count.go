@@ -29,9 +29,9 @@ func resultLabel(a regcred.Attempt) string {
 	case a.Err != nil:
 		return string(a.Stage)
 	case a.Skipped != "":
-		return tally.Skipped
+		return tally.ResultSkipped
 	case a.Matched == 0:
-		return tally.None
+		return tally.ResultNone
 	}
-	return tally.Found
+	return tally.ResultFound
 }

@@ -143,7 +143,7 @@ func readFile(path string) (*openedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.data, f.untrusted = files[0].Data, files[0].Unwritable()
+	f.data, f.untrusted = files[0].Data, files[0].CheckNotWritable()
 	if f.data == nil {
 		f.data = []byte{}
 	}

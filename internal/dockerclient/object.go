@@ -75,7 +75,7 @@ func (o jsonObject) prependMembers(added ...string) jsonObject {
 		gap := string(o[1:list[0].Start])
 		text = gap + strings.Join(added, ","+gap) + ","
 	}
-	return textedit.Apply(o, textedit.Insert(1, text))
+	return textedit.Apply(o, textedit.InsertEdit(1, text))
 }
 
 // setMemberValue replaces the value of a member.

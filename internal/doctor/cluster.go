@@ -73,7 +73,7 @@ func checkClock(_ context.Context, w *Input, r *checkResults) {
 	case !clock.measured:
 		r.add(finding.SeveritySkipped, "", "the API server's responses have no Date header")
 	case skew.Abs() > maxClockSkew:
-		r.add(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.Span(skew.Abs()), side)
+		r.add(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.FormatDuration(skew.Abs()), side)
 	default:
 		r.add(finding.SeverityOK, "", "within %s of the API server's clock", maxClockSkew)
 	}
@@ -109,7 +109,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 		return
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
-	for _, e := range terminal.Flatten(err) {
+	for _, e := range terminal.FlattenErrors(err) {
 		r.add(finding.SeverityWarning, c.secretFix(ctx, e), "%v; the kubelet skips this secret", e)
 	}
 	read := 0
@@ -125,7 +125,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 		}
 	}
 	if read > 0 {
-		r.add(finding.SeverityOK, "", "%s read", terminal.Count(read, "secret"))
+		r.add(finding.SeverityOK, "", "%s read", terminal.FormatCount(read, "secret"))
 	}
 }
 
@@ -133,7 +133,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 func addSecretFindings(r *checkResults, s *regcred.PullSecret) {
 	for _, f := range r.filterFindings(&config.Config{}, SecretFindings(s, time.Now())) {
 		if f.Severity != finding.SeverityInfo {
-			f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
+			f.Severity, f.Fix = finding.SeverityWarning, report.FindingFix(f)
 			r.addFinding(f)
 		}
 	}

@@ -32,9 +32,9 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 	case err != nil:
 		w.reportInvalidConfig(r, err)
 	default:
-		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.Count(len(w.Config.Providers), "provider"))
+		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.FormatCount(len(w.Config.Providers), "provider"))
 		if slices.ContainsFunc(w.Config.Files(), (*config.File).OutOfTree) {
-			r.add(finding.SeverityWarning, "regcred convert "+terminal.ShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
+			r.add(finding.SeverityWarning, "regcred convert "+terminal.QuoteShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
 		} else {
 			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.target.KubeletVersion)
 		}
@@ -78,7 +78,7 @@ func checkExecutables(_ context.Context, w *Input, r *checkResults) {
 	if w.Config == nil && len(found) == 0 {
 		return
 	}
-	r.reportWarningsAndErrors(found, fmt.Sprintf("%s in %s", terminal.Count(len(w.configOrEmpty().Providers), "executable"), w.Origin.BinDir))
+	r.reportWarningsAndErrors(found, fmt.Sprintf("%s in %s", terminal.FormatCount(len(w.configOrEmpty().Providers), "executable"), w.Origin.BinDir))
 }
 
 // The kubelet's flags.
@@ -147,7 +147,7 @@ func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok strin
 		if report.StopsKubelet(f) {
 			f.Severity = finding.SeverityError
 		}
-		f.Fix = report.Fix(f)
+		f.Fix = report.FindingFix(f)
 		r.addFinding(f)
 	}
 	if len(r.list) == 0 {

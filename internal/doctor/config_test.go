@@ -49,8 +49,8 @@ func TestCounted(t *testing.T) {
 	if err := root.Mkdir("/run", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.Found}}}
-	if err := tally.Add(t.Context(), root.HostPath(tally.DefaultDir), batch); err != nil {
+	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.ResultFound}}}
+	if err := tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch); err != nil {
 		t.Fatal(err)
 	}
 	r := &checkResults{}

@@ -48,7 +48,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	}
 	checkHome(ctx, r, w.Node, o)
 	sets, err := regcred.NodeDockerConfig(DockerPaths(o)).Auths(ctx, "registry.example")
-	for _, e := range terminal.Flatten(err) {
+	for _, e := range terminal.FlattenErrors(err) {
 		fix := "fix or remove it"
 		if errors.Is(e, fs.ErrPermission) {
 			fix = "run this command as root (sudo)"
@@ -150,7 +150,7 @@ func checkDockerFile(ctx context.Context, r *checkResults, path string) {
 	}
 	r.add(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
 	for _, f := range r.filterFindings(&config.Config{}, found.Findings) {
-		f.Severity, f.Fix = finding.SeverityWarning, report.Fix(f)
+		f.Severity, f.Fix = finding.SeverityWarning, report.FindingFix(f)
 		r.addFinding(f)
 	}
 }

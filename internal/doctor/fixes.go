@@ -71,7 +71,7 @@ func MissingCredentialFix(repository string) string {
 	if host == "docker.io" {
 		key = location.HubKey
 	}
-	return fmt.Sprintf("add a credential for %s: kubectl create secret docker-registry … --docker-server=%s", host, terminal.ShellWord(key))
+	return fmt.Sprintf("add a credential for %s: kubectl create secret docker-registry … --docker-server=%s", host, terminal.QuoteShellWord(key))
 }
 
 // annotateCommand returns the command that adds a missing annotation to a service
@@ -79,10 +79,10 @@ func MissingCredentialFix(repository string) string {
 func annotateCommand(id *regcred.Identity) string {
 	account := id.ServiceAccount
 	if account.Name == "" {
-		return "--annotation " + terminal.ShellWord(id.Missing) + "=VALUE"
+		return "--annotation " + terminal.QuoteShellWord(id.Missing) + "=VALUE"
 	}
 	return fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE",
-		terminal.ShellWord(account.Namespace), terminal.ShellWord(account.Name), terminal.ShellWord(id.Missing))
+		terminal.QuoteShellWord(account.Namespace), terminal.QuoteShellWord(account.Name), terminal.QuoteShellWord(id.Missing))
 }
 
 // Group and user name of a kubelet for the Node authorizer.
@@ -100,12 +100,12 @@ const RequestAudienceVerb = "request-serviceaccounts-token-audience"
 func grantPermissionsCommand(user, config string, secrets bool) string {
 	words := []string{"regcred", "rbac"}
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
-		words = append(words, "--service-account", terminal.ShellWord(strings.Replace(rest, ":", "/", 1)))
+		words = append(words, "--service-account", terminal.QuoteShellWord(strings.Replace(rest, ":", "/", 1)))
 	} else if user != NodesGroup && !strings.HasPrefix(user, NodeUserPrefix) {
-		words = append(words, "--user", terminal.ShellWord(user))
+		words = append(words, "--user", terminal.QuoteShellWord(user))
 	}
 	if secrets {
 		words = append(words, "--pull-secrets")
 	}
-	return strings.Join(append(words, terminal.ShellPath(config), "| kubectl apply -f -"), " ")
+	return strings.Join(append(words, terminal.QuoteShellPath(config), "| kubectl apply -f -"), " ")
 }

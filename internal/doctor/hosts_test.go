@@ -88,7 +88,7 @@ func TestInterrupted(t *testing.T) {
 func TestPassedBy(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
-		r, err := testregistry.New(testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{user: canary.PasswordSecret}})
+		r, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{user: canary.PasswordSecret}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,7 +133,7 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	case near == nil:
 		i.r.addStep("providers", finding.SeverityOK, "", "none configured")
 	case found:
-		i.r.addStep("providers", finding.SeverityOK, "", "none of the %s matches %s", terminal.Count(len(near), "provider"), ex.Repository)
+		i.r.addStep("providers", finding.SeverityOK, "", "none of the %s matches %s", terminal.FormatCount(len(near), "provider"), ex.Repository)
 	default:
 		i.unmatched = len(i.r.list) + 1
 		i.r.addStep("providers", finding.SeverityOK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
@@ -154,8 +154,8 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			failed = true
 			after, fix := "", i.fixForAttempt(at)
 			if at.Kind == regcred.FromProvider && at.Duration > 0 {
-				after = fmt.Sprintf(" (after %s)", terminal.Took(at.Duration.Seconds()))
-				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.ShellWord(at.Provider), terminal.ShellWord(i.Reference)))
+				after = fmt.Sprintf(" (after %s)", terminal.FormatElapsed(at.Duration.Seconds()))
+				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.QuoteShellWord(at.Provider), terminal.QuoteShellWord(i.Reference)))
 			}
 			i.r.addStep("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
@@ -189,7 +189,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	for _, c := range res.Credentials {
 		who = append(who, login.FailedAttempt{Credential: &c}.CredentialText())
 	}
-	i.r.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.Count(len(who), "credential"), strings.Join(who, "; "))
+	i.r.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.FormatCount(len(who), "credential"), strings.Join(who, "; "))
 	return true
 }
 

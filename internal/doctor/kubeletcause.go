@@ -198,7 +198,7 @@ func newConfigCause(line, text, fix string) logLineCause {
 		} else if err == nil {
 			err = cfg.Validate()
 		}
-		if list := terminal.Flatten(err); len(list) > 0 && k.Setup.Config.IsSet() {
+		if list := terminal.FlattenErrors(err); len(list) > 0 && k.Setup.Config.IsSet() {
 			out.message = list[0].Error()
 			if len(list) > 1 {
 				out.message += fmt.Sprintf(" (and %d more)", len(list)-1)

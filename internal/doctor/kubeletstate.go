@@ -48,15 +48,15 @@ func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 		r.add(finding.SeveritySkipped, serviceHint(err), "%v", err)
 		return run != nil
 	}
-	if err := state.Unusable(name); err != nil {
+	if err := state.CheckUsable(name); err != nil {
 		r.add(finding.SeverityError, serviceHint(err), "%s cannot be started: %v", name, err)
 		return false
 	}
 	restless := state.Restarts > 0 && k.serviceAge(state) < startupGracePeriod
 	switch {
-	case state.Runs() && !restless && run == nil && len(k.Setup.Unread) > 0:
+	case state.IsRunning() && !restless && run == nil && len(k.Setup.Unread) > 0:
 		r.add(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
-	case state.Runs() && !restless && (run != nil || k.Setup.Rancher == nil):
+	case state.IsRunning() && !restless && (run != nil || k.Setup.Rancher == nil):
 		k.checkEnabled(r, state)
 		return true
 	default:
@@ -96,10 +96,10 @@ func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 // reportNotRunning reports why a service is not running or keeps failing.
 func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state service.State) {
 	what, result := k.serviceStateText(state), finding.SeverityError
-	if state.Runs() && k.Setup.Running != nil && k.serviceAge(state) > failureGracePeriod {
+	if state.IsRunning() && k.Setup.Running != nil && k.serviceAge(state) > failureGracePeriod {
 		result = finding.SeverityWarning // it may stay up this time
 	}
-	if state.Ended() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
+	if state.IsStopped() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
 		r.add(result, k.startCommand(state), "%s", what)
 		return
 	}
@@ -110,7 +110,7 @@ func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state s
 	case cause.message != "":
 		f.Message += ": " + k.redactLines(ctx, []string{cause.message})[0]
 	case logErr != nil:
-		f.Message += "; " + shown.Line(logErr.Error())
+		f.Message += "; " + shown.EscapeLine(logErr.Error())
 		f.Fix = "journalctl -u " + k.Setup.Service
 		if os.Geteuid() != 0 {
 			f.Fix = "run this command as root (sudo)"
@@ -132,9 +132,9 @@ func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state s
 func (k *Kubelet) serviceStateText(state service.State) string {
 	name := k.Setup.Service
 	switch {
-	case k.Setup.Rancher != nil && state.Runs() && state.MainPID != 0 && k.Setup.Running == nil:
+	case k.Setup.Rancher != nil && state.IsRunning() && state.MainPID != 0 && k.Setup.Running == nil:
 		return name + " is running, but the kubelet is not"
-	case state.Ended() && state.Active == "inactive":
+	case state.IsStopped() && state.Active == "inactive":
 		text := name + " is stopped"
 		if state.Enabled == "disabled" {
 			text += " and disabled, so it does not start at boot"
@@ -187,7 +187,7 @@ func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []stri
 	}
 	for _, line := range lines {
 		text, cut := strings.CutSuffix(line, "…")
-		if text = scrub.Part(text, secrets, false, cut); cut {
+		if text = scrub.RedactPart(text, secrets, false, cut); cut {
 			text += "…"
 		}
 		clean = append(clean, text)

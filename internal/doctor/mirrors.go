@@ -126,7 +126,7 @@ func (h mirrorHop) checkHop(r *checkResults, cfg *config.Config) {
 
 // isPlainHTTP reports whether the kubelet's credential is sent over the network in clear text.
 func (h mirrorHop) isPlainHTTP() bool {
-	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.ShownKubelets && !isLoopback(h.Base.Host) && h.File != ""
+	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.CredentialKubelet && !isLoopback(h.Base.Host) && h.File != ""
 }
 
 // checkMirrorProviders reports providers that match the mirror's host instead of the
@@ -136,7 +136,7 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
 	switch {
 	case len(owners) == 0:
-	case h.Shown == route.ShownNone || h.Shown == route.ShownOwn:
+	case h.Shown == route.CredentialNone || h.Shown == route.CredentialRuntime:
 		h.addWarning(r, rule, "put a credential for "+mirror+" into the runtime's own files",
 			"images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors", h.host, mirror, names, h.runtime)
 	default:
@@ -149,8 +149,8 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		cloud := registry.PluginCloud(p.Name)
-		if cloud != nil && cloud.Reach(host) != registry.Own && slices.Contains(providersForHost(cfg, host), p.Name) {
+		cloud := registry.CloudOfPlugin(p.Name)
+		if cloud != nil && cloud.ClassifyPattern(host) != registry.ScopeOwn && slices.Contains(providersForHost(cfg, host), p.Name) {
 			checkCloudMirror(r, way, host, p, cloud)
 		}
 	}
@@ -167,14 +167,14 @@ func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.
 		})
 		return
 	}
-	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.Reach(h.Base.Host) == registry.Own })
+	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.ClassifyPattern(h.Base.Host) == registry.ScopeOwn })
 	if i < 0 {
 		return
 	}
 	mirror := mirrorHop{Hop: &way.Hops[i]}
-	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.ShownNone })
+	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.CredentialNone })
 	switch {
-	case !mapped && mirror.Shown == route.ShownKubelets:
+	case !mapped && mirror.Shown == route.CredentialKubelet:
 		mirror.addWarning(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
 			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
 			host, mirror.Base.Host, p.Name, host, cloud.Owner)
@@ -215,7 +215,7 @@ func checkDefaultHost(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	}
 	for _, f := range m.Check() {
 		if f.Rule == "mirror-default" {
-			f.Message += fmt.Sprintf("; here, it receives the credentials from %s", terminal.Count(len(cfg.Providers), "provider"))
+			f.Message += fmt.Sprintf("; here, it receives the credentials from %s", terminal.FormatCount(len(cfg.Providers), "provider"))
 			f.Severity = finding.SeverityWarning
 			r.addFinding(f)
 		}
@@ -230,7 +230,7 @@ func checkMirrorOrigin(_ context.Context, w *Input, r *checkResults) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
 		values := registry.FlagValues(p.Arguments(), "--mirror-origin")
-		cloud := registry.PluginCloud(p.Name)
+		cloud := registry.CloudOfPlugin(p.Name)
 		if cloud == nil || len(values) == 0 || values[len(values)-1].Value != string(registry.OriginNone) {
 			continue
 		}
@@ -296,7 +296,7 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 			r.addFinding(f)
 		}
 		if len(found) == 0 {
-			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.ShellPath(path))
+			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.QuoteShellPath(path))
 		}
 	}
 }

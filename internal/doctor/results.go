@@ -74,7 +74,7 @@ func (r *checkResults) addFinding(f finding.Finding) {
 // filterFindings returns the lint findings that the rules select and cfg's comments do not
 // suppress.
 func (r *checkResults) filterFindings(cfg *config.Config, list []finding.Finding) []finding.Finding {
-	kept, suppressed := r.rules.Apply(list, report.TextOf(cfg))
+	kept, suppressed := r.rules.Apply(list, report.ConfigTextReader(cfg))
 	r.suppressed += suppressed
 	return kept
 }
@@ -91,7 +91,7 @@ func (r *checkResults) addErrors(err error, fix string) {
 	if e, ok := errors.AsType[*node.HintError](err); ok && fix == "" {
 		fix = e.Hint
 	}
-	for _, e := range terminal.Flatten(err) {
+	for _, e := range terminal.FlattenErrors(err) {
 		f := finding.Finding{Severity: finding.SeverityError, Message: e.Error(), Fix: fix}
 		if at, ok := e.(*config.FieldError); ok {
 			text := config.FieldError{Msg: at.Msg, Value: at.Value}

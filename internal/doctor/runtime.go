@@ -142,8 +142,8 @@ func containerdConfigPaths() []string {
 // OriginRoute returns an image's route without mirrors.
 func OriginRoute(image route.Image, runtime string) *route.Route {
 	host := image.Host
-	if host == registry.Hub {
-		host = registry.HubServer
+	if host == registry.DockerHub {
+		host = registry.DockerHubServer
 	}
 	hop := route.NewHop("https", host, "v2", image.Path)
 	hop.Origin = true

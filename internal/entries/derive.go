@@ -35,12 +35,12 @@ type Options struct {
 	Target   config.Target // the kubelet that will read the entries
 }
 
-// DeriveEntries returns the entries for the providers of a generation, sorted by name:
+// Derive returns the entries for the providers of a generation, sorted by name:
 // one for each distinct tokenAttributes. The patterns of Reserve and AnyImage are added
 // to every entry. If there are any, there is also an entry without tokens. Patterns
 // that another pattern of the entry covers are left out. Derive returns an error if the
 // kubelet would reject an entry.
-func DeriveEntries(providers []config.Provider, o Options) ([]Entry, error) {
+func Derive(providers []config.Provider, o Options) ([]Entry, error) {
 	open, err := o.sharedPatterns()
 	if err != nil {
 		return nil, err

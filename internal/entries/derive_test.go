@@ -74,7 +74,7 @@ func TestDerive(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := DeriveEntries(tt.providers, tt.options)
+			got, err := Derive(tt.providers, tt.options)
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -100,7 +100,7 @@ func TestDeriveErrors(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := DeriveEntries(tt.providers, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Derive(tt.providers, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -109,7 +109,7 @@ func TestDeriveErrors(t *testing.T) {
 
 // TestAnyImage verifies that a kubelet's entry covers any host, but not any port.
 func TestAnyImage(t *testing.T) {
-	got, err := DeriveEntries([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
+	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}

@@ -6,11 +6,11 @@
 // name the dispatcher. It also finds what the entries that a kubelet has do not
 // cover, and edits entries into a file with other providers.
 //
-//	want, err := entries.DeriveEntries(generation.Providers, entries.Options{Known: known})
+//	want, err := entries.Derive(generation.Providers, entries.Options{Known: known})
 //	…
 //	if gaps := entries.FindGaps(inMemory, want); len(gaps) > 0 { // needs a kubelet restart
 //	…
-//	data, err = entries.SetEntries(path, data, want, previous)
+//	data, err = entries.Set(path, data, want, previous)
 //
 // It opens no files and does not know about flags and restarts. Its functions and values
 // are safe for concurrent use. An error about a place in a file is a [*config.FieldError].

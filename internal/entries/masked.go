@@ -32,7 +32,7 @@ func MaskValues(data []byte) []byte {
 	}
 	for i, p := range slices.Backward(c.Providers) {
 		if len(p.Args) > 0 || len(p.Env) > 0 {
-			at := list.Item(i)
+			at := list.ItemSpan(i)
 			data = textedit.Apply(data, textedit.Edit{Span: at, New: string(maskLines(data[at.From:at.To]))})
 		}
 	}

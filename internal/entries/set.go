@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// SetEntries returns a CredentialProviderConfig with our entries after all other providers, and
+// Set returns a CredentialProviderConfig with our entries after all other providers, and
 // without the entries named in previous, which regcred wrote before. All other bytes stay,
 // so setting entries and then none restores data. Data is nil if the file is missing; the
 // result is nil if only Set wrote to it. Name is the file's, for errors.
@@ -22,7 +22,7 @@ import (
 // names and is not in previous; if we need tokenAttributes and the file's
 // version does not support them; and if the file cannot be edited safely, in which case the
 // error has the entries to add manually.
-func SetEntries(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
+func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
 		return newFile(name, ours)
 	}
@@ -147,13 +147,13 @@ func (f *configFile) removeProvider(i int) (configFile, bool) {
 	if list == nil {
 		return configFile{}, false
 	}
-	return f.withText(textedit.Apply(f.data, textedit.Edit{Span: list.Cut(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
+	return f.withText(textedit.Apply(f.data, textedit.Edit{Span: list.RemovalSpan(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
 // addEntries returns f's text with regcred's entries added.
 func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
 	if list := f.providerList(); list != nil {
-		for _, edit := range list.Append(newListItems(ours)) {
+		for _, edit := range list.AppendEdits(newListItems(ours)) {
 			if data := textedit.Apply(f.data, edit); f.canRemove(data, ours) {
 				return data, nil
 			}
@@ -196,7 +196,7 @@ func findProviderList(c *config.Config) (list textedit.List) {
 	if textedit.IsJSON(f.Data()) {
 		list = textedit.FindJSON(f.Data(), "providers")
 	} else {
-		document, _ := textedit.Document(f.Data()) // UTF-8
+		document, _ := textedit.KubeletDocument(f.Data()) // UTF-8
 		list = textedit.FindYAML(f.Data(), document, "providers")
 	}
 	if list == nil || list.Len() != len(c.Providers) {

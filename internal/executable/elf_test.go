@@ -41,7 +41,7 @@ func TestReadELF(t *testing.T) {
 		{elf.ELFCLASS64, le, elf.EM_MIPS, "", "mips64le"},
 		{elf.ELFCLASS64, le, elf.EM_AVR, "", "machine 83"},
 	} {
-		image := testelf.Image(t, tt.class, tt.order, tt.machine, tt.interp)
+		image := testelf.BuildFile(t, tt.class, tt.order, tt.machine, tt.interp)
 		want := Info{Format: FormatELF, Machine: tt.machine.String(), Arch: tt.want, Interpreter: tt.interp}
 		if tt.machine == elf.EM_AVR {
 			want.Machine = want.Arch
@@ -65,7 +65,7 @@ func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func TestReadELFIsBounded(t *testing.T) {
-	whole := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
+	whole := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
 	patch := func(offset int, v any) []byte {
 		b := bytes.Clone(whole)
 		if _, err := binary.Encode(b[offset:], binary.LittleEndian, v); err != nil {

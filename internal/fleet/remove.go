@@ -87,7 +87,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 			break
 		}
 		pending := r.pending()
-		if complete && pending == 0 || !remote.Pause(timed, interval(pending)) {
+		if complete && pending == 0 || !remote.Sleep(timed, interval(pending)) {
 			break
 		}
 	}
@@ -125,7 +125,7 @@ func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
 		if err := r.permanent(err); err != nil {
 			return false, err
 		}
-		if !remote.Pause(ctx, time.Second) {
+		if !remote.Sleep(ctx, time.Second) {
 			return false, fmt.Errorf("could not set the state to absent within %v: %w", r.Timeout, err)
 		}
 	}
@@ -146,7 +146,7 @@ func (r *removalRun) permanent(err error) error {
 			return nil
 		}
 		return err
-	case e.Unanswered(), e.Code == http.StatusUnauthorized, e.Code == http.StatusConflict:
+	case e.IsUnavailable(), e.Code == http.StatusUnauthorized, e.Code == http.StatusConflict:
 		r.noteResponse(err)
 		return nil
 	}

@@ -133,9 +133,9 @@ func TestRemove(t *testing.T) {
 		}
 		slices.Sort(r.told[:2])
 		r.wantTold(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
-		logs := r.Calls("get", "pods/log")
+		logs := r.CountRequests("get", "pods/log")
 		r.want(t, client, "removed [a b] gone []\n") // again: at once
-		if n := r.Calls("get", "pods/log") - logs; n != 2 {
+		if n := r.CountRequests("get", "pods/log") - logs; n != 2 {
 			t.Errorf("%d logs were read the second time", n)
 		}
 	})
@@ -147,7 +147,7 @@ func TestMissing(t *testing.T) {
 		r := newRemoving(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
 		r.node("away", unreachableNode)
 		r.pod("away", unready)
-		r.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
+		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
 		r.says("busy", agent.PhaseApplying)
 		r.says("failing", agent.PhaseNotRemoved, withReason("the kubelet would not start"))
 		r.says("good", agent.PhaseRemoved)
@@ -164,7 +164,7 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 		if took := time.Since(begun); took < 4*time.Minute-2*time.Second || took > 4*time.Minute {
 			t.Errorf("it took %v", took)
 		}
-		if n := r.Calls("get", "pods/log"); n > 5*120+3 {
+		if n := r.CountRequests("get", "pods/log"); n > 5*120+3 {
 			t.Errorf("%d logs were read", n)
 		}
 	})
@@ -229,7 +229,7 @@ func TestGone(t *testing.T) {
 			if took := time.Since(begun); took < least || took > most {
 				t.Errorf("nodes may be listed: %v; it took %v", allowed, took)
 			}
-			if n := r.Calls("list", "nodes"); !allowed && n != 1 {
+			if n := r.CountRequests("list", "nodes"); !allowed && n != 1 {
 				t.Errorf("nodes were asked for %d times", n)
 			}
 		})
@@ -271,21 +271,27 @@ func TestRemoveTransient(t *testing.T) {
 			r.Stop()
 			go func() { time.Sleep(30 * time.Second); _ = r.Start() }()
 		}, "retrying: patch configmaps kube-system/regcred-state: http://testkube: connection refused"},
-		{"429", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.TooManyRequests, Times: 10}) }, "429"},
-		{"500", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.ServerError, Times: 10}) }, "500"},
-		{"401", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Unauthorized, Times: 10}) }, "401"},
-		{"409", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Conflict, Verb: "patch", Times: 2}) }, "409"},
-		{"hangs", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Hang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
-		{"reset", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Reset, Verb: "patch", Times: 2}) }, "the connection was closed before the response was complete"},
-		{"403 for a moment", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "patch", Times: 2}) }, ""},
+		{"429", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, Times: 10}) }, "429"},
+		{"500", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Times: 10}) }, "500"},
+		{"401", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.FaultUnauthorized, Times: 10}) }, "401"},
+		{"409", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.FaultConflict, Verb: "patch", Times: 2})
+		}, "409"},
+		{"hangs", func(r *uninstallTest) { r.Inject(testkube.Fault{Kind: testkube.FaultHang, Verb: "patch", Times: 2}) }, "timed out after 10s"},
+		{"reset", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.FaultConnReset, Verb: "patch", Times: 2})
+		}, "the connection was closed before the response was complete"},
+		{"403 for a moment", func(r *uninstallTest) {
+			r.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Verb: "patch", Times: 2})
+		}, ""},
 		{"pods", func(r *uninstallTest) {
-			r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: 10})
+			r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods", Times: 10})
 		}, "list pods"},
 		{"nodes", func(r *uninstallTest) {
-			r.Inject(testkube.Fault{Kind: testkube.Unavailable, Resource: "nodes", Times: 10})
+			r.Inject(testkube.Fault{Kind: testkube.FaultUnavailable, Resource: "nodes", Times: 10})
 		}, "list nodes"},
 		{"logs", func(r *uninstallTest) {
-			r.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods/log", Times: 20})
+			r.Inject(testkube.Fault{Kind: testkube.FaultConnReset, Resource: "pods/log", Times: 20})
 		}, "get pods/log"},
 		{"away while waiting", func(r *uninstallTest) {
 			r.afterPatch(10*time.Second, func() { r.Stop(); time.Sleep(time.Minute); _ = r.Start() })
@@ -323,7 +329,7 @@ func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
 		client := r.hook()
-		r.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods", Times: testkube.Forever})
+		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods", Times: testkube.Forever})
 		r.want(t, client, "error: the state was set to absent, but after 4m0s it is still unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
 		r.Stop()
 		r.want(t, client, "error: could not set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
@@ -359,7 +365,7 @@ func TestRemoveForbidden(t *testing.T) {
 func TestRemoveOneForbids(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
-		r.Inject(testkube.Fault{Kind: testkube.Forbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
+		r.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
 		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
 	})
@@ -391,7 +397,7 @@ func TestRemoveOthers(t *testing.T) {
 // TestRemoveInterrupted verifies that the end of the context ends every wait at once.
 func TestRemoveInterrupted(t *testing.T) {
 	for _, fault := range []testkube.Fault{
-		{Kind: testkube.Hang, Verb: "patch"}, {Kind: testkube.Hang, Resource: "pods"}, {Kind: testkube.Hang, Resource: "pods/log"}, {Kind: testkube.Replace},
+		{Kind: testkube.FaultHang, Verb: "patch"}, {Kind: testkube.FaultHang, Resource: "pods"}, {Kind: testkube.FaultHang, Resource: "pods/log"}, {Kind: testkube.FaultReplaceText},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRemoving(t, "a")
@@ -435,7 +441,7 @@ func TestRemoveMany(t *testing.T) {
 		if err != nil || len(res.Removed) != 500 {
 			t.Fatalf("error %v", err)
 		}
-		if n := r.Calls("get", "pods/log"); n > 500*9 {
+		if n := r.CountRequests("get", "pods/log"); n > 500*9 {
 			t.Errorf("%d logs were read in a minute", n)
 		}
 	})

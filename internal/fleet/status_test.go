@@ -93,7 +93,7 @@ func TestStates(t *testing.T) {
 		{"away", func(c *cluster) {
 			c.node("n", unreachableNode)
 			c.pod("n", unready)
-			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
+			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
 		{"not ready, but it answers", func(c *cluster) { c.node("n", unreachableNode); c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
 		{"away before its pod ran", func(c *cluster) { c.node("n", unreachableNode); c.pod("n", waitingPod("ContainerCreating", "")) },
@@ -106,7 +106,7 @@ func TestStates(t *testing.T) {
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; it has no pod\n"},
 		{"log of a node that is ready", func(c *cluster) {
 			c.pod("n")
-			c.Inject(testkube.Fault{Kind: testkube.ServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
+			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
 		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube returned 500 Internal Server Error: x509: certificate has expired\n"},
 		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
 			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
@@ -231,7 +231,7 @@ func TestRollout(t *testing.T) {
 		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.node("a", unreachableNode)
 			c.pod("a", ofEarlierRevision, unready)
-			c.Inject(testkube.Fault{Kind: testkube.ServerError, Name: "regcred-a"})
+			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-a"})
 		}, Rollout{Progress: ProgressStopped, Behind: 1, StoppedBy: []string{"a"}}},
 		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
 			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
@@ -295,7 +295,7 @@ func TestLogs(t *testing.T) {
 				if n := look(t, c).Nodes[0]; n.Status != nil {
 					got = n.Status.Phase
 				}
-				if calls := c.Calls("get", "pods/log"); got != tt.want || calls != tt.calls {
+				if calls := c.CountRequests("get", "pods/log"); got != tt.want || calls != tt.calls {
 					t.Errorf("got %q by %d calls, want %q by %d", got, calls, tt.want, tt.calls)
 				}
 			})
@@ -363,7 +363,7 @@ func TestFallback(t *testing.T) {
 		wantCode(t, err, http.StatusForbidden, "list pods in kube-system")
 		_, err = client.Status(t.Context(), Query{})
 		wantCode(t, err, http.StatusForbidden, "list pods: ")
-		c.Inject(testkube.Fault{Kind: testkube.Forbidden, Verb: "list", Resource: "pods"})
+		c.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Verb: "list", Resource: "pods"})
 		f, err := c.client(testkube.Admin).Status(t.Context(), Query{Fallback: "kube-system"})
 		if err != nil || f.Namespace != "kube-system" || len(f.Nodes) != 1 || len(f.Notes) != 1 {
 			t.Errorf("%+v, error %v", f, err)
@@ -382,13 +382,13 @@ func TestMany(t *testing.T) {
 			c.says(name, agent.PhaseInstalled)
 		}
 		client := c.client(testkube.Admin)
-		c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: "pods/log", Times: maxConcurrentLogs})
+		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Resource: "pods/log", Times: maxConcurrentLogs})
 		go func() {
 			synctest.Wait()
-			if n := c.Calls("get", "pods/log"); n != 16 {
+			if n := c.CountRequests("get", "pods/log"); n != 16 {
 				t.Errorf("%d logs are read at a time", n)
 			}
-			c.Release()
+			c.ReleaseHanging()
 		}()
 		var mu sync.Mutex
 		most := 0
@@ -403,7 +403,7 @@ func TestMany(t *testing.T) {
 			t.Fatalf("%d nodes, progress %d, error %v", len(f.Nodes), most, err)
 		}
 		for call, want := range map[string]int{"pods": 2, "nodes": 2, "daemonsets": 1, "pods/log": 500, "": 505} {
-			if got := c.Calls("", call); got != want {
+			if got := c.CountRequests("", call); got != want {
 				t.Errorf("%q: %d calls, want %d", call, got, want)
 			}
 		}
@@ -419,13 +419,13 @@ func TestExpired(t *testing.T) {
 			c.pod(fmt.Sprint("node-", i))
 		}
 		for _, resource := range []string{"pods", "nodes"} {
-			c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: resource, After: 1})
+			c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: resource, After: 1})
 		}
 		if f := look(t, c); len(f.Nodes) != 300 || len(f.Notes) != 0 {
 			t.Errorf("%d nodes, notes %q", len(f.Nodes), f.Notes)
 		}
-		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
-		c.Inject(testkube.Fault{Kind: testkube.Gone, Verb: "list", Resource: "pods", After: 1})
+		c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: "pods", After: 1})
+		c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: "pods", After: 1})
 		_, err := c.client(testkube.Admin).Status(t.Context(), Query{})
 		wantCode(t, err, http.StatusGone)
 	})
@@ -440,7 +440,7 @@ func TestSlow(t *testing.T) {
 			c.pod(n)
 			c.says(n, agent.PhaseInstalled)
 		}
-		c.Inject(testkube.Fault{Kind: testkube.Hang, Name: "regcred-a"})
+		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Name: "regcred-a"})
 		begun := time.Now()
 		f := look(t, c)
 		if took := time.Since(begun); took != 10*time.Second {
@@ -460,9 +460,9 @@ func TestRetried(t *testing.T) {
 		c.node("n")
 		c.pod("n")
 		c.says("n", agent.PhaseInstalled)
-		c.Inject(testkube.Fault{Kind: testkube.TooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
-		c.Inject(testkube.Fault{Kind: testkube.Reset, Resource: "pods"})
-		c.Inject(testkube.Fault{Kind: testkube.Cut, Resource: "nodes"})
+		c.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
+		c.Inject(testkube.Fault{Kind: testkube.FaultConnReset, Resource: "pods"})
+		c.Inject(testkube.Fault{Kind: testkube.FaultTruncate, Resource: "nodes"})
 		if diff := cmp.Diff("n installed well\n", formatNodes(look(t, c).Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -475,7 +475,7 @@ func TestInterrupted(t *testing.T) {
 		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {
 			c := newCluster(t)
 			c.pod("n")
-			c.Inject(testkube.Fault{Kind: testkube.Hang, Resource: resource})
+			c.Inject(testkube.Fault{Kind: testkube.FaultHang, Resource: resource})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { synctest.Wait(); cancel() }()
 			if _, err := c.client(testkube.Admin).Status(ctx, Query{}); !errors.Is(err, context.Canceled) {
@@ -488,7 +488,7 @@ func TestInterrupted(t *testing.T) {
 // TestGarbage verifies that a response that is not from an API server is reported without quoting it.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, kind := range []testkube.FaultKind{testkube.Garbage, testkube.BadJSON} {
+		for _, kind := range []testkube.FaultKind{testkube.FaultHTMLBody, testkube.FaultBadObject} {
 			c := newCluster(t)
 			c.Inject(testkube.Fault{Kind: kind, Resource: "pods"})
 			_, err := c.client(testkube.Admin).Status(t.Context(), Query{})

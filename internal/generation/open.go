@@ -123,7 +123,7 @@ func parseDirName(name string) (number int, ok bool) {
 func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, regularfile.Cause(err)
+		return nil, regularfile.BareError(err)
 	}
 	if shared, err := flock.TryLockShared(f); !shared && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
 		f.Close()

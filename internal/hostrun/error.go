@@ -155,7 +155,7 @@ func (u *unitRun) convertError(ctx context.Context, err error) error {
 		return fmt.Errorf("the node's systemd: %w", err)
 	case errors.Is(err, systemd.ErrNoResponse): // so systemd is running
 		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.Path(), err)
-	case !u.systemd.Reached() && systemd.IsLost(err) || errors.Is(err, syscall.ENOTSOCK):
+	case !u.systemd.Reached() && systemd.IsConnectionLost(err) || errors.Is(err, syscall.ENOTSOCK):
 		return unavailableError(u.systemd.Path(), err)
 	}
 	return err

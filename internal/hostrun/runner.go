@@ -133,7 +133,7 @@ func (u *unitRun) readState(ctx context.Context) (unitState, error) {
 func (u *unitRun) start(ctx context.Context, c Command) error {
 	for {
 		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
-		if !systemd.IsUnitExists(err) {
+		if !systemd.IsUnitExistsError(err) {
 			return err
 		}
 		// The unit may belong to this run, because the response is lost if systemd

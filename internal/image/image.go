@@ -4,7 +4,7 @@
 // Package image builds the image that runs on nodes from compiled programs. It contains
 // nothing else, and builds are reproducible: the same input gives the same bytes.
 //
-//	img, err := image.BuildImage(image.BuildOptions{
+//	img, err := image.Build(image.BuildOptions{
 //		Programs: []string{"dist/linux_amd64"}, License: "LICENSE",
 //		Platform: v1.Platform{OS: "linux", Architecture: "amd64"},
 //		Release:  image.Release{Version: "v1.2.3", Revision: commit, Created: time.Unix(epoch, 0)},
@@ -44,9 +44,9 @@ type BuildOptions struct {
 	Release  Release
 }
 
-// BuildImage builds a platform's image in memory. It returns an error if a program is
+// Build builds a platform's image in memory. It returns an error if a program is
 // missing, is built for another platform, or is dynamically linked.
-func BuildImage(o BuildOptions) (v1.Image, error) {
+func Build(o BuildOptions) (v1.Image, error) {
 	layer, err := newLayer(o)
 	if err != nil {
 		return nil, err

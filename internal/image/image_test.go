@@ -29,7 +29,7 @@ import (
 func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 	t.Helper()
 	dir := t.TempDir()
-	program := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elfMachines[arch], "")
+	program := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elfMachines[arch], "")
 	for _, name := range append(slices.Concat(commandPrograms, pluginPrograms), "docker-credential-regcred", "SHA256SUMS") {
 		write(t, filepath.Join(dir, name), append(program, name...), mode)
 	}
@@ -54,7 +54,7 @@ func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
 
 func build(t *testing.T, o BuildOptions) v1.Image {
 	t.Helper()
-	image, err := BuildImage(o)
+	image, err := Build(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestBuildRefuses(t *testing.T) {
 			write(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
 		}, "regcred is not a program for linux/amd64"},
 		"a loader": {func(t *testing.T, o *BuildOptions) {
-			dynamic := testelf.Image(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
+			dynamic := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
 			write(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
 		}, "ecr-credential-provider needs a dynamic loader"},
 		"no licence": {func(_ *testing.T, o *BuildOptions) { o.License = "none" }, "open none"},
@@ -172,7 +172,7 @@ func TestBuildRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := fakeOptions(t, "amd64", 0o755)
 			tt.change(t, &o)
-			if _, err := BuildImage(o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Build(o); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})

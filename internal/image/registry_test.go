@@ -24,7 +24,7 @@ import (
 func startRegistry(t *testing.T) (host string) {
 	t.Helper()
 	if _, err := exec.LookPath("docker-registry"); err != nil {
-		testenv.SkipWithout(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
+		testenv.SkipUnlessAvailable(t, "docker-registry", "docker-registry is not installed: Debian's package of that name has it")
 	}
 	host = testenv.FreeAddr(t)
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestPush(t *testing.T) {
 // and back by that digest.
 func TestSkopeo(t *testing.T) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
-		testenv.SkipWithout(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
+		testenv.SkipUnlessAvailable(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")
 	}
 	host, dir := startRegistry(t), t.TempDir()
 	repo := host + "/team/regcred"

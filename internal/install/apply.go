@@ -188,7 +188,7 @@ func (in *Installer) probePull(ctx context.Context) error {
 		return nil
 	}
 	in.progressf("waiting for a test pull")
-	limit := in.Criteria.Deadline()
+	limit := in.Criteria.TimeoutOrDefault()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v: %w", limit, context.DeadlineExceeded))
 	defer cancel()
 	err := in.Probe(ctx)

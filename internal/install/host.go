@@ -158,7 +158,7 @@ func (in *Installer) setEntries(ctx context.Context, name string, now []byte, li
 	if err != nil {
 		return nil, err
 	}
-	return entries.SetEntries(in.fs().HostPath(name), now, list, former)
+	return entries.Set(in.fs().HostPath(name), now, list, former)
 }
 
 // hasEntries reports whether a file's content has these entries of regcred and no others.

@@ -42,7 +42,7 @@ type Installer struct {
 
 	// Service is the kubelet's unit. Without a Manager nothing is restarted.
 	Service  service.Service
-	Criteria service.Criteria
+	Criteria service.HealthCriteria
 
 	// Probe, if not nil, is a test pull after a change. It has the same timeout as the
 	// kubelet's health check.

@@ -284,6 +284,6 @@ func (w *world) installer(before func(step, name string) error) (*install.Instal
 	return &install.Installer{
 		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
 		Service:  service.Service{Manager: manager{world: w}, Name: "kubelet.service", Poll: time.Millisecond},
-		Criteria: service.Criteria{Stable: time.Nanosecond, Within: 10 * time.Second},
+		Criteria: service.HealthCriteria{Stable: time.Nanosecond, Within: 10 * time.Second},
 	}, nil
 }

@@ -170,7 +170,7 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 		link := path.Join(path.Dir(l.Config), "10-"+configFileName(l.Original))
 		list = append(list, generation.HostFile{Kind: generation.HostKindLink, Path: link, Target: l.Original})
 	}
-	if data, err = entries.SetEntries(in.fs().HostPath(name), data, m.Entries, nil); err != nil {
+	if data, err = entries.Set(in.fs().HostPath(name), data, m.Entries, nil); err != nil {
 		return nil, err
 	}
 	own.Content = string(data)

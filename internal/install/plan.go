@@ -141,7 +141,7 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 	if err != nil {
 		return nil, err
 	}
-	return entries.DeriveEntries(cfg.Providers, entries.Options{
+	return entries.Derive(cfg.Providers, entries.Options{
 		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
 	})
 }

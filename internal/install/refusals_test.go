@@ -99,7 +99,7 @@ func refusals() []refused {
 		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
 		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Desired) {
 			w.SkipExec, w.BinDir = false, t.TempDir()
-			write("alpha", string(testelf.Image(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
+			write("alpha", string(testelf.BuildFile(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
 		}, says: "s390"},
 		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.Desired) {
 			w.SkipExec, w.BinDir = false, t.TempDir()

@@ -93,7 +93,7 @@ func (l *Layout) checkLayout(ctx context.Context) error {
 		return fmt.Errorf("output directory %q is not empty and is not an OCI image layout: "+left, l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("output directory %q: %s: %w", l.dir, layoutFile, regularfile.Cause(err))
+		return fmt.Errorf("output directory %q: %s: %w", l.dir, layoutFile, regularfile.BareError(err))
 	}
 	var marker struct {
 		Version string `json:"imageLayoutVersion"`
@@ -113,7 +113,7 @@ func (l *Layout) checkLayout(ctx context.Context) error {
 
 func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
 	raw, err := regularfile.ReadIn(ctx, l.root, indexFile, maxIndexSize)
-	return raw, regularfile.Cause(err)
+	return raw, regularfile.BareError(err)
 }
 
 // Open opens the layout in dir, or creates one. The first image adds index.json. The

@@ -16,7 +16,7 @@ import (
 
 // TestLearn verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
 func TestLearn(t *testing.T) {
-	for auth, scheme := range map[testregistry.Auth]string{testregistry.None: "", testregistry.Basic: "basic", testregistry.Bearer: "bearer"} {
+	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := start(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
@@ -27,7 +27,7 @@ func TestLearn(t *testing.T) {
 			if !strings.EqualFold(said.Scheme, scheme) {
 				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
 			}
-			if want := auth == testregistry.Bearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.UsesTokens() != want {
+			if want := auth == testregistry.AuthBearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.UsesTokens() != want {
 				t.Errorf("parameters %v, tokens %v", said.Parameters, r.UsesTokens())
 			}
 			for _, cred := range []*regcred.Credential{credential("good", "wrong"), credential("good", canary.PasswordSecret)} {
@@ -50,7 +50,7 @@ func TestLearn(t *testing.T) {
 
 // TestLearnOtherScheme verifies that facts learned over plain HTTP are not used for TLS.
 func TestLearnOtherScheme(t *testing.T) {
-	f, r := start(t, testregistry.Basic, true, nil)
+	f, r := start(t, testregistry.AuthBasic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
 	if said, err := r.StorePing(t.Context(), resp); err == nil {

@@ -117,7 +117,7 @@ func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 // TestLogin verifies that one ping over the responding scheme serves all credentials, that no marker is sent, and that
 // the user agent is kept.
 func TestLogin(t *testing.T) {
-	for _, auth := range []testregistry.Auth{testregistry.None, testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d, tls %t", auth, tls), func(t *testing.T) {
 				f, r := start(t, auth, tls, nil)
@@ -134,7 +134,7 @@ func TestLogin(t *testing.T) {
 						continue
 					}
 					want := http.StatusUnauthorized
-					if auth == testregistry.None || cred != nil && cred.Password.Reveal() == canary.PasswordSecret {
+					if auth == testregistry.AuthNone || cred != nil && cred.Password.Reveal() == canary.PasswordSecret {
 						want = http.StatusOK
 					}
 					if resp := get(t, s, url+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
@@ -166,7 +166,7 @@ func TestLogin(t *testing.T) {
 // TestPingNotKept verifies that a response without an authentication method is not cached.
 func TestPingNotKept(t *testing.T) {
 	broken := true
-	f, r := start(t, testregistry.Basic, false, func(w http.ResponseWriter, r *http.Request) bool {
+	f, r := start(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
 		if broken && r.URL.Path == "/v2/" {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
@@ -190,7 +190,7 @@ func TestPingNotKept(t *testing.T) {
 func TestBudget(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
-		f, r := start(t, testregistry.None, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/manifests/") {
 				n++
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -224,7 +224,7 @@ func TestIdle(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
 			done := make(chan struct{})
-			f, r := start(t, testregistry.None, false, func(w http.ResponseWriter, r *http.Request) bool {
+			f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != path && !(path != "/v2/" && strings.Contains(r.URL.Path, "/manifests/")) {
 					return false
 				}
@@ -258,7 +258,7 @@ func TestIdle(t *testing.T) {
 
 // TestNoUser verifies that a credential without a user name does not become an anonymous login.
 func TestNoUser(t *testing.T) {
-	f, r := start(t, testregistry.None, false, nil)
+	f, r := start(t, testregistry.AuthNone, false, nil)
 	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
 		t.Errorf("got %v", err)
 	}
@@ -274,7 +274,7 @@ func TestNoUser(t *testing.T) {
 // request that names another host.
 func TestWhereto(t *testing.T) {
 	shown := map[string]bool{}
-	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		_, r := start(t, auth, true, nil)
 		inner := r.Transport
 		var last *http.Request
@@ -350,7 +350,7 @@ func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0
 		var bodies []string
-		f, r := start(t, testregistry.Bearer, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := start(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
 			switch {
 			case r.URL.Path == "/token":
 				tokens++

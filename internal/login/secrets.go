@@ -142,7 +142,7 @@ func (s *Secrets) Redact(text string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return scrub.Text(text, slices.Concat(s.credentialSecrets, s.secrets))
+	return scrub.Redact(text, slices.Concat(s.credentialSecrets, s.secrets))
 }
 
 // secretPatterns matches text that looks like a secret.

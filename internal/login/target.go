@@ -57,7 +57,7 @@ func (t Target) IsToRegistry(req *http.Request) bool {
 // matchesHost reports whether host is the registry's host or, for Docker Hub, the name
 // of its API.
 func (t Target) matchesHost(scheme, host string) bool {
-	if t.Host() == name.DefaultRegistry && host == registry.HubServer {
+	if t.Host() == name.DefaultRegistry && host == registry.DockerHubServer {
 		return true
 	}
 	return strings.EqualFold(hostPort(scheme, host), hostPort(scheme, t.Host()))
@@ -110,9 +110,9 @@ func (t Target) checkURL(u *url.URL) error {
 func isLocalOrMetadata(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()
-		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || remote.IsMetadata(host)
+		return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || remote.IsMetadataHost(host)
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	return last == "localhost" || remote.IsMetadata(host) || last == "" || last[0] >= '0' && last[0] <= '9'
+	return last == "localhost" || remote.IsMetadataHost(host) || last == "" || last[0] >= '0' && last[0] <= '9'
 }

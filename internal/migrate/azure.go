@@ -27,7 +27,7 @@ func (e *cloudProvider) planAzure() {
 	}
 	foreign, wide := e.classifyHosts()
 	if own := known && cloud.hasCustomCloudNames(); (len(foreign) > 0 || wide) && !own {
-		e.addArg("--other-hosts="+string(registry.EmptyOthers),
+		e.addArg("--other-hosts="+string(registry.OtherHostsEmpty),
 			"matchImages matches hosts that are not Azure registries; the upstream plugin returns no credential for them, but regcred's plugin fails without this flag")
 	} else if own {
 		e.addRemark("this cloud has its own registry names, which both plugins read from the cloud's metadata")
@@ -86,9 +86,9 @@ func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
 	}
 	read.Path = path                                                // as in the argument
 	secret := file.ClientSecret != "" && file.ClientSecret != "msi" // AKS uses msi if there is no secret
-	refused := read.Unwritable()
+	refused := read.CheckNotWritable()
 	if secret || file.CertPassword != "" {
-		refused = read.Private()
+		refused = read.CheckNotExposed()
 	}
 	return cloudConfig{file.Cloud, file.ResourceManager, file.ManagedIdentity, file.ClientID, secret, refused}, true
 }

@@ -59,7 +59,7 @@ func (p *Plan) Args() map[int][]string {
 func NewPlan(cfg *config.Config, readFile func(path string) (secretfile.File, error)) *Plan {
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
-		if cloud := registry.PluginCloud(cfg.Providers[i].Name); cloud != nil {
+		if cloud := registry.CloudOfPlugin(cfg.Providers[i].Name); cloud != nil {
 			plan.Providers++
 			e := &cloudProvider{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
 			e.planChanges()
@@ -140,11 +140,11 @@ func (e *cloudProvider) planChanges() {
 func (e *cloudProvider) classifyHosts() (foreign []string, wide bool) {
 	served := append(e.allowedHosts(), e.mirroredHosts()...)
 	for _, pattern := range e.MatchImages {
-		host, reach := registry.PatternHost(pattern), e.cloud.Reach(pattern, served...)
+		host, reach := registry.PatternHost(pattern), e.cloud.ClassifyPattern(pattern, served...)
 		switch {
-		case reach == registry.Mixed, reach == registry.Foreign && public.Validate(host) != nil:
+		case reach == registry.ScopeMixed, reach == registry.ScopeForeign && public.Validate(host) != nil:
 			wide = true
-		case reach == registry.Foreign && !slices.Contains(foreign, host):
+		case reach == registry.ScopeForeign && !slices.Contains(foreign, host):
 			foreign = append(foreign, host)
 		}
 	}
@@ -163,7 +163,7 @@ func (e *cloudProvider) allowForeignHosts() {
 			excerpt.TruncateValue(host), e.cloud.Owner)
 	}
 	if wide {
-		e.addArg("--other-hosts="+string(registry.EmptyOthers),
+		e.addArg("--other-hosts="+string(registry.OtherHostsEmpty),
 			"matchImages matches third-party hosts; the upstream plugin sends them the password, but regcred's plugin fails without this flag")
 		e.addRemark("if a wide pattern matches an alias of %s, allow the alias with --allow-host; --any-host sends the password to every host, as the upstream plugin does", e.cloud.Owner)
 	}

@@ -165,5 +165,5 @@ func ValidateCommand(t config.Target, path string) string {
 			before = ","
 		}
 	}
-	return command + " " + shown.ShellPath(path)
+	return command + " " + shown.QuoteShellPath(path)
 }

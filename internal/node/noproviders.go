@@ -34,7 +34,7 @@ func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	pid := 0
 	if err == nil {
 		if config := k.path(configFlag); config != "" {
-			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.ShellWord(config)),
+			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.QuoteShellWord(config)),
 				"use the running kubelet's configuration with --as-kubelet")
 		}
 		pid = k.pid

@@ -176,11 +176,11 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
-		o.Found = append(o.Found, "--config "+shown.ShellWord(loc.config))
+		o.Found = append(o.Found, "--config "+shown.QuoteShellWord(loc.config))
 	}
 	if o.BinDir == "" {
 		o.BinDir = loc.binDir
-		o.Found = append(o.Found, "--bin-dir "+shown.ShellWord(loc.binDir))
+		o.Found = append(o.Found, "--bin-dir "+shown.QuoteShellWord(loc.binDir))
 	}
 	o.From, o.Discovered, o.Via = loc.name, true, loc.via
 	return nil

@@ -60,7 +60,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
 		}
 		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &UntrustedPathError{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.ShellWord(p)}
+			found := &UntrustedPathError{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.QuoteShellWord(p)}
 			return withHint(found, found.Fix+"; or "+override)
 		}
 	}

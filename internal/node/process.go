@@ -152,7 +152,7 @@ func (p *process) procPath(name string) string {
 
 // fileError returns the error for a file of the process that cannot be read.
 func (p *process) fileError(name string, err error) error {
-	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.Cause(err)}, os.Geteuid())
+	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.BareError(err)}, os.Geteuid())
 }
 
 func procError(pid int, err error, euid int) error {

@@ -229,7 +229,7 @@ func (r *fileReader) notWritableReason(existing string) string {
 	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", existing, regularfile.Cause(err))
+	return fmt.Sprintf("%s: %s", existing, regularfile.BareError(err))
 }
 
 // describeBinDir describes a directory of executables.

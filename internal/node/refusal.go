@@ -86,10 +86,10 @@ func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 		"dir":      path.Dir,
 		"indent":   prefixLines,
 		"join":     strings.Join,
-		"path":     shown.ShellPath,
+		"path":     shown.QuoteShellPath,
 		"toml":     tomlString,
 		"trim":     func(s string) string { return strings.TrimRight(s, "\n") },
-		"word":     shown.ShellWord,
+		"word":     shown.QuoteShellWord,
 	}).ParseFS(manualTemplates, "manual/*.tmpl")
 	if err != nil {
 		return "", err

@@ -89,7 +89,7 @@ func systemd(t *testing.T) string {
 			return p
 		}
 	}
-	testenv.SkipWithout(t, "systemd", "systemd is not installed, which would say what it makes of the units")
+	testenv.SkipUnlessAvailable(t, "systemd", "systemd is not installed, which would say what it makes of the units")
 	return ""
 }
 

@@ -28,7 +28,7 @@ func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	}
 	real, err := n.fs().EvalSymlinks(program)
 	if err != nil {
-		return Version{Why: fmt.Sprintf("%s: %v", program, regularfile.Cause(err))}
+		return Version{Why: fmt.Sprintf("%s: %v", program, regularfile.BareError(err))}
 	}
 	return n.runVersion(ctx, program, n.fs().HostPath(real))
 }
@@ -59,7 +59,7 @@ func withoutPath(err error) error {
 	if failed, ok := errors.AsType[*exec.Error](err); ok {
 		return failed.Err
 	}
-	return regularfile.Cause(err)
+	return regularfile.BareError(err)
 }
 
 // limitedBuffer keeps the start of a program's output. Unlike bytes.Buffer, it has no

@@ -11,7 +11,7 @@ import (
 
 // AddOtherHostsFlag adds the flag --other-hosts.
 func AddOtherHostsFlag(flags *pflag.FlagSet, value *string) {
-	flags.TextVar((*registry.OtherHosts)(value), "other-hosts", registry.FailOthers,
+	flags.TextVar((*registry.OtherHosts)(value), "other-hosts", registry.OtherHostsFail,
 		"`fail|empty`: how to respond for hosts that this plugin does not serve; empty returns no credential")
 }
 

@@ -158,7 +158,7 @@ func (p Program) verbosityShorthand() string {
 // printError prints an error on one line, which the kubelet logs. It redacts arguments,
 // because one could be a misplaced password.
 func (p Program) printError(stderr io.Writer, err error, secrets ...string) int {
-	line := strings.Join(strings.Fields(scrub.Text(err.Error(), secrets)), " ")
+	line := strings.Join(strings.Fields(scrub.Redact(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
 }

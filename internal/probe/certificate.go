@@ -198,7 +198,7 @@ func systemPool() *x509.CertPool {
 
 func durationText(d time.Duration) string {
 	if d >= 48*time.Hour {
-		return terminal.Count(int(d.Hours()/24), "day")
+		return terminal.FormatCount(int(d.Hours()/24), "day")
 	}
-	return terminal.Span(d.Round(time.Second))
+	return terminal.FormatDuration(d.Round(time.Second))
 }

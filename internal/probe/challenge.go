@@ -79,7 +79,7 @@ func (a *session) reportUnavailable(got serverResponse) bool {
 		fix = "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
+		fix += fmt.Sprintf("; retry after %s", terminal.FormatDuration(after))
 	}
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", got.StatusCode, http.StatusText(got.StatusCode)))
 	return a.addFailedStep(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
@@ -140,7 +140,7 @@ func (a *session) checkBearerRealm(c *Challenge) bool {
 		return a.addFailedStep(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would connect to itself", text)
 	case realm.Scheme == "http" && a.base.Scheme == "https":
 		return a.addFailedStep(StepChallenge, "set the registry's realm (token server) to an https URL", "%s: the password would be sent over plain HTTP", text)
-	case remote.IsMetadata(realm.Hostname()):
+	case remote.IsMetadataHost(realm.Hostname()):
 		return a.addFailedStep(StepChallenge, "", "%s: this is a metadata server, which regcred never contacts", text)
 	case !strings.EqualFold(hostPort(realm), hostPort(&a.base)):
 		text += "; the credential is sent to that host"

@@ -87,7 +87,7 @@ func hostsFileLine(ctx context.Context, host string) int {
 // resolveHost looks up the addresses of a host. It returns false if the host has no
 // address that may be contacted.
 func (a *session) resolveHost(ctx context.Context, host string) ([]netip.Addr, bool) {
-	if remote.IsMetadata(host) {
+	if remote.IsMetadataHost(host) {
 		return nil, a.addFailedStep(StepDNS, "", "%s is the name or address of a metadata server, which regcred never contacts", host)
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {

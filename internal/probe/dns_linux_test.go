@@ -131,7 +131,7 @@ func TestDNS(t *testing.T) {
 	if !ownNetwork(t) {
 		return
 	}
-	reg := newRegistry(t, testregistry.None)
+	reg := newRegistry(t, testregistry.AuthNone)
 	_, port, _ := net.SplitHostPort(reg.Addr())
 	send := func(host string) *probe.Result {
 		p := prober("")

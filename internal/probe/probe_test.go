@@ -196,17 +196,17 @@ func check(t *testing.T, r *probe.Result, step string, says ...string) {
 }
 
 func TestHealthy(t *testing.T) {
-	for name, auth := range map[string]testregistry.Auth{"open": testregistry.None, "basic": testregistry.Basic, "bearer": testregistry.Bearer} {
+	for name, auth := range map[string]testregistry.Auth{"open": testregistry.AuthNone, "basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			ca := newAuthority(t, "Our CA", nil)
 			reg := newRegistry(t, auth)
 			addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-			if auth == testregistry.Bearer {
+			if auth == testregistry.AuthBearer {
 				return // its token server is not behind TLS: see TestPlainRealm
 			}
 			r := prober(ca.file(t)).Query(t.Context(), hop("https", addr), good())
 			check(t, r, "", "v1 exists, sha256:")
-			if auth == testregistry.Basic && r.Accepted != 0 {
+			if auth == testregistry.AuthBasic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
 			}
 		})
@@ -215,7 +215,7 @@ func TestHealthy(t *testing.T) {
 
 // TestPlain verifies the fallback to plain HTTP on loopback, as in a runtime.
 func TestPlain(t *testing.T) {
-	reg := newRegistry(t, testregistry.Bearer)
+	reg := newRegistry(t, testregistry.AuthBearer)
 	h := hop("https", reg.Addr())
 	h.HTTPToo = true
 	r := prober("/nonexistent").Query(t.Context(), h, good())
@@ -273,7 +273,7 @@ func TestTLS(t *testing.T) {
 	caFile := ca.file(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			reg := newRegistry(t, testregistry.Basic)
+			reg := newRegistry(t, testregistry.AuthBasic)
 			cfg := &tls.Config{Certificates: []tls.Certificate{tt.cert}}
 			if tt.change != nil {
 				tt.change(cfg)
@@ -296,7 +296,7 @@ func TestTLS(t *testing.T) {
 // warning.
 func TestOwnAuthority(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
-	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	h := hop("https", addr)
 	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
 	check(t, prober("/nonexistent").Query(t.Context(), h, good()), "", "accepted")
@@ -325,11 +325,11 @@ func TestConnection(t *testing.T) {
 	check(t, prober("").Query(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
 	check(t, prober("").Query(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
 
-	h := hop("https", newRegistry(t, testregistry.Basic).Addr())
+	h := hop("https", newRegistry(t, testregistry.AuthBasic).Addr())
 	check(t, prober("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
 	ca := newAuthority(t, "Our CA", nil)
-	addr := serve(t, newRegistry(t, testregistry.Basic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	check(t, prober("").Query(t.Context(), hop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
@@ -339,10 +339,10 @@ func TestConnection(t *testing.T) {
 
 // TestRefused verifies the report of each error that a registry returns.
 func TestRefused(t *testing.T) {
-	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.Basic, "bearer": testregistry.Bearer} {
+	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			reg := newRegistry(t, auth)
-			step := map[testregistry.Auth]string{testregistry.Basic: probe.StepManifest, testregistry.Bearer: probe.StepToken}[auth]
+			step := map[testregistry.Auth]string{testregistry.AuthBasic: probe.StepManifest, testregistry.AuthBearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
 			check(t, prober("").Query(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
 				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
@@ -362,7 +362,7 @@ func TestRefused(t *testing.T) {
 			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
 			h = hop("http", reg.Addr())
-			h.Shown = route.ShownNone
+			h.Shown = route.CredentialNone
 			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "anonymous")
 		})
 	}
@@ -455,7 +455,7 @@ func TestFaults(t *testing.T) {
 // TestPlainRealm verifies that a token server without TLS gets no password if the registry uses TLS.
 func TestPlainRealm(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
-	reg := newRegistry(t, testregistry.Bearer)
+	reg := newRegistry(t, testregistry.AuthBearer)
 	addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	check(t, prober(ca.file(t)).Query(t.Context(), hop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
 	for _, req := range reg.Requests() {
@@ -491,7 +491,7 @@ func TestPlatform(t *testing.T) {
 
 // TestMirror verifies the requests that a mirror receives, and their path prefix.
 func TestMirror(t *testing.T) {
-	reg := newRegistry(t, testregistry.Basic)
+	reg := newRegistry(t, testregistry.AuthBasic)
 	var asked []string
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.String())

@@ -29,12 +29,12 @@ func proxied(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 
 // TestProxy verifies that the proxy of the runtime's environment is used.
 func TestProxy(t *testing.T) {
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(world.Close)
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

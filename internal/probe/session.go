@@ -67,7 +67,7 @@ func (a *session) addFailedStep(step, fix, format string, args ...any) bool {
 // server.
 const maxMessageSize = 2000
 
-func singleLine(s string) string { return shown.Line(login.Truncate(s, maxMessageSize)) }
+func singleLine(s string) string { return shown.EscapeLine(login.Truncate(s, maxMessageSize)) }
 
 func (a *session) close() {
 	if a.tokens != nil {
@@ -138,7 +138,7 @@ var errForbiddenAddr = errors.New("only a metadata server can have this address,
 // isForbiddenAddr reports whether an address must not be contacted.
 func isForbiddenAddr(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
-	return remote.IsMetadata(addr.String()) || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()
+	return remote.IsMetadataHost(addr.String()) || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast()
 }
 
 func portOrDefault(u *url.URL) string {

@@ -27,7 +27,7 @@ func (a *session) loadCertificates(ctx context.Context) error {
 	if a.base.Scheme != "https" {
 		return nil
 	}
-	a.pool, a.caFiles = remote.Authorities(a.Runtime.getenv)
+	a.pool, a.caFiles = remote.SystemRoots(a.Runtime.getenv)
 	for _, file := range a.hop.CA {
 		data, err := regularfile.Read(ctx, file, maxPEMSize)
 		if err != nil {

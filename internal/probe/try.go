@@ -54,7 +54,7 @@ func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Creden
 	switch {
 	case a.result.Challenge == nil:
 		return nil
-	case a.hop.Shown == route.ShownKubelets, a.hop.Shown == route.ShownHeader:
+	case a.hop.Shown == route.CredentialKubelet, a.hop.Shown == route.CredentialHeader:
 		return creds
 	}
 	return nil
@@ -212,18 +212,18 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
 		// The password is correct.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
-		if statusHints(registry.OwnerOf(a.base.Hostname()))[got.StatusCode] == "" {
+		if statusHints(registry.HostOwner(a.base.Hostname()))[got.StatusCode] == "" {
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
 		}
 	}
 	switch {
-	case cred == nil && a.hop.Shown == route.ShownOwn:
+	case cred == nil && a.hop.Shown == route.CredentialRuntime:
 		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that the credential is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
-	case cred == nil && a.hop.Shown == route.ShownHeader:
+	case cred == nil && a.hop.Shown == route.CredentialHeader:
 		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that the header is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; retry after %s", terminal.Span(after))
+		fix += fmt.Sprintf("; retry after %s", terminal.FormatDuration(after))
 	}
 	return a.addFailedStep(StepManifest, fix, "%s: %s", try.CredentialText(), text)
 }
@@ -309,7 +309,7 @@ func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	if status == http.StatusUnauthorized && cred != nil && (cred.Username == "robot" || strings.HasPrefix(cred.Username, "robot+")) {
 		return "use the robot account's full name, which starts with robot$ in Harbor; single-quote it, because an unquoted shell expands $NAME"
 	}
-	if text := statusHints(registry.OwnerOf(a.base.Hostname()))[status]; text != "" {
+	if text := statusHints(registry.HostOwner(a.base.Hostname()))[status]; text != "" {
 		return text
 	}
 	switch status {

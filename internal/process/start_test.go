@@ -109,7 +109,7 @@ func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	if machine == 0 {
 		machine = self.Machine
 	}
-	return string(testelf.Image(t, elf.ELFCLASS64, self.ByteOrder, machine, loader))
+	return string(testelf.BuildFile(t, elf.ELFCLASS64, self.ByteOrder, machine, loader))
 }
 
 // countingContext calls f with the number of calls so far.

@@ -55,7 +55,7 @@ func users(reg *testregistry.Server, status int) []string {
 func TestContainerdLogin(t *testing.T) {
 	var refused []string
 	r, _ := dialContainerd(t, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }})
-	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.Basic, "Bearer": testregistry.Bearer} {
+	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.AuthBasic, "Bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: "ci", Pull: true}}}, testregistry.Image{Seed: int64(auth)})
 			refused = nil
@@ -107,7 +107,7 @@ func TestContainerdLogin(t *testing.T) {
 
 func TestContainerdPolicy(t *testing.T) {
 	r, _ := dialContainerd(t, RuntimeOptions{})
-	reg, image, _ := startRegistry(t, testregistry.Basic)
+	reg, image, _ := startRegistry(t, testregistry.AuthBasic)
 	if _, err := r.Pull(t.Context(), image, PullNever, given(good)); !errors.Is(err, errNotPresent) {
 		t.Errorf("Never, absent: got %v", err)
 	}
@@ -131,9 +131,9 @@ func TestContainerdPolicy(t *testing.T) {
 // TestContainerdPauseImage pulls what containerd says that it starts pods in.
 func TestContainerdPauseImage(t *testing.T) {
 	r, c := dialContainerd(t, RuntimeOptions{})
-	_, want, _ := startRegistry(t, testregistry.Basic)
+	_, want, _ := startRegistry(t, testregistry.AuthBasic)
 	c.Stop()
-	c.SandboxImage(want)
+	c.SetSandboxImage(want)
 	c.Start()
 	got, from, err := r.PauseImage(t.Context())
 	if err != nil || got != want {
@@ -152,8 +152,8 @@ func TestContainerdPauseImage(t *testing.T) {
 		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
 	}
 	// The way that containerd 2 needs leads to the same.
-	if got, file, err := containerd.PauseImage(t.Context(), c.Socket); err != nil || got != want || file != c.Config() {
-		t.Errorf("its configuration: got %q in %q, %v; want %q in %q", got, file, err, want, c.Config())
+	if got, file, err := containerd.PauseImage(t.Context(), c.Socket); err != nil || got != want || file != c.ConfigPath() {
+		t.Errorf("its configuration: got %q in %q, %v; want %q in %q", got, file, err, want, c.ConfigPath())
 	}
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
@@ -163,11 +163,11 @@ func TestContainerdPauseImage(t *testing.T) {
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})
-	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.Basic, "Bearer": testregistry.Bearer} {
+	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.AuthBasic, "Bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			mirror, image, _ := startRegistry(t, auth)
 			for _, host := range []string{"registry.invalid", "docker.io"} {
-				c.Mirror(host, mirror.URL())
+				c.AddMirror(host, mirror.URL())
 				mirror.ResetLog()
 				elsewhere := strings.Replace(image, mirror.Addr(), host, 1)
 				_, err := r.Pull(t.Context(), elsewhere, PullAlways, given(good))
@@ -207,7 +207,7 @@ func loggedIn(reg *testregistry.Server) (user string) {
 // TestContainerdDockerHub pulls from a fake Docker Hub: containerd's requests to Docker Hub go through a proxy to the
 // test server.
 func TestContainerdDockerHub(t *testing.T) {
-	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
+	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	if _, err := reg.Push("library/nginx", "latest", testregistry.Image{}); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestContainerdDockerHub(t *testing.T) {
 	proxy := httptest.NewServer(tunnel(hub.Listener.Addr().String(), &asked))
 	t.Cleanup(proxy.Close)
 	r, c := dialContainerd(t, RuntimeOptions{}, "HTTPS_PROXY="+proxy.URL, "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
-	c.Mirror("docker.io", "https://registry-1.docker.io") // itself, for its certificate
+	c.AddMirror("docker.io", "https://registry-1.docker.io") // itself, for its certificate
 
 	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, given()); err == nil {
 		t.Error("pulled without a credential")
@@ -267,14 +267,14 @@ func TestContainerdRestart(t *testing.T) {
 	for name, end := range map[string]func(*testcri.Containerd){"stopped": (*testcri.Containerd).Stop, "killed": (*testcri.Containerd).Kill} {
 		t.Run(name, func(t *testing.T) {
 			r, c := dialContainerd(t, RuntimeOptions{})
-			reg, image, _ := startRegistry(t, testregistry.Basic)
+			reg, image, _ := startRegistry(t, testregistry.AuthBasic)
 			if _, err := r.Pull(t.Context(), image, PullAlways, given(good)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 1}); err != nil {
 				t.Fatal(err)
 			}
-			slow := reg.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Delay: time.Minute, Times: testregistry.Forever})
+			slow := reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Delay: time.Minute, Times: testregistry.Forever})
 			done := make(chan error, 1)
 			go func() {
 				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, given(good))

@@ -38,7 +38,7 @@ func smallDisk(t *testing.T) string {
 func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t)
 	dir := filepath.Join(disk, "layout")
-	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
+	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	creds := []regcred.Credential{good, dev}
 	mustPull(t, &Puller{}, image, creds, dir)
 	before := tree(t, dir)["index.json"]

@@ -37,7 +37,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	}
 	first := 0
 	if !pl.forPlatform { // an image that is not from an index: fetch its configuration first
-		if err := f.blob(ctx, 0, pl.blobs[0]); err != nil {
+		if err := f.fetchBlob(ctx, 0, pl.blobs[0]); err != nil {
 			return err
 		}
 		if err := f.checkPlatform(ctx, pl); err != nil {
@@ -48,7 +48,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.parallel)
 	for i := first; i < len(pl.blobs); i++ {
-		g.Go(func() error { return f.blob(gctx, i, pl.blobs[i]) })
+		g.Go(func() error { return f.fetchBlob(gctx, i, pl.blobs[i]) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	if !config.MediaType.IsConfig() {
 		return nil // artifact without a platform
 	}
-	if config.Size > maxManifest {
-		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifest)
+	if config.Size > maxManifestSize {
+		return fmt.Errorf("configuration %s is larger than %d bytes", config.Digest, maxManifestSize)
 	}
 	raw, err := f.layout.ReadBlob(ctx, config)
 	if err != nil {
@@ -96,8 +96,8 @@ func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
 	}
 }
 
-// blob stores one blob. It downloads the blob if necessary, with retries.
-func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
+// fetchBlob stores one blob. It downloads the blob if necessary, with retries.
+func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
 	f.report(EventStart, b, 0, false)
 	have, err := f.layout.VerifyBlob(ctx, b.Descriptor)
 	if err != nil {
@@ -118,16 +118,16 @@ func (f *fetcher) blob(ctx context.Context, i int, b blob) error {
 		// A single corruption may be chance, but a broken proxy or disk corrupts data
 		// repeatedly.
 		again := login.IsBrokenConnection(err) || errors.Is(err, layout.ErrMismatch) && n == 1
-		if ctx.Err() != nil || isLocal(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
-			return fmt.Errorf("blob %s: %w", b.Digest, f.explain(b, err))
+		if ctx.Err() != nil || isLocalError(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
+			return fmt.Errorf("blob %s: %w", b.Digest, f.explainForeignLayer(b, err))
 		}
 		f.report(EventRestart, b, 0, false)
 	}
 }
 
-// explain adds a note about layers that may not be distributed for license reasons.
+// explainForeignLayer adds a note about layers that may not be distributed for license reasons.
 // Their URLs are not followed, because they may point anywhere.
-func (f *fetcher) explain(b blob, err error) error {
+func (f *fetcher) explainForeignLayer(b blob, err error) error {
 	if login.StatusCode(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)
 	}
@@ -152,7 +152,7 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	}
 	defer w.Abort()
 	// Read one extra byte to detect a blob that is too large.
-	n, err := io.Copy(w, io.LimitReader(&meter{resp.Body, f, b, 0}, b.Size+1))
+	n, err := io.Copy(w, io.LimitReader(&progressReader{resp.Body, f, b, 0}, b.Size+1))
 	if err != nil {
 		return err
 	}
@@ -162,15 +162,15 @@ func (f *fetcher) download(ctx context.Context, b blob) error {
 	return w.Commit()
 }
 
-// meter reports progress as bytes are read.
-type meter struct {
+// progressReader reports progress as bytes are read.
+type progressReader struct {
 	io.Reader
 	f *fetcher
 	b blob
 	n int64
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m *progressReader) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
 	if n > 0 {
 		m.n += int64(n)

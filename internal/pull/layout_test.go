@@ -64,7 +64,7 @@ func TestOutputRefused(t *testing.T) {
 		{"an index with a broken list", map[string]string{"oci-layout": `{"imageLayoutVersion":"1.0.0"}`, "index.json": `{"manifests":{}}`}, "index.json: not valid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			reg, image, _ := startRegistry(t, testregistry.None)
+			reg, image, _ := startRegistry(t, testregistry.AuthNone)
 			dir := filepath.Join(t.TempDir(), "out")
 			for name, content := range tt.files {
 				write(t, filepath.Join(dir, name), content)
@@ -91,7 +91,7 @@ func TestOutputTaken(t *testing.T) {
 		{"mediaType":"application/x","digest":"sha256:cc","size":1,"annotations":{"org.opencontainers.image.ref.name":"%s"}}
 	],"schemaVersion":2,"x-unknown":{"a":[1]},"annotations":{"k":"<v>"}}`
 	const marker = `{"imageLayoutVersion": "1.0.0", "x-unknown": 1}`
-	_, image, digest := startRegistry(t, testregistry.None)
+	_, image, digest := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "oci-layout"), marker)
 	write(t, filepath.Join(dir, "index.json"), fmt.Sprintf(old, image))
@@ -123,7 +123,7 @@ func TestOutputTaken(t *testing.T) {
 }
 
 func TestSecondImageAndReplacement(t *testing.T) {
-	reg, image, first := startRegistry(t, testregistry.None)
+	reg, image, first := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	mustPull(t, &Puller{}, image, nil, dir)
 	second, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 2})
@@ -179,7 +179,7 @@ var spoil = map[string]func(t *testing.T, path string){
 func TestReuseOnlyWhatVerifies(t *testing.T) {
 	for name, do := range spoil {
 		t.Run(name, func(t *testing.T) {
-			reg, image, _ := startRegistry(t, testregistry.None)
+			reg, image, _ := startRegistry(t, testregistry.AuthNone)
 			dir := t.TempDir()
 			res := mustPull(t, &Puller{}, image, nil, dir)
 			path := func(digest string) string {
@@ -210,7 +210,7 @@ func TestReuseOnlyWhatVerifies(t *testing.T) {
 func TestResumesAfterFailure(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 3})
 	// The configuration and two layers arrive, the third layer never.
-	fault := reg.Inject(testregistry.Fault{Kind: testregistry.ServerError, Endpoint: testregistry.Blobs, After: 3, Times: testregistry.Forever})
+	fault := reg.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointBlobs, After: 3, Times: testregistry.Forever})
 	dir := t.TempDir()
 	p := &Puller{Retry: fast, Parallel: 1}
 	mustFail(t, p, image, nil, dir)
@@ -226,7 +226,7 @@ func TestResumesAfterFailure(t *testing.T) {
 }
 
 func TestPermissionsFollowUmask(t *testing.T) {
-	_, image, _ := startRegistry(t, testregistry.None)
+	_, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -253,7 +253,7 @@ func TestConcurrentPulls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no flock: see Puller")
 	}
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	shared := &Puller{}
 	want := map[string]string{}
@@ -284,7 +284,7 @@ func TestConcurrentPulls(t *testing.T) {
 }
 
 func TestUnwritable(t *testing.T) {
-	_, image, _ := startRegistry(t, testregistry.None)
+	_, image, _ := startRegistry(t, testregistry.AuthNone)
 	parent := filepath.Join(t.TempDir(), "file")
 	write(t, parent, "x")
 	_, err := (&Puller{}).Pull(t.Context(), image, nil, filepath.Join(parent, "dir"))

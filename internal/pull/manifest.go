@@ -13,16 +13,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// maxManifest is the size in bytes that a registry must accept and that most registries
+// maxManifestSize is the size in bytes that a registry must accept and that most registries
 // do not exceed (OCI distribution specification, "Pushing Manifests").
-const maxManifest = 4 << 20
+const maxManifestSize = 4 << 20
 
-// maxBlob is one pebibyte, which is larger than any real layer. It prevents integer
+// maxBlobSize is one pebibyte, which is larger than any real layer. It prevents integer
 // overflows.
-const maxBlob = 1 << 50
+const maxBlobSize = 1 << 50
 
-// acceptManifests lists the media types that a layout can hold.
-var acceptManifests = strings.Join([]string{
+// acceptedManifestTypes lists the media types that a layout can hold.
+var acceptedManifestTypes = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.OCIManifestSchema1),
 	string(types.DockerManifestList), string(types.DockerManifestSchema2),
 }, ", ")
@@ -33,9 +33,9 @@ type manifest struct {
 	desc v1.Descriptor
 }
 
-// hashOf returns the digest of a manifest. If the manifest was requested by digest, the
+// manifestDigest returns the digest of a manifest. If the manifest was requested by digest, the
 // two digests must match.
-func hashOf(id string, raw []byte) (v1.Hash, error) {
+func manifestDigest(id string, raw []byte) (v1.Hash, error) {
 	want, err := v1.NewHash(id)
 	if err != nil { // a tag
 		want = v1.Hash{Algorithm: "sha256"}
@@ -70,17 +70,17 @@ func decode(m manifest, into any) error {
 
 func checkDescriptors(m manifest, list []v1.Descriptor) error {
 	for _, d := range list {
-		if d.Digest.Hex == "" || d.Size < 0 || d.Size > maxBlob {
+		if d.Digest.Hex == "" || d.Size < 0 || d.Size > maxBlobSize {
 			return fmt.Errorf("manifest %s: not valid: a descriptor has no digest or has size %d", m.desc.Digest, d.Size)
 		}
 	}
 	return nil
 }
 
-// mediaTypeOf returns the media type of a manifest. Header and content must agree,
+// manifestMediaType returns the media type of a manifest. Header and content must agree,
 // because a document that one reader treats as an image and another as an index can be
 // used in an attack (CVE-2021-41190).
-func mediaTypeOf(header string, raw []byte) (types.MediaType, error) {
+func manifestMediaType(header string, raw []byte) (types.MediaType, error) {
 	var doc struct {
 		MediaType string            `json:"mediaType"`
 		Manifests []json.RawMessage `json:"manifests"`

@@ -23,7 +23,7 @@ import (
 // kubelet's --pod-infra-container-image never configured a CRI runtime and was removed
 // in Kubernetes 1.35.
 func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error) {
-	image, err = r.pauseImageOfStatus(ctx)
+	image, err = r.pauseImageFromStatus(ctx)
 	from = "the runtime's status"
 	switch {
 	case err != nil:
@@ -43,8 +43,8 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 	return image, from, nil
 }
 
-// pauseImageOfStatus returns "" if the status does not contain the pause image.
-func (r *Runtime) pauseImageOfStatus(ctx context.Context) (string, error) {
+// pauseImageFromStatus returns "" if the status does not contain the pause image.
+func (r *Runtime) pauseImageFromStatus(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.firstCallTimeout())
 	defer cancel()
 	resp, err := runtimeapi.NewRuntimeServiceClient(r.conn).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})

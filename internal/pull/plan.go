@@ -30,9 +30,9 @@ type plan struct {
 	want        platform
 	forPlatform bool // the image was selected from an index for the platform
 
-	sizes map[v1.Hash]int64         // of blobs
-	known map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
-	size  int                       // bytes of manifests
+	sizes            map[v1.Hash]int64         // of blobs
+	fetchedManifests map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
+	manifestsSize    int                       // bytes of manifests
 }
 
 // blob is a layer or a configuration.
@@ -41,28 +41,28 @@ type blob struct {
 	config bool
 }
 
-// plan fetches the manifests and returns what to store.
-func (s *session) plan(ctx context.Context, want platform) (*plan, error) {
-	top, err := s.manifest(ctx, s.target.ref.Identifier())
+// newPlan fetches the manifests and returns what to store.
+func (s *session) newPlan(ctx context.Context, want platform) (*plan, error) {
+	top, err := s.fetchManifest(ctx, s.target.ref.Identifier())
 	if err != nil {
 		return nil, err
 	}
 	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, forPlatform: want.all,
-		sizes: map[v1.Hash]int64{}, known: map[v1.Hash]v1.Descriptor{}}
+		sizes: map[v1.Hash]int64{}, fetchedManifests: map[v1.Hash]v1.Descriptor{}}
 	if top.desc.MediaType.IsIndex() && !want.all {
-		if top, err = s.choose(ctx, top, want); err != nil {
+		if top, err = s.selectManifest(ctx, top, want); err != nil {
 			return nil, err
 		}
 		pl.root, pl.forPlatform = top.desc, true
 	}
-	if err := s.add(ctx, pl, top, 0); err != nil {
+	if err := s.addManifest(ctx, pl, top, 0); err != nil {
 		return nil, err
 	}
 	return pl, nil
 }
 
-// choose returns the first image in an index that matches the platform.
-func (s *session) choose(ctx context.Context, index manifest, want platform) (manifest, error) {
+// selectManifest returns the first image in an index that matches the platform.
+func (s *session) selectManifest(ctx context.Context, index manifest, want platform) (manifest, error) {
 	children, err := parseIndex(index)
 	if err != nil {
 		return manifest{}, err
@@ -73,7 +73,7 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 			continue
 		}
 		if want.matches(*d.Platform) {
-			return s.child(ctx, d)
+			return s.fetchChild(ctx, d)
 		}
 		if d.Platform.OS != "unknown" { // attestations
 			exist = append(exist, d.Platform.String())
@@ -82,9 +82,9 @@ func (s *session) choose(ctx context.Context, index manifest, want platform) (ma
 	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
-// child fetches a manifest listed in an index.
-func (s *session) child(ctx context.Context, d v1.Descriptor) (manifest, error) {
-	m, err := s.manifest(ctx, d.Digest.String())
+// fetchChild fetches a manifest listed in an index.
+func (s *session) fetchChild(ctx context.Context, d v1.Descriptor) (manifest, error) {
+	m, err := s.fetchManifest(ctx, d.Digest.String())
 	if err != nil {
 		return manifest{}, err
 	}
@@ -101,12 +101,12 @@ func checkChild(got, listed v1.Descriptor) error {
 	return nil
 }
 
-// add adds a manifest and everything below it to the plan.
-func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) error {
-	if pl.size += len(m.raw); pl.size > maxManifests {
+// addManifest adds a manifest and everything below it to the plan.
+func (s *session) addManifest(ctx context.Context, pl *plan, m manifest, depth int) error {
+	if pl.manifestsSize += len(m.raw); pl.manifestsSize > maxManifests {
 		return fmt.Errorf("the manifests together exceed %d bytes", maxManifests)
 	}
-	pl.known[m.desc.Digest] = m.desc
+	pl.fetchedManifests[m.desc.Digest] = m.desc
 	if m.desc.MediaType.IsImage() {
 		return pl.addImage(m)
 	}
@@ -128,17 +128,17 @@ func (s *session) add(ctx context.Context, pl *plan, m manifest, depth int) erro
 
 // addChild adds a manifest listed in an index, unless it is already in the plan.
 func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth int) error {
-	if got, ok := pl.known[d.Digest]; ok {
+	if got, ok := pl.fetchedManifests[d.Digest]; ok {
 		return checkChild(got, d)
 	}
-	if len(pl.known) > maxChildren {
+	if len(pl.fetchedManifests) > maxChildren {
 		return fmt.Errorf("the index has more than %d manifests: pull only one platform", maxChildren)
 	}
-	child, err := s.child(ctx, d)
+	child, err := s.fetchChild(ctx, d)
 	if err != nil {
 		return err
 	}
-	return s.add(ctx, pl, child, depth)
+	return s.addManifest(ctx, pl, child, depth)
 }
 
 func (pl *plan) addImage(m manifest) error {

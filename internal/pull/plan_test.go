@@ -103,7 +103,7 @@ const (
 )
 
 func TestOddManifests(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	good := mustPull(t, &Puller{}, image, nil, dir)
 	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(good.Digest, "sha256:"))]
@@ -128,7 +128,7 @@ func TestOddManifests(t *testing.T) {
 		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with two sizes, 1 and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
-		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifest), "larger than 4194304 bytes"},
+		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifestSize), "larger than 4194304 bytes"},
 		{"empty index", ociIndex, `{"manifests":[]}`, "available: none"},
 		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "available: none"},
 		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index lists"},
@@ -150,7 +150,7 @@ func sized(raw string, l Layer, size int64) string {
 }
 
 func TestDeepIndex(t *testing.T) {
-	reg, image, digest := startRegistry(t, testregistry.None)
+	reg, image, digest := startRegistry(t, testregistry.AuthNone)
 	reg2, err := http.Get(reg.URL() + "/v2/team/app/manifests/v1")
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 // TestListedOften has indexes that list one manifest 5,000 times, directly and
 // through others: it is got once.
 func TestListedOften(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
 	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
@@ -231,7 +231,7 @@ func TestListedOften(t *testing.T) {
 
 // TestManyChildren has an index that lists more manifests than are got.
 func TestManyChildren(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)
 	var entries []string
 	for i := range maxChildren + 1 {
@@ -248,12 +248,12 @@ func TestManyChildren(t *testing.T) {
 }
 
 func TestManifestsTogetherAreBounded(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	empty := "sha256:" + strings.Repeat("ab", 32)
 	var entries []string
-	for i := range maxManifests/maxManifest + 2 {
+	for i := range maxManifests/maxManifestSize + 2 {
 		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, empty)
-		child += strings.Repeat(" ", maxManifest-len(child))
+		child += strings.Repeat(" ", maxManifestSize-len(child))
 		put(t, reg, "child", ociImage, []byte(child))
 		entries = append(entries, entry(t, ociImage, child))
 	}
@@ -265,8 +265,8 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 }
 
 func TestManifestOfAnotherDigest(t *testing.T) {
-	reg, image, digest := startRegistry(t, testregistry.None)
-	in := reg.Inject(testregistry.Fault{Kind: testregistry.Corrupt, Endpoint: testregistry.Manifests, Times: testregistry.Forever})
+	reg, image, digest := startRegistry(t, testregistry.AuthNone)
+	in := reg.Inject(testregistry.Fault{Kind: testregistry.FaultCorrupt, Endpoint: testregistry.EndpointManifests, Times: testregistry.Forever})
 	ref := strings.TrimSuffix(image, ":v1") + "@" + digest
 	err := mustFail(t, &Puller{Retry: fast}, ref, nil, t.TempDir())
 	if want := "the registry sent content with digest"; !strings.Contains(err.Error(), want) || in.Hits() != 1 {
@@ -275,7 +275,7 @@ func TestManifestOfAnotherDigest(t *testing.T) {
 }
 
 func TestArtifact(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
 	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]

@@ -36,11 +36,11 @@ func parsePlatform(s string) (platform, error) {
 	if err != nil || p.OS == "" || p.Architecture == "" {
 		return platform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
 	}
-	return platform{Platform: normal(*p)}, nil
+	return platform{Platform: normalizePlatform(*p)}, nil
 }
 
-// normal removes a redundant variant, because arm64 is always v8.
-func normal(p v1.Platform) v1.Platform {
+// normalizePlatform removes a redundant variant, because arm64 is always v8.
+func normalizePlatform(p v1.Platform) v1.Platform {
 	if p.Architecture == "arm64" && p.Variant == "v8" {
 		p.Variant = ""
 	}
@@ -48,5 +48,5 @@ func normal(p v1.Platform) v1.Platform {
 }
 
 func (p platform) matches(have v1.Platform) bool {
-	return p.all || normal(have).Satisfies(p.Platform)
+	return p.all || normalizePlatform(have).Satisfies(p.Platform)
 }

@@ -146,7 +146,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	pl, err := s.plan(ctx, j.want)
+	pl, err := s.newPlan(ctx, j.want)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 		return nil, err
 	}
 	for !j.p.mu.TryLock() { // Lock would ignore the context
-		if !remote.Pause(ctx, 20*time.Millisecond) {
+		if !remote.Sleep(ctx, 20*time.Millisecond) {
 			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
@@ -168,11 +168,11 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	if err := lay.Tag(ctx, pl.root, j.target.name); err != nil {
 		return nil, err
 	}
-	return j.result(pl, f), nil
+	return j.newResult(pl, f), nil
 }
 
-// result describes what was stored.
-func (j *job) result(pl *plan, f *fetcher) *Result {
+// newResult describes what was stored.
+func (j *job) newResult(pl *plan, f *fetcher) *Result {
 	res := &Result{
 		Image:     j.target.name,
 		Digest:    pl.root.Digest.String(),

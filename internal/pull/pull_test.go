@@ -159,12 +159,12 @@ func TestPull(t *testing.T) {
 		auth  testregistry.Auth
 		creds []regcred.Credential
 	}{
-		{"open registry, anonymous", testregistry.None, nil},
-		{"open registry, with a credential", testregistry.None, []regcred.Credential{good}},
-		{"basic", testregistry.Basic, []regcred.Credential{good}},
-		{"bearer", testregistry.Bearer, []regcred.Credential{good}},
-		{"bearer, empty password", testregistry.Bearer, []regcred.Credential{{Username: "empty"}}},
-		{"basic, empty password", testregistry.Basic, []regcred.Credential{{Username: "empty"}}},
+		{"open registry, anonymous", testregistry.AuthNone, nil},
+		{"open registry, with a credential", testregistry.AuthNone, []regcred.Credential{good}},
+		{"basic", testregistry.AuthBasic, []regcred.Credential{good}},
+		{"bearer", testregistry.AuthBearer, []regcred.Credential{good}},
+		{"bearer, empty password", testregistry.AuthBearer, []regcred.Credential{{Username: "empty"}}},
+		{"basic, empty password", testregistry.AuthBasic, []regcred.Credential{{Username: "empty"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			reg, image, digest := startRegistry(t, tt.auth)
@@ -185,7 +185,7 @@ func TestPull(t *testing.T) {
 			}
 			if tt.creds != nil {
 				want.Credential = &tt.creds[0]
-				if tt.auth != testregistry.None {
+				if tt.auth != testregistry.AuthNone {
 					checkNeverAnonymous(t, reg)
 				}
 			}
@@ -197,7 +197,7 @@ func TestPull(t *testing.T) {
 }
 
 func TestPullByDigest(t *testing.T) {
-	_, image, digest := startRegistry(t, testregistry.None)
+	_, image, digest := startRegistry(t, testregistry.AuthNone)
 	repo := strings.TrimSuffix(image, ":v1")
 	for _, ref := range []string{repo + "@" + digest, repo + ":other@" + digest} {
 		if res := mustPull(t, &Puller{}, ref, nil, t.TempDir()); res.Digest != digest || res.Image != repo+"@"+digest {
@@ -207,7 +207,7 @@ func TestPullByDigest(t *testing.T) {
 }
 
 func TestCredentialsInOrder(t *testing.T) {
-	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		reg, image, _ := startRegistry(t, auth)
 		var refused []string
 		p := &Puller{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
@@ -231,7 +231,7 @@ func TestCredentialsInOrder(t *testing.T) {
 }
 
 func TestAllRefused(t *testing.T) {
-	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		// The image is public: an anonymous pull would succeed.
 		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{
 			{User: testregistry.Anonymous, Pull: true},
@@ -265,7 +265,7 @@ func TestAllRefused(t *testing.T) {
 
 // TestPasswordIsAWord verifies that fixed text in messages is not redacted, because the gap would reveal the password.
 func TestPasswordIsAWord(t *testing.T) {
-	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{})
+	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
 	if want := "user name or password is wrong, has expired"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want %q in it", err, want)
@@ -273,7 +273,7 @@ func TestPasswordIsAWord(t *testing.T) {
 }
 
 func TestAnonymousOnce(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.Basic)
+	reg, image, _ := startRegistry(t, testregistry.AuthBasic)
 	p := &Puller{Refused: func(c regcred.Credential) { t.Errorf("refused was called with %+v", c) }}
 	err := mustFail(t, p, image, nil, t.TempDir())
 	if len(err.Tries) != 1 || err.Tries[0].Credential != nil || err.Tries[0].Status != 401 {
@@ -299,29 +299,29 @@ func TestRegistryFaults(t *testing.T) {
 	}{
 		{"403", F{}, 403, 0, "may not pull"},
 		{"404", F{}, 404, 0, "check the name"},
-		{"429 once", F{Kind: testregistry.TooManyRequests}, 0, 1, ""},
-		{"429 thrice on a blob", F{Kind: testregistry.TooManyRequests, Endpoint: testregistry.Blobs, Times: 3}, 0, 3, ""},
-		{"429 for ever", F{Kind: testregistry.TooManyRequests, Times: ever}, 429, 4, "try again later"},
-		{"429 on tokens", F{Kind: testregistry.TooManyRequests, Endpoint: testregistry.Tokens, Times: ever}, 429, 4, "login: HTTP 429"},
-		{"429, to wait too long", F{Kind: testregistry.TooManyRequests, RetryAfter: time.Hour, Times: ever}, 429, 1, "try again later"},
-		{"500 twice", F{Kind: testregistry.ServerError, Endpoint: testregistry.Manifests, Times: 2}, 0, 2, ""},
-		{"500 for ever", F{Kind: testregistry.ServerError, Endpoint: testregistry.Manifests, Times: ever}, 500, 4, "manifest v1: HTTP 500"},
-		{"500 on blobs", F{Kind: testregistry.ServerError, Endpoint: testregistry.Blobs, Times: ever}, 500, 4, "blob sha256:"},
-		{"401 in the middle", F{Kind: testregistry.Unauthorized, Endpoint: testregistry.Blobs, After: 1, Times: ever}, 401, 2, "HTTP 401"},
-		{"manifest cut once", F{Kind: testregistry.Cut, Endpoint: testregistry.Manifests, Bytes: 10}, 0, 1, ""},
-		{"manifest cut for ever", F{Kind: testregistry.Cut, Endpoint: testregistry.Manifests, Bytes: 10, Times: ever}, -1, 4, "manifest v1: unexpected EOF"},
-		{"blob cut thrice", F{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, Bytes: 10, Times: 3}, 0, 3, ""},
-		{"blob cut for ever", F{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, Bytes: 10, Times: ever}, -1, 4, "unexpected EOF"},
-		{"blob wrong once", F{Kind: testregistry.Corrupt, Endpoint: testregistry.Blobs}, 0, 1, ""},
-		{"blob wrong for ever", F{Kind: testregistry.Corrupt, Endpoint: testregistry.Blobs, Times: ever}, -1, 2, "content with digest sha256:"},
-		{"blob stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
-		{"ping stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Ping, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
-		{"token stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
-		{"token stalls half way", F{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
-		{"header stalls", F{Kind: testregistry.Slow, Endpoint: testregistry.Manifests, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"429 once", F{Kind: testregistry.FaultTooManyRequests}, 0, 1, ""},
+		{"429 thrice on a blob", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointBlobs, Times: 3}, 0, 3, ""},
+		{"429 for ever", F{Kind: testregistry.FaultTooManyRequests, Times: ever}, 429, 4, "try again later"},
+		{"429 on tokens", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointToken, Times: ever}, 429, 4, "login: HTTP 429"},
+		{"429, to wait too long", F{Kind: testregistry.FaultTooManyRequests, RetryAfter: time.Hour, Times: ever}, 429, 1, "try again later"},
+		{"500 twice", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: 2}, 0, 2, ""},
+		{"500 for ever", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: ever}, 500, 4, "manifest v1: HTTP 500"},
+		{"500 on blobs", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointBlobs, Times: ever}, 500, 4, "blob sha256:"},
+		{"401 in the middle", F{Kind: testregistry.FaultUnauthorized, Endpoint: testregistry.EndpointBlobs, After: 1, Times: ever}, 401, 2, "HTTP 401"},
+		{"manifest cut once", F{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointManifests, Bytes: 10}, 0, 1, ""},
+		{"manifest cut for ever", F{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointManifests, Bytes: 10, Times: ever}, -1, 4, "manifest v1: unexpected EOF"},
+		{"blob cut thrice", F{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 10, Times: 3}, 0, 3, ""},
+		{"blob cut for ever", F{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 10, Times: ever}, -1, 4, "unexpected EOF"},
+		{"blob wrong once", F{Kind: testregistry.FaultCorrupt, Endpoint: testregistry.EndpointBlobs}, 0, 1, ""},
+		{"blob wrong for ever", F{Kind: testregistry.FaultCorrupt, Endpoint: testregistry.EndpointBlobs, Times: ever}, -1, 2, "content with digest sha256:"},
+		{"blob stalls", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"ping stalls", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointPing, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"token stalls", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"token stalls half way", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Bytes: 10, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
+		{"header stalls", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointManifests, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Bearer, Rules: []testregistry.Rule{
+			reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: []testregistry.Rule{
 				{User: "ci", Prefix: "team", Pull: true},
 			}}, testregistry.Image{Layers: 1})
 			creds := []regcred.Credential{good}
@@ -331,13 +331,13 @@ func TestRegistryFaults(t *testing.T) {
 			case 404:
 				image = strings.TrimSuffix(image, ":v1") + ":missing"
 			}
-			in := &testfault.Injected{}
+			in := &testfault.InjectedFault{}
 			if tt.hits > 0 {
 				in = reg.Inject(tt.fault)
 			}
 			refused := 0
 			p := &Puller{Retry: fast, Parallel: 1, Refused: func(regcred.Credential) { refused++ }}
-			if tt.fault.Kind == testregistry.Slow {
+			if tt.fault.Kind == testregistry.FaultSlow {
 				p.IdleTimeout = time.Second // the data before the stall has to arrive within it, too
 			}
 			dir := t.TempDir()
@@ -367,7 +367,7 @@ func TestRegistryFaults(t *testing.T) {
 }
 
 func TestTokenExpiresInTheMiddle(t *testing.T) {
-	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.Bearer}, testregistry.Image{Layers: 5})
+	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5})
 	p := &Puller{Parallel: 1, Progress: func(e Event) {
 		if e.Kind == EventStart && !e.Config {
 			reg.ExpireTokens()
@@ -387,7 +387,7 @@ func TestTokenExpiresInTheMiddle(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	reg, image, digest := startWith(t, testregistry.Options{Auth: testregistry.Basic}, testregistry.Image{LayerSize: 1 << 20})
+	reg, image, digest := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{LayerSize: 1 << 20})
 	dir := t.TempDir()
 	mustPull(t, &Puller{}, image, []regcred.Credential{good}, dir)
 	before, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -398,7 +398,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Every layer stalls half way; the first byte that arrives ends the pull.
-	reg.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
+	reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p := &Puller{Progress: func(e Event) {
@@ -425,8 +425,8 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestDeadlineWhileWaiting(t *testing.T) {
-	reg, image, _ := startRegistry(t, testregistry.None)
-	in := reg.Inject(testregistry.Fault{Kind: testregistry.TooManyRequests, RetryAfter: 20 * time.Second, Times: testregistry.Forever})
+	reg, image, _ := startRegistry(t, testregistry.AuthNone)
+	in := reg.Inject(testregistry.Fault{Kind: testregistry.FaultTooManyRequests, RetryAfter: 20 * time.Second, Times: testregistry.Forever})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := (&Puller{}).Pull(ctx, image, nil, t.TempDir())
@@ -437,7 +437,7 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{LayerSize: 300_000})
-	reg.Inject(testregistry.Fault{Kind: testregistry.Cut, Endpoint: testregistry.Blobs, After: 1, Bytes: 100_000})
+	reg.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 100_000})
 	var mu sync.Mutex
 	kinds := map[string][]EventKind{}
 	last := map[string]Event{}

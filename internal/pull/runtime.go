@@ -135,8 +135,8 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 
 // isPresent reports whether the runtime has the image.
 func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found bool, err error) {
-	err = p.r.callAgain(ctx, func(ctx context.Context) error {
-		got, err := p.r.status(ctx, p.spec)
+	err = p.r.callWithReconnect(ctx, func(ctx context.Context) error {
+		got, err := p.r.imageStatus(ctx, p.spec)
 		if err == nil && got != nil {
 			found, res.Ref, res.Size, res.Pinned = true, got.Id, int64(got.Size), got.Pinned
 		}
@@ -145,7 +145,7 @@ func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found 
 	return found, err
 }
 
-func (r *Runtime) status(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
+func (r *Runtime) imageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
 	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
 	// Another call would wait just as long.
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no response within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
@@ -173,7 +173,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 		return err
 	}
 	// This is only for the report; the pull has already succeeded.
-	if got, err := p.r.status(ctx, p.spec); err == nil && got != nil {
+	if got, err := p.r.imageStatus(ctx, p.spec); err == nil && got != nil {
 		res.Size, res.Pinned = int64(got.Size), got.Pinned
 	}
 	return nil
@@ -190,10 +190,10 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		// compares the host in the address, even for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
-	return p.r.callAgain(ctx, func(ctx context.Context) error {
+	return p.r.callWithReconnect(ctx, func(ctx context.Context) error {
 		got, err := p.r.images.PullImage(ctx, req)
 		if err != nil {
-			return newRuntimeError(ctx, err).pinnedTo(p.host, cred)
+			return newRuntimeError(ctx, err).markCredentialNotSent(p.host, cred)
 		}
 		if got.ImageRef == "" { // kubelet: cri-client treats this as a failure
 			return errors.New("the runtime returned neither an error nor an image reference")
@@ -203,39 +203,39 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	})
 }
 
-// callAgain makes a call, and again if the runtime went away during it and came back.
-func (r *Runtime) callAgain(ctx context.Context, call func(context.Context) error) error {
+// callWithReconnect makes a call, and again if the runtime went away during it and came back.
+func (r *Runtime) callWithReconnect(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
-	if !isAway(err) || ctx.Err() != nil {
+	if !isUnavailable(err) || ctx.Err() != nil {
 		return err
 	}
 	if r.waitUntilReady(ctx) != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		return &layout.LocalError{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.returnTimeout())}
+		return &layout.LocalError{Err: fmt.Errorf("%w (%w), and the runtime was not available again within %s", ErrRuntimeGone, err, r.reconnectTimeout())}
 	}
 	return call(ctx)
 }
 
-func (r *Runtime) returnTimeout() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
+func (r *Runtime) reconnectTimeout() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
 
 // waitUntilReady waits until the runtime responds again.
 func (r *Runtime) waitUntilReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.returnTimeout())
+	ctx, cancel := context.WithTimeout(ctx, r.reconnectTimeout())
 	defer cancel()
 	// Any image name works here. A runtime that has only started to serve its socket
 	// does not respond.
 	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
 	for {
-		_, err := r.status(ctx, spec, grpc.WaitForReady(true))
+		_, err := r.imageStatus(ctx, spec, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !isAway(err) && !errors.Is(err, context.DeadlineExceeded) {
+		if !isUnavailable(err) && !errors.Is(err, context.DeadlineExceeded) {
 			return nil
 		}
-		if !remote.Pause(ctx, 100*time.Millisecond) {
+		if !remote.Sleep(ctx, 100*time.Millisecond) {
 			return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}

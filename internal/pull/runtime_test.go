@@ -43,7 +43,7 @@ func given(creds ...regcred.Credential) func(context.Context) ([]regcred.Credent
 // onlyDev is a registry that admits the user of dev alone.
 func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	if req.Auth.GetUsername() != dev.Username {
-		return "", testcri.Unauthorized(req)
+		return "", testcri.UnauthorizedError(req)
 	}
 	return "sha256:abc", nil
 }
@@ -62,7 +62,7 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{good.Username}, refused); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
-	pulls := s.Pulls()
+	pulls := s.PullRequests()
 	if len(pulls) != 2 {
 		t.Fatalf("%d pulls, want 2: the third credential is not needed", len(pulls))
 	}
@@ -84,7 +84,7 @@ func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
 		t.Errorf("got %v, want one anonymous try", err)
 	}
 	for i, want := range []bool{true, true, false} {
-		if got := s.Pulls()[i].Auth != nil; got != want {
+		if got := s.PullRequests()[i].Auth != nil; got != want {
 			t.Errorf("pull %d with a credential: %t, want %t", i, got, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestRuntimeImageSpec(t *testing.T) {
 			t.Errorf("%s: %v", tt.image, err)
 			continue
 		}
-		got := s.Pulls()[0]
+		got := s.PullRequests()[0]
 		if got.Image.Image != tt.sent || got.Image.UserSpecifiedImage != tt.image || got.Auth.ServerAddress != tt.server {
 			t.Errorf("%s: sent %q, user's %q, for %q; want %q for %q", tt.image, got.Image.Image, got.Image.UserSpecifiedImage, got.Auth.ServerAddress, tt.sent, tt.server)
 		}
@@ -124,7 +124,7 @@ func TestRuntimeBadReference(t *testing.T) {
 			t.Errorf("%q: got %v", image, err)
 		}
 	}
-	if n := len(s.Pulls()); n != 0 {
+	if n := len(s.PullRequests()); n != 0 {
 		t.Errorf("%d pulls, want none", n)
 	}
 }
@@ -155,8 +155,8 @@ func TestRuntimePolicy(t *testing.T) {
 			lookups++
 			return nil, nil
 		})
-		if !errors.Is(err, tt.err) || len(s.Pulls()) != tt.pulls || lookups != tt.lookup {
-			t.Errorf("%s, present %t: %v, %d pulls, %d lookups; want %v, %d, %d", tt.policy, tt.present, err, len(s.Pulls()), lookups, tt.err, tt.pulls, tt.lookup)
+		if !errors.Is(err, tt.err) || len(s.PullRequests()) != tt.pulls || lookups != tt.lookup {
+			t.Errorf("%s, present %t: %v, %d pulls, %d lookups; want %v, %d, %d", tt.policy, tt.present, err, len(s.PullRequests()), lookups, tt.err, tt.pulls, tt.lookup)
 		}
 		if err == nil && (res.Present != (tt.pulls == 0) || res.Present && (res.Ref != "sha256:there" || res.Size != 42)) {
 			t.Errorf("%s, present %t: got %+v", tt.policy, tt.present, res)
@@ -169,8 +169,8 @@ func TestRuntimeLookupFails(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	failure := errors.New("no route to metadata server")
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, func(context.Context) ([]regcred.Credential, error) { return nil, failure })
-	if err != failure || len(s.Pulls()) != 0 {
-		t.Errorf("got %v and %d pulls, want the lookup's own error and none", err, len(s.Pulls()))
+	if err != failure || len(s.PullRequests()) != 0 {
+		t.Errorf("got %v and %d pulls, want the lookup's own error and none", err, len(s.PullRequests()))
 	}
 }
 
@@ -190,8 +190,8 @@ func TestRuntimeNoUserName(t *testing.T) {
 	s := &testcri.Server{}
 	r := dial(t, s, RuntimeOptions{})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)}))
-	if err == nil || !strings.Contains(err.Error(), "no user name") || len(s.Pulls()) != 0 {
-		t.Errorf("got %v and %d pulls, want no pull", err, len(s.Pulls()))
+	if err == nil || !strings.Contains(err.Error(), "no user name") || len(s.PullRequests()) != 0 {
+		t.Errorf("got %v and %d pulls, want no pull", err, len(s.PullRequests()))
 	}
 }
 
@@ -254,8 +254,8 @@ func TestRuntimeUnavailableTwice(t *testing.T) {
 		return "", status.Error(codes.Unavailable, "try later")
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || len(s.Pulls()) != 2 {
-		t.Errorf("got %v after %d pulls, want an error after 2", err, len(s.Pulls()))
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || len(s.PullRequests()) != 2 {
+		t.Errorf("got %v after %d pulls, want an error after 2", err, len(s.PullRequests()))
 	}
 }
 
@@ -293,8 +293,8 @@ func TestRuntimeCanceled(t *testing.T) {
 	}}
 	r := dial(t, s, RuntimeOptions{})
 	_, err := r.Pull(ctx, anImage, PullAlways, given(good, dev))
-	if !errors.Is(err, context.Canceled) || len(s.Pulls()) != 1 {
-		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.Pulls()))
+	if !errors.Is(err, context.Canceled) || len(s.PullRequests()) != 1 {
+		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.PullRequests()))
 	}
 	<-told // the runtime gives up its work too
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxDial limits the first call. A healthy runtime responds to it immediately.
-const maxDial = 10 * time.Second
+// maxDialTimeout limits the first call. A healthy runtime responds to it immediately.
+const maxDialTimeout = 10 * time.Second
 
 // DialRuntime connects to the CRI socket at endpoint
 // ("unix:///run/containerd/containerd.sock", or the path, as for the kubelet) and
@@ -56,12 +56,12 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 		grpc.WithAuthority("localhost"), // a path would not be a valid HTTP/2 authority
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(retry),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the container runtime at %s: %w", socket, err)
 	}
 	r := &Runtime{opts: opts, socket: socket, conn: conn, images: runtimeapi.NewImageServiceClient(conn)}
-	if err := r.identify(ctx); err != nil {
+	if err := r.detectRuntime(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("query the version of the container runtime at %s: %w", socket, login.SafeError(err))
 	}
@@ -98,20 +98,20 @@ func checkSocket(ctx context.Context, socket string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: is the runtime running, and is this its socket?", err)
 	case err != nil:
-		return explainDenied(err)
+		return explainPermissionDenied(err)
 	case info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s is not a socket", socket)
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxDial)
+	ctx, cancel := context.WithTimeout(ctx, maxDialTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return explainDenied(err)
+		return explainPermissionDenied(err)
 	}
 	return conn.Close()
 }
 
-func explainDenied(err error) error {
+func explainPermissionDenied(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: only root and the socket's group can use the socket", err)
@@ -123,18 +123,18 @@ func explainDenied(err error) error {
 
 // firstCallTimeout returns the timeout of the first call.
 func (o RuntimeOptions) firstCallTimeout() time.Duration {
-	return min(cmp.Or(o.Timeout, maxDial), maxDial)
+	return min(cmp.Or(o.Timeout, maxDialTimeout), maxDialTimeout)
 }
 
-// identify finds out which runtime serves the socket, and whether it serves images
+// detectRuntime finds out which runtime serves the socket, and whether it serves images
 // in CRI v1.
-func (r *Runtime) identify(ctx context.Context) error {
+func (r *Runtime) detectRuntime(ctx context.Context) error {
 	wait := r.opts.firstCallTimeout()
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no response within %s: the server hangs or is not a CRI runtime: %w", wait, context.DeadlineExceeded))
 	defer cancel()
-	v, err := r.version(ctx)
+	v, err := r.getVersion(ctx)
 	if err == nil {
-		r.Name, r.Version = short(v.RuntimeName), short(v.RuntimeVersion)
+		r.Name, r.Version = cleanRuntimeName(v.RuntimeName), cleanRuntimeName(v.RuntimeVersion)
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
@@ -153,18 +153,20 @@ func (r *Runtime) identify(ctx context.Context) error {
 	return newRuntimeError(ctx, err)
 }
 
-// short returns a runtime's name on one line with limited length.
-func short(s string) string { return login.Truncate(strings.Join(strings.Fields(s), " "), 100) }
+// cleanRuntimeName returns a runtime's name on one line with limited length.
+func cleanRuntimeName(s string) string {
+	return login.Truncate(strings.Join(strings.Fields(s), " "), 100)
+}
 
-// version calls Version until the runtime is ready, because containerd serves its
+// getVersion calls Version until the runtime is ready, because containerd serves its
 // socket slightly before that.
-func (r *Runtime) version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
+func (r *Runtime) getVersion(ctx context.Context) (*runtimeapi.VersionResponse, error) {
 	for {
 		v, err := runtimeapi.NewRuntimeServiceClient(r.conn).Version(ctx, &runtimeapi.VersionRequest{})
-		if err == nil || !strings.Contains(status.Convert(err).Message(), notInitialized) {
+		if err == nil || !strings.Contains(status.Convert(err).Message(), notInitializedMessage) {
 			return v, err
 		}
-		if !remote.Pause(ctx, 100*time.Millisecond) {
+		if !remote.Sleep(ctx, 100*time.Millisecond) {
 			return nil, err
 		}
 	}

@@ -109,7 +109,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 }
 
 func TestDialRuntimeDenied(t *testing.T) {
-	err := explainDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	err := explainPermissionDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
 	if want := "permission denied: only root and the socket's group can use the socket"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}

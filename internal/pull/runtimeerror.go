@@ -22,9 +22,9 @@ import (
 	"github.com/regcred/regcred/internal/layout"
 )
 
-// maxMessage limits a response from the runtime in bytes. kubelet: cri-client has the
+// maxMessageSize limits a response from the runtime in bytes. kubelet: cri-client has the
 // same limit; gRPC's default is 4 MiB.
-const maxMessage = 16 << 20
+const maxMessageSize = 16 << 20
 
 // runtimeError is returned if a call to the container runtime fails, possibly inside
 // gRPC. CRI has no fields for a registry's response, so the response is parsed from the
@@ -55,24 +55,24 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 		e.cause = context.Cause(ctx)
 		e.text = e.cause.Error()
 	case e.code == codes.ResourceExhausted && strings.HasPrefix(e.text, "grpc: received message"):
-		e.text = fmt.Sprintf("the runtime's response exceeds the kubelet's limit of %d MiB: %s", maxMessage>>20, e.text)
+		e.text = fmt.Sprintf("the runtime's response exceeds the kubelet's limit of %d MiB: %s", maxMessageSize>>20, e.text)
 	case strings.Contains(e.text, "no space left on device"):
 		e.cause = &layout.LocalError{Err: syscall.ENOSPC}
 		e.text += " (free up space on the runtime's file system)"
 	default:
-		e.status = statusIn(e.code, e.text)
-		e.kind = kindIn(e.text)
-		e.text = preamble.ReplaceAllString(e.text, "")
+		e.status = registryStatus(e.code, e.text)
+		e.kind = criErrorKind(e.text)
+		e.text = containerdPrefix.ReplaceAllString(e.text, "")
 	}
 	return e
 }
 
-// preamble matches the start of containerd's messages, which contains the image name.
-var preamble = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
+// containerdPrefix matches the start of containerd's messages, which contains the image name.
+var containerdPrefix = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
 
-// kindIn finds CRI's own errors in a message. The kubelet also identifies them by their
+// criErrorKind finds CRI's own errors in a message. The kubelet also identifies them by their
 // text.
-func kindIn(text string) string {
+func criErrorKind(text string) string {
 	for _, known := range []error{crierrors.ErrRegistryUnavailable, crierrors.ErrSignatureValidationFailed} {
 		if strings.Contains(text, known.Error()) {
 			return known.Error()
@@ -81,12 +81,12 @@ func kindIn(text string) string {
 	return ""
 }
 
-// httpStatus matches a status such as "401 Unauthorized" or "404 (Not Found)".
-var httpStatus = regexp.MustCompile(`\b([45]\d\d) \(?([A-Z][a-z]+)`)
+// httpStatusPattern matches a status such as "401 Unauthorized" or "404 (Not Found)".
+var httpStatusPattern = regexp.MustCompile(`\b([45]\d\d) \(?([A-Z][a-z]+)`)
 
-// phrases maps phrases in runtimes' messages to a status. Each contains a space, or a
+// statusPhrases maps phrases in runtimes' messages to a status. Each contains a space, or a
 // colon and a space, so it cannot be part of an image name.
-var phrases = []struct {
+var statusPhrases = []struct {
 	text   string
 	status int
 }{
@@ -101,15 +101,15 @@ var phrases = []struct {
 	{"toomanyrequests: ", http.StatusTooManyRequests},
 }
 
-// statusIn returns the registry's status from a message, or 0.
-func statusIn(code codes.Code, text string) int {
-	for _, m := range httpStatus.FindAllStringSubmatch(text, -1) {
+// registryStatus returns the registry's status from a message, or 0.
+func registryStatus(code codes.Code, text string) int {
+	for _, m := range httpStatusPattern.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1]) // three digits
 		if strings.HasPrefix(http.StatusText(n), m[2]) {
 			return n
 		}
 	}
-	for _, p := range phrases {
+	for _, p := range statusPhrases {
 		if strings.Contains(text, p.text) {
 			return p.status
 		}
@@ -120,13 +120,13 @@ func statusIn(code codes.Code, text string) int {
 	return 0
 }
 
-// answering matches the host whose response containerd reports.
-var answering = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
+// respondingHostPattern matches the host whose response containerd reports.
+var respondingHostPattern = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
 
-// pinnedTo notes that access was denied by a host other than the credential's, such as
+// markCredentialNotSent notes that access was denied by a host other than the credential's, such as
 // a mirror. containerd does not send the credential to such a host.
-func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeError {
-	m := answering.FindStringSubmatch(e.text)
+func (e *runtimeError) markCredentialNotSent(host string, cred *regcred.Credential) *runtimeError {
+	m := respondingHostPattern.FindStringSubmatch(e.text)
 	other := m != nil && m[1] != host
 	if cred == nil || e.status != http.StatusUnauthorized || !other && !strings.Contains(e.text, "no basic auth credentials") {
 		return e
@@ -136,13 +136,13 @@ func (e *runtimeError) pinnedTo(host string, cred *regcred.Credential) *runtimeE
 	return e
 }
 
-// notInitialized is containerd's error message during the first moments after its
+// notInitializedMessage is containerd's error message during the first moments after its
 // start.
-const notInitialized = "server is not initialized yet"
+const notInitializedMessage = "server is not initialized yet"
 
-// isAway reports whether the runtime is unreachable or not ready.
-func isAway(err error) bool {
+// isUnavailable reports whether the runtime is unreachable or not ready.
+func isUnavailable(err error) bool {
 	var e *runtimeError
 	return errors.As(err, &e) && (e.code == codes.Unavailable && e.kind == "" ||
-		strings.Contains(e.text, notInitialized))
+		strings.Contains(e.text, notInitializedMessage))
 }

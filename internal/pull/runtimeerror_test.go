@@ -62,8 +62,8 @@ func TestRuntimeClassifies(t *testing.T) {
 			r := dial(t, s, RuntimeOptions{Refused: func(regcred.Credential) { refused = true }})
 			_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
 			var failed *Error
-			if !errors.As(err, &failed) || len(s.Pulls()) != 1 {
-				t.Fatalf("got %v after %d pulls, want an *Error after one", err, len(s.Pulls()))
+			if !errors.As(err, &failed) || len(s.PullRequests()) != 1 {
+				t.Fatalf("got %v after %d pulls, want an *Error after one", err, len(s.PullRequests()))
 			}
 			got := failed.Tries[0]
 			if got.Status != tt.status || got.Code != tt.kind || refused != tt.refused {

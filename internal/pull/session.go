@@ -44,9 +44,9 @@ func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, er
 	return &session{j.registry, j.target, client}, nil
 }
 
-// withoutPath removes the path from a URL on another host than the registry, because
+// redactURLPath removes the path from a URL on another host than the registry, because
 // some hosts put the signature in the path instead of the query.
-func (s *session) withoutPath(err error) error {
+func (s *session) redactURLPath(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		if u, bad := url.Parse(failed.URL); bad != nil || u.Host != s.target.Host() {
 			u = cmp.Or(u, &url.URL{})
@@ -68,7 +68,7 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	req.Header = header
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, s.withoutPath(err)
+		return nil, s.redactURLPath(err)
 	}
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		resp.Body.Close()
@@ -77,8 +77,8 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	return resp, nil
 }
 
-// manifest fetches a manifest by tag or digest.
-func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
+// fetchManifest fetches a manifest by tag or digest.
+func (s *session) fetchManifest(ctx context.Context, id string) (manifest, error) {
 	for n := 1; ; n++ {
 		m, err := s.getManifest(ctx, id)
 		if err == nil || !login.IsBrokenConnection(err) || !s.Budget.Wait(ctx, n, 0) {
@@ -91,23 +91,23 @@ func (s *session) manifest(ctx context.Context, id string) (manifest, error) {
 }
 
 func (s *session) getManifest(ctx context.Context, id string) (manifest, error) {
-	resp, err := s.get(ctx, "manifests", id, http.Header{"Accept": {acceptManifests}})
+	resp, err := s.get(ctx, "manifests", id, http.Header{"Accept": {acceptedManifestTypes}})
 	if err != nil {
 		return manifest{}, err
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest+1))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxManifestSize+1))
 	if err != nil {
 		return manifest{}, err
 	}
-	if len(raw) > maxManifest {
-		return manifest{}, fmt.Errorf("larger than %d bytes", maxManifest)
+	if len(raw) > maxManifestSize {
+		return manifest{}, fmt.Errorf("larger than %d bytes", maxManifestSize)
 	}
-	digest, err := hashOf(id, raw)
+	digest, err := manifestDigest(id, raw)
 	if err != nil {
 		return manifest{}, err
 	}
-	mediaType, err := mediaTypeOf(resp.Header.Get("Content-Type"), raw)
+	mediaType, err := manifestMediaType(resp.Header.Get("Content-Type"), raw)
 	if err != nil {
 		return manifest{}, err
 	}

@@ -80,16 +80,16 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 		}
 		// Another credential does not help if the disk is full or the pull was
 		// canceled.
-		if ctx.Err() != nil || isLocal(err) {
+		if ctx.Err() != nil || isLocalError(err) {
 			break
 		}
 	}
 	return nil, nil, &Error{Image: image, Tries: failed, Untried: len(tries) - len(failed)}
 }
 
-// isLocal reports whether an error is one of this machine, for which other credentials do
+// isLocalError reports whether an error is one of this machine, for which other credentials do
 // not help.
-func isLocal(err error) bool {
+func isLocalError(err error) bool {
 	_, ok := errors.AsType[*layout.LocalError](err)
 	return ok
 }

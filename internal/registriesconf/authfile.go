@@ -21,10 +21,10 @@ type authFile struct {
 	servers []string // in the form c/image looks them up: without scheme and without API path
 }
 
-// crioFile and crioDir are the paths of CRI-O's own configuration.
+// crioConfigFile and crioConfigDir are the paths of CRI-O's own configuration.
 const (
-	crioFile = "/etc/crio/crio.conf"
-	crioDir  = "/etc/crio/crio.conf.d"
+	crioConfigFile = "/etc/crio/crio.conf"
+	crioConfigDir  = "/etc/crio/crio.conf.d"
 )
 
 // readAuth reads the names of servers for which the runtime has credentials. Like the
@@ -45,7 +45,7 @@ func (c *Config) readAuth() {
 		a := authFile{path: name}
 		for _, servers := range []map[string]json.RawMessage{file.Auths, file.Helpers} {
 			for server := range servers {
-				a.servers = append(a.servers, normal(server))
+				a.servers = append(a.servers, canonicalServer(server))
 			}
 		}
 		c.auth = append(c.auth, a)
@@ -55,7 +55,7 @@ func (c *Config) readAuth() {
 // authFiles returns the files in the order the runtime reads them.
 func (c *Config) authFiles() (list []string) {
 	if c.Runtime == CRIO {
-		if name := c.globalAuth(); name != "" {
+		if name := c.globalAuthFile(); name != "" {
 			list = append(list, name)
 		}
 	}
@@ -63,13 +63,13 @@ func (c *Config) authFiles() (list []string) {
 		path.Join(c.opts.Home, ".docker/config.json"), path.Join(c.opts.Home, ".dockercfg"))
 }
 
-// globalAuth returns CRI-O's global_auth_file, or "". Later files win.
-func (c *Config) globalAuth() (name string) {
-	files := []string{crioFile}
-	entries, _ := c.opts.fs().ReadDir(crioDir) // the directory may not exist
+// globalAuthFile returns CRI-O's global_auth_file, or "". Later files win.
+func (c *Config) globalAuthFile() (name string) {
+	files := []string{crioConfigFile}
+	entries, _ := c.opts.fs().ReadDir(crioConfigDir) // the directory may not exist
 	for _, e := range entries {
 		if !e.IsDir() {
-			files = append(files, path.Join(crioDir, e.Name()))
+			files = append(files, path.Join(crioConfigDir, e.Name()))
 		}
 	}
 	for _, file := range files {
@@ -91,24 +91,24 @@ func (c *Config) globalAuth() (name string) {
 	return name
 }
 
-// normal returns the canonical name of a server. For example,
+// canonicalServer returns the canonical name of a server. For example,
 // "https://index.docker.io/v1/" becomes docker.io.
-func normal(server string) string {
+func canonicalServer(server string) string {
 	name, _ := strings.CutPrefix(server, "https://")
 	name, _ = strings.CutPrefix(name, "http://")
 	if name != server || strings.HasSuffix(name, "/v1/") || strings.HasSuffix(name, "/v2/") {
 		name, _, _ = strings.Cut(name, "/")
 	}
 	switch host, rest, _ := strings.Cut(name, "/"); host {
-	case "index.docker.io", hub:
+	case "index.docker.io", dockerHub:
 		return strings.TrimSuffix("docker.io/"+rest, "/")
 	}
 	return name
 }
 
-// login returns the file with a credential for a repository, or "". The first file with
+// authFileFor returns the file with a credential for a repository, or "". The first file with
 // a match is used, and within it the longest path wins.
-func (c *Config) login(repository string) string {
+func (c *Config) authFileFor(repository string) string {
 	for _, a := range c.auth {
 		for name := repository; name != "." && name != "/"; name = path.Dir(name) {
 			if slices.Contains(a.servers, name) {

@@ -15,22 +15,22 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// check normalizes the tables of a file and reports whether the runtime accepts them.
+// normalizeTables normalizes the tables of a file and reports whether the runtime accepts them.
 // c/image: postProcessRegistries.
-func (c *Config) check(f *tomlfile.File, doc *document) bool {
+func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
 		r := &doc.Registry[i]
 		keys := []string{"registry", strconv.Itoa(i)}
-		r.file, r.line = f.Path, f.Near(keys...)
+		r.file, r.line = f.Path, f.NearestLine(keys...)
 		if line, what, fix := r.check(f, keys); what != "" {
-			c.refuse(f.Path, line, what, fix)
+			c.recordRefusal(f.Path, line, what, fix)
 			return false
 		}
 	}
 	for i := range doc.Registry {
 		for _, o := range doc.Registry[:i] {
-			if what := doc.Registry[i].contradicts(&o); what != "" {
-				c.refuse(f.Path, doc.Registry[i].line, what, "use the same value in both entries")
+			if what := doc.Registry[i].conflictingSetting(&o); what != "" {
+				c.recordRefusal(f.Path, doc.Registry[i].line, what, "use the same value in both entries")
 				return false
 			}
 		}
@@ -39,9 +39,9 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 		return true
 	}
 	for i, host := range *doc.Search {
-		host, ok := location(host)
+		host, ok := trimLocation(host)
 		if (*doc.Search)[i] = host; !ok || strings.Contains(host, "/") || host == "" {
-			c.refuse(f.Path, f.Near("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.Masked(host)), "use only host[:port]")
+			c.recordRefusal(f.Path, f.NearestLine("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.RedactAddress(host)), "use only host[:port]")
 			return false
 		}
 	}
@@ -50,13 +50,13 @@ func (c *Config) check(f *tomlfile.File, doc *document) bool {
 
 // check returns the problem with a table, its line and the fix, or "".
 func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
-	at := func(key ...string) int { return f.Near(append(slices.Clone(keys), key...)...) }
+	at := func(key ...string) int { return f.NearestLine(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 	var ok bool
-	if r.Location, ok = location(r.Location); !ok {
+	if r.Location, ok = trimLocation(r.Location); !ok {
 		return at("location"), "location " + scheme, plain
 	}
-	if r.Prefix, ok = location(r.Prefix); !ok {
+	if r.Prefix, ok = trimLocation(r.Prefix); !ok {
 		return at("prefix"), "prefix " + scheme, plain
 	}
 	wild := strings.HasPrefix(r.Prefix, "*.")
@@ -67,13 +67,13 @@ func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix s
 		r.Prefix = r.Location
 		wild = strings.HasPrefix(r.Prefix, "*.")
 	case r.Location == "" && !wild:
-		return at("prefix"), fmt.Sprintf("the registry %q has no location", route.Masked(r.Prefix)), fmt.Sprintf("location = %q", route.Masked(r.Prefix))
+		return at("prefix"), fmt.Sprintf("the registry %q has no location", route.RedactAddress(r.Prefix)), fmt.Sprintf("location = %q", route.RedactAddress(r.Prefix))
 	}
 	if wild && strings.ContainsAny(r.Prefix, "/@:") {
-		return at("prefix"), fmt.Sprintf("the wildcard prefix %q must contain only a host", route.Masked(r.Prefix)), "remove the port and path, or list each host"
+		return at("prefix"), fmt.Sprintf("the wildcard prefix %q must contain only a host", route.RedactAddress(r.Prefix)), "remove the port and path, or list each host"
 	}
 	if r.Pull != "" {
-		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set on the registry %q, but it is allowed only on mirrors", route.Masked(r.Prefix)), "set it in [[registry.mirror]]"
+		return at("pull-from-mirror"), fmt.Sprintf("pull-from-mirror is set on the registry %q, but it is allowed only on mirrors", route.RedactAddress(r.Prefix)), "set it in [[registry.mirror]]"
 	}
 	return r.checkMirrors(at)
 }
@@ -85,14 +85,14 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 		m.file, m.line = r.file, at("mirror", n)
 		var ok bool
 		m.slash = strings.HasSuffix(m.Location, "/")
-		m.Location, ok = location(m.Location)
+		m.Location, ok = trimLocation(m.Location)
 		switch {
 		case !ok:
 			return at("mirror", n, "location"), "the location of a mirror has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 		case m.Location == "":
-			return m.line, fmt.Sprintf("a mirror of %q has no location", route.Masked(r.Prefix)), "set location = \"host[:port][/path]\""
+			return m.line, fmt.Sprintf("a mirror of %q has no location", route.RedactAddress(r.Prefix)), "set location = \"host[:port][/path]\""
 		case r.Digests && m.Pull != "":
-			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only for %q and pull-from-mirror for its mirror are mutually exclusive", route.Masked(r.Prefix)), "remove mirror-by-digest-only"
+			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("mirror-by-digest-only for %q and pull-from-mirror for its mirror are mutually exclusive", route.RedactAddress(r.Prefix)), "remove mirror-by-digest-only"
 		case !slices.Contains([]string{"", "all", "digest-only", "tag-only"}, m.Pull):
 			return at("mirror", n, "pull-from-mirror"), fmt.Sprintf("pull-from-mirror is %q", m.Pull), "use all, digest-only or tag-only"
 		}
@@ -100,8 +100,8 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 	return 0, "", ""
 }
 
-// contradicts returns a setting that differs between two tables for the same location.
-func (r *registry) contradicts(o *registry) string {
+// conflictingSetting returns a setting that differs between two tables for the same location.
+func (r *registry) conflictingSetting(o *registry) string {
 	name := func(r *registry) string {
 		if r.Location == "" {
 			return r.Prefix
@@ -113,15 +113,15 @@ func (r *registry) contradicts(o *registry) string {
 	case name(r) != name(o):
 		return ""
 	case r.Insecure != o.Insecure:
-		return fmt.Sprintf(text, route.Masked(name(r)), "insecure")
+		return fmt.Sprintf(text, route.RedactAddress(name(r)), "insecure")
 	case r.Blocked != o.Blocked:
-		return fmt.Sprintf(text, route.Masked(name(r)), "blocked")
+		return fmt.Sprintf(text, route.RedactAddress(name(r)), "blocked")
 	}
 	return ""
 }
 
-// location trims a location. ok is false if the location has a scheme.
-func location(s string) (trimmed string, ok bool) {
+// trimLocation trims a location. ok is false if the location has a scheme.
+func trimLocation(s string) (trimmed string, ok bool) {
 	s = strings.TrimRight(s, "/")
 	return s, !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://")
 }
@@ -131,39 +131,39 @@ func (c *Config) Check() []finding.Finding {
 	if c.Broken != nil {
 		return []finding.Finding{*c.Broken}
 	}
-	found := append([]finding.Finding{}, c.twice...)
+	found := append([]finding.Finding{}, c.duplicateFindings...)
 	add := func(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
 		found = append(found, finding.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}
 	for _, r := range c.registries {
 		_, path, _ := strings.Cut(r.Prefix, "/")
 		switch {
-		case hasTag(r.Prefix):
-			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "remove the tag and digest", "the prefix %q has a tag or digest, so no image matches it", route.Masked(r.Prefix))
+		case hasTagOrDigest(r.Prefix):
+			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "remove the tag and digest", "the prefix %q has a tag or digest, so no image matches it", route.RedactAddress(r.Prefix))
 		case strings.HasPrefix(r.Prefix, "docker.io/") && path != "" && !strings.Contains(path, "/") && path != "library" && len(r.Mirror) > 0:
 			add("mirror-prefix", finding.SeverityInfo, r.file, r.line, "use docker.io/library/"+path+" to match the official image", "the prefix %q matches images in the account %s, not the official image with that name", r.Prefix, path)
 		case strings.HasPrefix(r.Prefix, "registry-1.docker.io") || strings.HasPrefix(r.Prefix, "index.docker.io"):
-			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.Masked(r.Prefix))
+			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.RedactAddress(r.Prefix))
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
 			if m.slash {
-				add("mirror-path", finding.SeverityWarning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.Masked(r.Prefix))
+				add("mirror-path", finding.SeverityWarning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.RedactAddress(r.Prefix))
 			}
-			if rest, ok := strings.CutPrefix(afterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
-				add("mirror-path", finding.SeverityWarning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which the runtime adds, so requests go to /v2/v2", route.Masked(m.Location))
+			if rest, ok := strings.CutPrefix(pathAfterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {
+				add("mirror-path", finding.SeverityWarning, cmp.Or(m.file, r.file), cmp.Or(m.line, r.line), "leave /v2 out", "the location %q includes the API path /v2, which the runtime adds, so requests go to /v2/v2", route.RedactAddress(m.Location))
 			}
 		}
 	}
 	return found
 }
 
-// hasTag reports whether a prefix contains a tag or digest.
-func hasTag(prefix string) bool {
-	return strings.Contains(prefix, "@") || strings.Contains(afterHost(prefix), ":")
+// hasTagOrDigest reports whether a prefix contains a tag or digest.
+func hasTagOrDigest(prefix string) bool {
+	return strings.Contains(prefix, "@") || strings.Contains(pathAfterHost(prefix), ":")
 }
 
-// afterHost returns the path of a location, including its leading slash.
-func afterHost(location string) string {
+// pathAfterHost returns the path of a location, including its leading slash.
+func pathAfterHost(location string) string {
 	if i := strings.IndexByte(location, '/'); i >= 0 {
 		return location[i:]
 	}

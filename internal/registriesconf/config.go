@@ -36,10 +36,10 @@ const (
 
 // The default files.
 const (
-	systemFile = "/etc/containers/registries.conf"
-	systemDir  = "/etc/containers/registries.conf.d"
-	userFile   = ".config/containers/registries.conf"
-	userDir    = ".config/containers/registries.conf.d"
+	defaultSystemFile = "/etc/containers/registries.conf"
+	defaultSystemDir  = "/etc/containers/registries.conf.d"
+	defaultUserFile   = ".config/containers/registries.conf"
+	defaultUserDir    = ".config/containers/registries.conf.d"
 )
 
 // Options sets the locations of files. The zero value is for podman running as root.
@@ -56,12 +56,12 @@ type Config struct {
 	Files   []string         // in the order they are read
 	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it does not
 
-	opts       Options
-	registries []registry        // with distinct prefixes
-	search     []string          // unqualified-search-registries
-	aliases    map[string]string // short names
-	auth       []authFile
-	twice      []finding.Finding // overridden tables
+	opts              Options
+	registries        []registry        // with distinct prefixes
+	searchRegistries  []string          // unqualified-search-registries
+	aliases           map[string]string // short names
+	auth              []authFile
+	duplicateFindings []finding.Finding // overridden tables
 }
 
 // registry is a [[registry]] table.
@@ -105,20 +105,20 @@ type document struct {
 func Read(o Options) (*Config, error) {
 	o.Home = cmp.Or(o.Home, "/root")
 	c := &Config{Runtime: o.Runtime, opts: o, aliases: map[string]string{}}
-	main, dirs := o.places()
-	if err := c.read(main, false); err != nil && (o.File != "" || !errors.Is(err, fs.ErrNotExist)) {
+	main, dirs := o.configPaths()
+	if err := c.mergeFile(main, false); err != nil && (o.File != "" || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}
 	for _, dir := range dirs {
 		entries, err := o.fs().ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", dir, regularfile.Cause(err))
+			return nil, fmt.Errorf("%s: %w", dir, regularfile.BareError(err))
 		}
 		for _, e := range entries {
 			if e.IsDir() || !strings.HasSuffix(e.Name(), ".conf") {
 				continue
 			}
-			if err := c.read(path.Join(dir, e.Name()), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := c.mergeFile(path.Join(dir, e.Name()), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 		}
@@ -129,21 +129,21 @@ func Read(o Options) (*Config, error) {
 
 func (o Options) fs() inroot.FS { return inroot.FS{Root: o.Root} }
 
-// places returns the configuration file and the drop-in directories. A user's file
+// configPaths returns the configuration file and the drop-in directories. A user's file
 // replaces the system's file.
-func (o Options) places() (file string, dirs []string) {
-	home := path.Join(o.Home, userDir)
+func (o Options) configPaths() (file string, dirs []string) {
+	home := path.Join(o.Home, defaultUserDir)
 	if o.File != "" {
-		return o.File, []string{systemDir, home}
+		return o.File, []string{defaultSystemDir, home}
 	}
-	if own := path.Join(o.Home, userFile); o.fs().Exists(own) {
+	if own := path.Join(o.Home, defaultUserFile); o.fs().Exists(own) {
 		return own, []string{home}
 	}
-	return systemFile, []string{systemDir, home}
+	return defaultSystemFile, []string{defaultSystemDir, home}
 }
 
-// read merges one file into the configuration.
-func (c *Config) read(name string, dropIn bool) error {
+// mergeFile merges one file into the configuration.
+func (c *Config) mergeFile(name string, dropIn bool) error {
 	f, err := tomlfile.Read(context.Background(), c.opts.fs(), name)
 	bad, notTOML := errors.AsType[*tomlfile.Error](err)
 	if err != nil && !notTOML {
@@ -155,23 +155,23 @@ func (c *Config) read(name string, dropIn bool) error {
 		bad, _ = errors.AsType[*tomlfile.Error](f.Decode(&doc))
 	}
 	if bad != nil {
-		c.refuse(name, bad.Line, bad.Error(), "")
+		c.recordRefusal(name, bad.Line, bad.Error(), "")
 		return nil
 	}
-	if line, key := notArray(f); key != "" {
-		c.refuse(name, line, fmt.Sprintf("[%s] must be an array of tables", key), fmt.Sprintf("write [[%s]]", key))
+	if line, key := findPlainTable(f); key != "" {
+		c.recordRefusal(name, line, fmt.Sprintf("[%s] must be an array of tables", key), fmt.Sprintf("write [[%s]]", key))
 		return nil
 	}
 	if doc.isV1() {
-		c.readV1(f, &doc, dropIn)
+		c.convertV1(f, &doc, dropIn)
 	}
-	c.add(f, &doc)
+	c.mergeDocument(f, &doc)
 	return nil
 }
 
-// notArray returns the name of a table that the runtime's parser accepts only as an
+// findPlainTable returns the name of a table that the runtime's parser accepts only as an
 // array of tables.
-func notArray(f *tomlfile.File) (line int, key string) {
+func findPlainTable(f *tomlfile.File) (line int, key string) {
 	var top map[string]any
 	if f.Decode(&top) != nil {
 		return 0, ""
@@ -182,13 +182,13 @@ func notArray(f *tomlfile.File) (line int, key string) {
 		}
 		list, ok := value.([]any)
 		if !ok {
-			return f.Near(name), "registry"
+			return f.NearestLine(name), "registry"
 		}
 		for i, item := range list {
 			r, _ := item.(map[string]any)
 			for key, value := range r {
 				if _, isTable := value.(map[string]any); isTable && strings.EqualFold(key, "mirror") {
-					return f.Near(name, strconv.Itoa(i), key), "registry.mirror"
+					return f.NearestLine(name, strconv.Itoa(i), key), "registry.mirror"
 				}
 			}
 		}
@@ -200,14 +200,14 @@ func (d *document) isV1() bool {
 	return d.V1 != nil && (d.V1.Search.Registries != nil || d.V1.Insecure.Registries != nil || d.V1.Block.Registries != nil)
 }
 
-// readV1 converts a version 1 file, which has no mirrors, to version 2.
-func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
+// convertV1 converts a version 1 file, which has no mirrors, to version 2.
+func (c *Config) convertV1(f *tomlfile.File, doc *document, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
-		c.refuse(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
+		c.recordRefusal(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
 		return
 	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
-		c.refuse(f.Path, line, "the file mixes the version 1 and version 2 formats", "use only [[registry]] tables")
+		c.recordRefusal(f.Path, line, "the file mixes the version 1 and version 2 formats", "use only [[registry]] tables")
 		return
 	}
 	at := func(location string) *registry {
@@ -227,17 +227,17 @@ func (c *Config) readV1(f *tomlfile.File, doc *document, dropIn bool) {
 	doc.Search = &doc.V1.Search.Registries
 }
 
-// add merges a parsed file.
-func (c *Config) add(f *tomlfile.File, doc *document) {
-	if !c.check(f, doc) {
+// mergeDocument merges a parsed file.
+func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
+	if !c.normalizeTables(f, doc) {
 		return
 	}
 	var own []registry
 	for _, r := range doc.Registry {
 		if first := slices.IndexFunc(own, func(o registry) bool { return o.Prefix == r.Prefix }); first >= 0 {
-			c.twice = append(c.twice, finding.Finding{
+			c.duplicateFindings = append(c.duplicateFindings, finding.Finding{
 				Rule: "mirror-passed-over", Severity: finding.SeverityWarning, File: r.file, Line: r.line,
-				Message: fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.Masked(r.Prefix), own[first].line),
+				Message: fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.RedactAddress(r.Prefix), own[first].line),
 				Fix:     "merge the two",
 			})
 			continue
@@ -251,23 +251,23 @@ func (c *Config) add(f *tomlfile.File, doc *document) {
 			continue
 		}
 		if before := c.registries[at]; len(before.Mirror) > 0 {
-			c.twice = append(c.twice, finding.Finding{
+			c.duplicateFindings = append(c.duplicateFindings, finding.Finding{
 				Rule: "mirror-passed-over", Severity: finding.SeverityInfo, File: before.file, Line: before.line,
-				Message: fmt.Sprintf("the registry %q, including its mirrors, is completely replaced by %s:%d", route.Masked(r.Prefix), r.file, r.line),
+				Message: fmt.Sprintf("the registry %q, including its mirrors, is completely replaced by %s:%d", route.RedactAddress(r.Prefix), r.file, r.line),
 			})
 		}
 		c.registries[at] = r
 	}
 	if doc.Search != nil {
-		c.search = *doc.Search
+		c.searchRegistries = *doc.Search
 	}
 	for name, value := range doc.Aliases {
 		c.aliases[name] = value
 	}
 }
 
-// refuse records the first reason why the runtime rejects the files.
-func (c *Config) refuse(file string, line int, what, fix string) {
+// recordRefusal records the first reason why the runtime rejects the files.
+func (c *Config) recordRefusal(file string, line int, what, fix string) {
 	if c.Broken == nil {
 		c.Broken = &finding.Finding{
 			Rule: "registries-conf", Severity: finding.SeverityError, File: file, Line: line,

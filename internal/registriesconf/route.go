@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// hub is the registry of Docker Hub images.
-const hub = "registry-1.docker.io"
+// dockerHub is the registry of Docker Hub images.
+const dockerHub = "registry-1.docker.io"
 
 // Route returns the hosts that the runtime queries for an image. The kubelet treats a
 // short name as an image on Docker Hub but passes it unchanged to CRI-O, which may
@@ -26,9 +26,9 @@ func (c *Config) Route(image route.Image) *route.Route {
 		return r
 	}
 	r.Findings = c.Check()
-	names, why := c.names(image)
+	names, why := c.resolveShortName(image)
 	for _, name := range names {
-		hops, err := c.hops(name)
+		hops, err := c.endpointHops(name)
 		if err != nil {
 			why = err.Error()
 			continue
@@ -47,17 +47,17 @@ func (c *Config) Route(image route.Image) *route.Route {
 		return r
 	}
 	for i := range r.Hops {
-		if f := c.withoutLogin(r, &r.Hops[i], image.Host); f != nil {
+		if f := c.missingCredentialFinding(r, &r.Hops[i], image.Host); f != nil {
 			r.Findings = append(r.Findings, *f)
 		}
 	}
 	return r
 }
 
-// withoutLogin reports a mirror that gets no credential because the kubelet's
+// missingCredentialFinding reports a mirror that gets no credential because the kubelet's
 // credential is for another host. It returns nil if there is no such problem.
-func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *finding.Finding {
-	if h.Silent || h.Shown != route.ShownNone || h.File == "" {
+func (c *Config) missingCredentialFinding(r *route.Route, h *route.Hop, host string) *finding.Finding {
+	if h.Silent || h.Shown != route.CredentialNone || h.File == "" {
 		return nil
 	}
 	f := &finding.Finding{Rule: "mirror-no-login", Severity: finding.SeverityWarning, File: h.File, Line: h.Line}
@@ -65,20 +65,20 @@ func (c *Config) withoutLogin(r *route.Route, h *route.Hop, host string) *findin
 	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
 		f.Severity = finding.SeverityInfo // the runtime falls back to the host itself
 	}
-	f.Fix = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.loginFile())
+	f.Fix = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.credentialFile())
 	return f
 }
 
-// loginFile returns the file in which to add the runtime's own credentials.
-func (c *Config) loginFile() string {
-	if name := c.globalAuth(); name != "" && c.Runtime == CRIO {
+// credentialFile returns the file in which to add the runtime's own credentials.
+func (c *Config) credentialFile() string {
+	if name := c.globalAuthFile(); name != "" && c.Runtime == CRIO {
 		return name + " (its global_auth_file)"
 	}
 	return path.Join(c.opts.Home, ".config/containers/auth.json")
 }
 
-// names returns the images that a short name may resolve to.
-func (c *Config) names(image route.Image) (names []route.Image, why string) {
+// resolveShortName returns the images that a short name may resolve to.
+func (c *Config) resolveShortName(image route.Image) (names []route.Image, why string) {
 	if !image.Short || c.Runtime != CRIO {
 		return []route.Image{image}, ""
 	}
@@ -92,26 +92,26 @@ func (c *Config) names(image route.Image) (names []route.Image, why string) {
 		full(alias)
 		return names, "the alias for the short name " + short + " is not an image"
 	}
-	for _, host := range c.search {
+	for _, host := range c.searchRegistries {
 		full(host + "/" + short)
 	}
 	return names, fmt.Sprintf("%q is a short name, but unqualified-search-registries is empty", short)
 }
 
-// find returns the table with the longest matching prefix. c/image: FindRegistry.
-func (c *Config) find(name string) *registry {
+// findRegistry returns the table with the longest matching prefix. c/image: FindRegistry.
+func (c *Config) findRegistry(name string) *registry {
 	var found *registry
 	for i := range c.registries {
-		if r := &c.registries[i]; matching(name, r.Prefix) >= 0 && (found == nil || len(r.Prefix) > len(found.Prefix)) {
+		if r := &c.registries[i]; matchLength(name, r.Prefix) >= 0 && (found == nil || len(r.Prefix) > len(found.Prefix)) {
 			found = r
 		}
 	}
 	return found
 }
 
-// matching returns the length of a prefix that matches a reference, or -1. A match must
+// matchLength returns the length of a prefix that matches a reference, or -1. A match must
 // end at the end of a name component.
-func matching(ref, prefix string) int {
+func matchLength(ref, prefix string) int {
 	end := len(prefix)
 	if strings.HasPrefix(prefix, "*.") {
 		at := strings.Index(ref, prefix[1:])
@@ -128,22 +128,22 @@ func matching(ref, prefix string) int {
 	return -1
 }
 
-// hops returns an image's endpoints in order.
-func (c *Config) hops(image route.Image) ([]route.Hop, error) {
-	r := c.find(image.Repository)
+// endpointHops returns an image's endpoints in order.
+func (c *Config) endpointHops(image route.Image) ([]route.Hop, error) {
+	r := c.findRegistry(image.Repository)
 	if r == nil {
-		h, err := c.hop(image, endpoint{}, "")
+		h, err := c.newHop(image, endpoint{}, "")
 		return []route.Hop{h}, err
 	}
 	var hops []route.Hop
 	for _, m := range r.Mirror {
-		h, err := c.hop(image, m, r.Prefix)
-		why := r.skips(m, image)
+		h, err := c.newHop(image, m, r.Prefix)
+		why := r.skipReason(m, image)
 		if err != nil && why == "" {
 			return nil, err
 		}
 		if why != "" {
-			h.Skipped, h.Silent, h.Shown = why, true, route.ShownNone
+			h.Skipped, h.Silent, h.Shown = why, true, route.CredentialNone
 		}
 		if err == nil {
 			hops = append(hops, h)
@@ -151,12 +151,12 @@ func (c *Config) hops(image route.Image) ([]route.Hop, error) {
 	}
 	own := r.endpoint
 	own.file, own.line = r.file, r.line
-	h, err := c.hop(image, own, r.Prefix)
+	h, err := c.newHop(image, own, r.Prefix)
 	return append(hops, h), err
 }
 
-// skips returns why a mirror is skipped for an image, or "".
-func (r *registry) skips(m endpoint, image route.Image) string {
+// skipReason returns why a mirror is skipped for an image, or "".
+func (r *registry) skipReason(m endpoint, image route.Image) string {
 	switch {
 	case image.Digest == "" && (r.Digests || m.Pull == "digest-only"):
 		return "used only for digests"
@@ -166,41 +166,41 @@ func (r *registry) skips(m endpoint, image route.Image) string {
 	return ""
 }
 
-// hop returns the hop for an endpoint that serves the images under a prefix.
-func (c *Config) hop(image route.Image, e endpoint, prefix string) (route.Hop, error) {
+// newHop returns the hop for an endpoint that serves the images under a prefix.
+func (c *Config) newHop(image route.Image, e endpoint, prefix string) (route.Hop, error) {
 	there := image
 	if e.Location != "" {
-		name := e.Location + image.String()[matching(image.String(), prefix):]
+		name := e.Location + image.String()[matchLength(image.String(), prefix):]
 		var err error
 		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
-			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q, the image would be %q, which is not a valid reference", e.file, e.line, route.Masked(e.Location), route.Masked(name))
+			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q, the image would be %q, which is not a valid reference", e.file, e.line, route.RedactAddress(e.Location), route.RedactAddress(name))
 		}
 	}
 	host := there.Host
 	if host == "docker.io" {
-		host = hub
+		host = dockerHub
 	}
 	h := route.NewHop("https", host, "/v2", there.Path)
 	h.Origin = there.Host == image.Host
 	h.File, h.Line = e.file, e.line
 	h.SkipVerify, h.HTTPToo = e.Insecure, e.Insecure
-	h.OwnFile = c.login(there.Repository)
+	h.OwnFile = c.authFileFor(there.Repository)
 	switch {
 	case h.Origin:
 	case h.OwnFile != "":
-		h.Shown = route.ShownOwn
+		h.Shown = route.CredentialRuntime
 	default:
-		h.Shown = route.ShownNone
+		h.Shown = route.CredentialNone
 	}
-	if at := c.find(there.Repository); at != nil && at.Blocked {
-		h.Skipped, h.Silent, h.Shown = "blocked", true, route.ShownNone
+	if at := c.findRegistry(there.Repository); at != nil && at.Blocked {
+		h.Skipped, h.Silent, h.Shown = "blocked", true, route.CredentialNone
 	}
-	c.certificates(&h, there.Host)
+	c.setCertificates(&h, there.Host)
 	return h, nil
 }
 
-// certificates sets the certificates from the first directory for a host.
-func (c *Config) certificates(h *route.Hop, host string) {
+// setCertificates sets the certificates from the first directory for a host.
+func (c *Config) setCertificates(h *route.Hop, host string) {
 	for _, dir := range []string{path.Join(c.opts.Home, ".config/containers/certs.d"), "/etc/containers/certs.d", "/etc/docker/certs.d"} {
 		dir = path.Join(dir, host)
 		entries, err := c.opts.fs().ReadDir(dir)
@@ -215,7 +215,7 @@ func (c *Config) certificates(h *route.Hop, host string) {
 			if base, ok := strings.CutSuffix(name, ".cert"); ok {
 				h.Client = append(h.Client, [2]string{name, base + ".key"})
 				if _, err := c.opts.fs().Stat(base + ".key"); err != nil {
-					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key next to it", true, route.ShownNone
+					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key next to it", true, route.CredentialNone
 				}
 			}
 		}

@@ -38,7 +38,7 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	data, err := root.ReadFile(context.Background(), path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("%s: %w", path, regularfile.BareError(err))
 	case len(data) > maxSize:
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
@@ -46,20 +46,20 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	doc, err := textedit.ParseYAML(data)
 	switch {
 	case err != nil:
-		c.add("registries-yaml", finding.SeverityError, lineOf(err), "", "the file is not valid YAML, so %s does not start", product)
+		c.addFinding("registries-yaml", finding.SeverityError, errorLineNumber(err), "", "the file is not valid YAML, so %s does not start", product)
 	case doc != nil && doc.Kind != yaml.MappingNode && doc.Tag != "!!null":
-		c.add("registries-yaml", finding.SeverityError, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
+		c.addFinding("registries-yaml", finding.SeverityError, doc.Line, "use mirrors: and configs: as top-level keys", "the file has no keys, so %s does not start", product)
 	case doc != nil:
-		c.document(doc)
+		c.checkDocument(doc)
 	}
 	return c.found, nil
 }
 
-var errorLine = regexp.MustCompile(`line (\d+)`)
+var errorLinePattern = regexp.MustCompile(`line (\d+)`)
 
-// lineOf returns the line number of a YAML error. The error's text may quote the file.
-func lineOf(err error) int {
-	m := errorLine.FindStringSubmatch(err.Error())
+// errorLineNumber returns the line number of a YAML error. The error's text may quote the file.
+func errorLineNumber(err error) int {
+	m := errorLinePattern.FindStringSubmatch(err.Error())
 	if m == nil {
 		return 1
 	}
@@ -73,7 +73,7 @@ type checker struct {
 	found         []finding.Finding
 }
 
-func (c *checker) add(rule string, severity finding.Severity, line int, fix, format string, args ...any) {
+func (c *checker) addFinding(rule string, severity finding.Severity, line int, fix, format string, args ...any) {
 	if len(c.found) < maxFindings {
 		c.found = append(c.found, finding.Finding{Rule: rule, Severity: severity, File: c.path, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}
@@ -86,25 +86,25 @@ type entry struct {
 	value *yaml.Node
 }
 
-func entries(n *yaml.Node) (list []entry) {
-	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+func mappingEntries(n *yaml.Node) (list []entry) {
+	if n = resolveAlias(n); n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, resolve(n.Content[i+1])})
+		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, resolveAlias(n.Content[i+1])})
 	}
 	return list
 }
 
-func resolve(n *yaml.Node) *yaml.Node {
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
 	return n
 }
 
-// known returns the valid keys of a mapping.
-func known(place string) []string {
+// validKeys returns the valid keys of a mapping.
+func validKeys(place string) []string {
 	return map[string][]string{
 		"top":     {"mirrors", "configs", "auths"},
 		"mirrors": {"endpoint", "rewrite"},
@@ -114,24 +114,24 @@ func known(place string) []string {
 	}[place]
 }
 
-// keys reports unknown keys, except keys of anchors ("x-…", "<<").
-func (c *checker) keys(place string, n *yaml.Node) {
-	for _, e := range entries(n) {
-		if slices.Contains(known(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
+// checkKeys reports unknown keys, except keys of anchors ("x-…", "<<").
+func (c *checker) checkKeys(place string, n *yaml.Node) {
+	for _, e := range mappingEntries(n) {
+		if slices.Contains(validKeys(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
 			continue
 		}
-		fix := "valid keys: " + strings.Join(known(place), ", ")
-		for _, near := range known(place) {
+		fix := "valid keys: " + strings.Join(validKeys(place), ", ")
+		for _, near := range validKeys(place) {
 			if spelling.Distance(strings.ToLower(e.key), near) <= 2 {
 				fix = "write " + near
 			}
 		}
-		c.add("mirror-unknown-key", finding.SeverityWarning, e.line, fix, "%s ignores the key %q and everything below it", c.product, short(e.key))
+		c.addFinding("mirror-unknown-key", finding.SeverityWarning, e.line, fix, "%s ignores the key %q and everything below it", c.product, truncateKey(e.key))
 	}
 }
 
-// short truncates a long key.
-func short(s string) string {
+// truncateKey truncates a long key.
+func truncateKey(s string) string {
 	const most = 100
 	if len(s) > most {
 		return s[:most] + "…"
@@ -139,43 +139,43 @@ func short(s string) string {
 	return s
 }
 
-func (c *checker) document(doc *yaml.Node) {
-	c.keys("top", doc)
+func (c *checker) checkDocument(doc *yaml.Node) {
+	c.checkKeys("top", doc)
 	logins := map[string]int{}
 	var mirrors []entry
-	for _, top := range entries(doc) {
-		for _, e := range entries(top.value) {
+	for _, top := range mappingEntries(doc) {
+		for _, e := range mappingEntries(top.value) {
 			switch top.key {
 			case "mirrors":
-				c.keys("mirrors", e.value)
-				c.host(e)
+				c.checkKeys("mirrors", e.value)
+				c.checkHost(e)
 				mirrors = append(mirrors, e)
 			case "configs":
-				c.keys("configs", e.value)
-				if c.config(e) {
+				c.checkKeys("configs", e.value)
+				if c.checkConfig(e) {
 					logins[e.key] = e.line
 				}
 			}
 		}
 	}
 	for _, m := range mirrors {
-		c.mirror(m, logins)
+		c.checkMirror(m, logins)
 	}
 }
 
-// config checks a host's settings and reports whether they include a credential.
-func (c *checker) config(host entry) (login bool) {
-	for _, e := range entries(host.value) {
+// checkConfig checks a host's settings and reports whether they include a credential.
+func (c *checker) checkConfig(host entry) (login bool) {
+	for _, e := range mappingEntries(host.value) {
 		if e.key == "auth" || e.key == "tls" {
-			c.keys(e.key, e.value)
+			c.checkKeys(e.key, e.value)
 		}
-		login = login || e.key == "auth" && len(entries(e.value)) > 0
+		login = login || e.key == "auth" && len(mappingEntries(e.value)) > 0
 	}
 	return login
 }
 
-// host reports a name that cannot be an image host.
-func (c *checker) host(e entry) {
+// checkHost reports a name that cannot be an image host.
+func (c *checker) checkHost(e entry) {
 	name, isURL := strings.CutPrefix(e.key, "https://")
 	if !isURL {
 		name, isURL = strings.CutPrefix(e.key, "http://")
@@ -184,39 +184,41 @@ func (c *checker) host(e entry) {
 	const rule = "mirror-directory"
 	switch {
 	case isURL || path:
-		c.add(rule, finding.SeverityWarning, e.line, "write "+shown(host), "no image reference uses the host %q", shown(name))
+		c.addFinding(rule, finding.SeverityWarning, e.line, "write "+redactAddress(host), "no image reference uses the host %q", redactAddress(name))
 	case host == "registry-1.docker.io" || host == "index.docker.io":
-		c.add(rule, finding.SeverityWarning, e.line, "use docker.io", "no image reference uses the host %s: Docker Hub images use docker.io", host)
+		c.addFinding(rule, finding.SeverityWarning, e.line, "use docker.io", "no image reference uses the host %s: Docker Hub images use docker.io", host)
 	case host != strings.ToLower(host):
-		c.add(rule, finding.SeverityWarning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
+		c.addFinding(rule, finding.SeverityWarning, e.line, "write "+strings.ToLower(host), "image references use lower-case host names")
 	}
 }
 
-// shown returns an address with its password removed.
-func shown(address string) string { return short(address[strings.LastIndexByte(address, '@')+1:]) }
+// redactAddress returns an address with its password removed.
+func redactAddress(address string) string {
+	return truncateKey(address[strings.LastIndexByte(address, '@')+1:])
+}
 
-// mirror checks the endpoints of a host. logins lists the hosts with a credential.
-func (c *checker) mirror(m entry, logins map[string]int) {
+// checkMirror checks the endpoints of a host. logins lists the hosts with a credential.
+func (c *checker) checkMirror(m entry, logins map[string]int) {
 	var hosts []string
-	for _, e := range entries(m.value) {
+	for _, e := range mappingEntries(m.value) {
 		if e.key != "endpoint" || e.value == nil {
 			continue
 		}
 		for _, item := range e.value.Content {
-			if host := c.endpoint(resolve(item)); host != "" {
+			if host := c.checkEndpoint(resolveAlias(item)); host != "" {
 				hosts = append(hosts, host)
 			}
 		}
 	}
 	has := func(host string) bool { _, ok := logins[host]; return ok }
 	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
-		c.add("mirror-own-login", finding.SeverityInfo, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
+		c.addFinding("mirror-own-login", finding.SeverityInfo, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
 			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
 	}
 }
 
-// endpoint checks an endpoint and returns its host and port.
-func (c *checker) endpoint(n *yaml.Node) string {
+// checkEndpoint checks an endpoint and returns its host and port.
+func (c *checker) checkEndpoint(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.ScalarNode || n.Value == "" {
 		return ""
 	}
@@ -226,11 +228,11 @@ func (c *checker) endpoint(n *yaml.Node) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		c.add("mirror-path", finding.SeverityWarning, n.Line, "use https://HOST[:PORT]", "an endpoint is not a URL with a host")
+		c.addFinding("mirror-path", finding.SeverityWarning, n.Line, "use https://HOST[:PORT]", "an endpoint is not a URL with a host")
 		return ""
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
-		c.add("mirror-path", finding.SeverityWarning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
+		c.addFinding("mirror-path", finding.SeverityWarning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
 			"the endpoint's path is used unchanged: %s receives requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
 	}
 	return u.Host

@@ -40,10 +40,10 @@ const (
 // it to a mirror on clusters without internet access.
 const MicrosoftHost = "mcr.microsoft.com"
 
-// PluginCloud returns the cloud for a plugin name, or nil. The name may have a suffix
+// CloudOfPlugin returns the cloud for a plugin name, or nil. The name may have a suffix
 // such as -2, because the kubelet requires distinct names for two entries with the same
 // plugin.
-func PluginCloud(provider string) *Cloud {
+func CloudOfPlugin(provider string) *Cloud {
 	provider = strings.TrimSuffix(provider, ".exe")
 	is := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
@@ -74,29 +74,29 @@ func PluginCloud(provider string) *Cloud {
 	return nil
 }
 
-// Reach classifies the hosts that a pattern matches.
-type Reach int
+// PatternScope classifies the hosts that a pattern matches.
+type PatternScope int
 
 const (
-	Own     Reach = iota // all hosts belong to the cloud
-	Foreign              // no host belongs to the cloud, and all have the same owner
-	Mixed                // some hosts may belong to the cloud, or the owner is unknown
+	ScopeOwn     PatternScope = iota // all hosts belong to the cloud
+	ScopeForeign                     // no host belongs to the cloud, and all have the same owner
+	ScopeMixed                       // some hosts may belong to the cloud, or the owner is unknown
 )
 
-// Reach classifies the hosts that a matchImages pattern matches. Hosts that match the
+// ClassifyPattern classifies the hosts that a matchImages pattern matches. Hosts that match the
 // patterns in more also count as the cloud's.
-func (c *Cloud) Reach(pattern string, more ...string) Reach {
+func (c *Cloud) ClassifyPattern(pattern string, more ...string) PatternScope {
 	host := PatternHost(pattern)
 	if host == "" || hostpattern.Validate(host) != nil {
-		return Mixed
+		return ScopeMixed
 	}
-	reach := Foreign
+	reach := ScopeForeign
 	for _, own := range slices.Concat(c.Hosts, more) {
 		switch name, port, _ := strings.Cut(host, ":"); {
 		case covers(own, host), port == "443" && covers(own, name):
-			return Own
+			return ScopeOwn
 		case overlaps(own, host):
-			reach = Mixed
+			reach = ScopeMixed
 		}
 	}
 	return reach
@@ -126,12 +126,12 @@ func covers(a, b string) bool {
 // overlaps reports whether two host patterns may match the same host.
 func overlaps(a, b string) bool {
 	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool {
-		return a == b || a == "*" || strings.Contains(b, "*") && sameStart(a, b)
+		return a == b || a == "*" || strings.Contains(b, "*") && literalPrefixesAgree(a, b)
 	})
 }
 
-// sameStart compares the parts of two labels that precede the first *.
-func sameStart(a, b string) bool {
+// literalPrefixesAgree compares the parts of two labels that precede the first *.
+func literalPrefixesAgree(a, b string) bool {
 	a, _, _ = strings.Cut(a, "*")
 	b, _, _ = strings.Cut(b, "*")
 	n := min(len(a), len(b))
@@ -139,24 +139,24 @@ func sameStart(a, b string) bool {
 }
 
 // OtherHosts specifies how a plugin responds for a host that it does not serve. It is
-// the value of the flag --other-hosts; "" means [FailOthers].
+// the value of the flag --other-hosts; "" means [OtherHostsFail].
 type OtherHosts string
 
 // Values of --other-hosts.
 const (
-	FailOthers  OtherHosts = "fail"  // return an error
-	EmptyOthers OtherHosts = "empty" // return no credential
+	OtherHostsFail  OtherHosts = "fail"  // return an error
+	OtherHostsEmpty OtherHosts = "empty" // return no credential
 )
 
 // Response returns the response for an image on a host that the plugin does not serve.
 // The error includes why and fix, as in "image host H is WHY, so it gets no credential;
 // remove it from matchImages, FIX, or …".
 func (o OtherHosts) Response(host, why, fix string) (*plugin.Response, error) {
-	if o == EmptyOthers {
+	if o == OtherHostsEmpty {
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
 	}
 	return nil, fmt.Errorf("image host %q is %s, so it gets no credential; remove it from matchImages, %s, "+
-		"or set --other-hosts=%s", host, why, fix, EmptyOthers)
+		"or set --other-hosts=%s", host, why, fix, OtherHostsEmpty)
 }
 
 // Validate rejects unknown values.
@@ -176,9 +176,9 @@ func (o OtherHosts) MarshalText() ([]byte, error) { return []byte(o), nil }
 // UnmarshalText sets the value. It rejects values that are not constants of this type.
 func (o *OtherHosts) UnmarshalText(text []byte) error {
 	switch v := OtherHosts(text); v {
-	case FailOthers, EmptyOthers:
+	case OtherHostsFail, OtherHostsEmpty:
 		*o = v
 		return nil
 	}
-	return fmt.Errorf("must be %s or %s", FailOthers, EmptyOthers)
+	return fmt.Errorf("must be %s or %s", OtherHostsFail, OtherHostsEmpty)
 }

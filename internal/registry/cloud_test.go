@@ -17,7 +17,7 @@ func TestPluginCloud(t *testing.T) {
 		"ecr-credential-providers": "", "my-ecr-credential-provider": "", "token-credential-provider": "", "": "",
 	} {
 		got := ""
-		if p := registry.PluginCloud(name); p != nil {
+		if p := registry.CloudOfPlugin(name); p != nil {
 			got = p.Name
 		}
 		if got != want {
@@ -27,27 +27,27 @@ func TestPluginCloud(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	for plugin, patterns := range map[string]map[string]registry.Reach{
+	for plugin, patterns := range map[string]map[string]registry.PatternScope{
 		"ecr-credential-provider": {
-			"*.dkr.ecr.*.amazonaws.com": registry.Own, "111122223333.dkr.ecr.us-*.amazonaws.com/team": registry.Own,
-			"*.dkr-ecr-fips.*.on.aws": registry.Own, "public.ecr.aws": registry.Own, "PUBLIC.ecr.aws": registry.Own,
-			"111122223333.dkr.ecr.eu-west-1.amazonaws.com:443": registry.Own,
-			"registry.corp.example":                            registry.Foreign, "*.corp.example": registry.Foreign, "registry.corp.example:5000": registry.Foreign,
-			"[fd00::1]:5000": registry.Foreign, "[fd00::1]:5000/team": registry.Foreign, "[fd00::1]": registry.Mixed,
-			"served.example": registry.Own, "*.*.ecr.*.amazonaws.com": registry.Mixed, "*.dkr*.ecr.*.amazonaws.com": registry.Mixed,
-			"*": registry.Mixed, "*.*": registry.Mixed, "*.com": registry.Mixed, "*.*.*": registry.Mixed, "": registry.Mixed,
+			"*.dkr.ecr.*.amazonaws.com": registry.ScopeOwn, "111122223333.dkr.ecr.us-*.amazonaws.com/team": registry.ScopeOwn,
+			"*.dkr-ecr-fips.*.on.aws": registry.ScopeOwn, "public.ecr.aws": registry.ScopeOwn, "PUBLIC.ecr.aws": registry.ScopeOwn,
+			"111122223333.dkr.ecr.eu-west-1.amazonaws.com:443": registry.ScopeOwn,
+			"registry.corp.example":                            registry.ScopeForeign, "*.corp.example": registry.ScopeForeign, "registry.corp.example:5000": registry.ScopeForeign,
+			"[fd00::1]:5000": registry.ScopeForeign, "[fd00::1]:5000/team": registry.ScopeForeign, "[fd00::1]": registry.ScopeMixed,
+			"served.example": registry.ScopeOwn, "*.*.ecr.*.amazonaws.com": registry.ScopeMixed, "*.dkr*.ecr.*.amazonaws.com": registry.ScopeMixed,
+			"*": registry.ScopeMixed, "*.*": registry.ScopeMixed, "*.com": registry.ScopeMixed, "*.*.*": registry.ScopeMixed, "": registry.ScopeMixed,
 		},
 		"auth-provider-gcp": {
-			"*.pkg.dev": registry.Own, "europe-docker.pkg.dev": registry.Own, "docker.europe-west1.rep.pkg.dev": registry.Own,
-			"gcr.io": registry.Own, "eu.gcr.io": registry.Own, "gcr.io.example": registry.Foreign, "docker.io": registry.Foreign,
+			"*.pkg.dev": registry.ScopeOwn, "europe-docker.pkg.dev": registry.ScopeOwn, "docker.europe-west1.rep.pkg.dev": registry.ScopeOwn,
+			"gcr.io": registry.ScopeOwn, "eu.gcr.io": registry.ScopeOwn, "gcr.io.example": registry.ScopeForeign, "docker.io": registry.ScopeForeign,
 		},
 		"acr-credential-provider": {
-			"*.azurecr.io": registry.Own, "team.eastus.geo.azurecr.io": registry.Own, "*.azurecr.*": registry.Mixed,
-			"mcr.microsoft.com": registry.Foreign,
+			"*.azurecr.io": registry.ScopeOwn, "team.eastus.geo.azurecr.io": registry.ScopeOwn, "*.azurecr.*": registry.ScopeMixed,
+			"mcr.microsoft.com": registry.ScopeForeign,
 		},
 	} {
 		for pattern, want := range patterns {
-			if got := registry.PluginCloud(plugin).Reach(pattern, "served.example"); got != want {
+			if got := registry.CloudOfPlugin(plugin).ClassifyPattern(pattern, "served.example"); got != want {
 				t.Errorf("%s: %q reaches %d, want %d", plugin, pattern, got, want)
 			}
 		}

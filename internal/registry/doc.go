@@ -10,10 +10,10 @@ import "net/netip"
 
 // Names of Docker Hub.
 const (
-	Hub       = "docker.io"                   // in image references
-	HubServer = "registry-1.docker.io"        // the host that serves the registry API
-	HubIndex  = "index.docker.io"             // used in old references and configurations
-	HubKey    = "https://index.docker.io/v1/" // docker's key in config.json
+	DockerHub          = "docker.io"                   // in image references
+	DockerHubServer    = "registry-1.docker.io"        // the host that serves the registry API
+	DockerHubIndex     = "index.docker.io"             // used in old references and configurations
+	DockerHubConfigKey = "https://index.docker.io/v1/" // docker's key in config.json
 )
 
 // IsLoopback reports whether host, without a port, is localhost or a loopback

@@ -10,36 +10,36 @@ import (
 	"strings"
 )
 
-// Unmatchable describes a pattern that looks like a pattern for a service's registries
+// UnmatchablePattern describes a pattern that looks like a pattern for a service's registries
 // but matches none of their hosts.
-type Unmatchable struct {
+type UnmatchablePattern struct {
 	Owner   string // service, such as "Amazon ECR"
 	Form    string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
 	Reason  string // why the pattern matches no host of this form
 	Instead string // host of a pattern that does match
 }
 
-// CheckForm reports whether a pattern's host, in lower case, looks like a service's
+// CheckPatternForm reports whether a pattern's host, in lower case, looks like a service's
 // registries but cannot match any of their hosts. It knows the possible forms of hosts,
 // not which registries exist.
-func CheckForm(host, port string) (Unmatchable, bool) {
+func CheckPatternForm(host, port string) (UnmatchablePattern, bool) {
 	labels, ok := splitHost(host)
-	known := services()
-	i := slices.IndexFunc(known, func(s service) bool { return ok && s.claims(labels) })
+	known := knownServices()
+	i := slices.IndexFunc(known, func(s service) bool { return ok && s.looksLike(labels) })
 	if i < 0 {
-		return Unmatchable{}, false
+		return UnmatchablePattern{}, false
 	}
-	forms := known[i].forms()
-	served := slices.ContainsFunc(forms, func(f hostForm) bool { return f.mismatch(labels) == "" })
+	forms := known[i].hostForms()
+	served := slices.ContainsFunc(forms, func(f hostForm) bool { return f.mismatchReason(labels) == "" })
 	if served && (port == "" || port == "443") {
-		return Unmatchable{}, false
+		return UnmatchablePattern{}, false
 	}
-	best := nearest(forms, labels)
-	reason := best.mismatch(labels)
+	best := nearestForm(forms, labels)
+	reason := best.mismatchReason(labels)
 	if served {
 		reason = "these hosts do not listen on port " + port
 	}
-	return Unmatchable{known[i].owner, best.text, reason, best.pattern(labels)}, true
+	return UnmatchablePattern{known[i].owner, best.text, reason, best.suggestPattern(labels)}, true
 }
 
 // SuggestHost returns a host pattern that matches hosts like the image's. It does so if
@@ -52,11 +52,11 @@ func SuggestHost(pattern, imageHost string) string {
 	if !ok || !valid || len(want) == len(has) || !slices.Contains(want, "*") {
 		return ""
 	}
-	for _, s := range services() {
-		if !s.claims(want) {
+	for _, s := range knownServices() {
+		if !s.looksLike(want) {
 			continue
 		}
-		forms := s.forms()
+		forms := s.hostForms()
 		at := slices.IndexFunc(forms, func(f hostForm) bool { return slices.EqualFunc(f.labels, has, formLabel.matchesLoosely) })
 		if at < 0 {
 			continue
@@ -65,19 +65,19 @@ func SuggestHost(pattern, imageHost string) string {
 		if slices.ContainsFunc(want, func(label string) bool { return label != "*" && !form.hasLiteral(label) }) {
 			return ""
 		}
-		return form.pattern(nil)
+		return form.suggestPattern(nil)
 	}
 	return ""
 }
 
-// OwnerOf returns the service that owns a host, such as "Quay.io", or "".
-func OwnerOf(host string) string {
+// HostOwner returns the service that owns a host, such as "Quay.io", or "".
+func HostOwner(host string) string {
 	labels, _ := splitHost(host)
-	if under(Hub)(labels) {
+	if inDomains(DockerHub)(labels) {
 		return "Docker Hub"
 	}
-	for _, s := range services() {
-		if slices.ContainsFunc(s.forms(), func(f hostForm) bool { return f.mismatch(labels) == "" }) {
+	for _, s := range knownServices() {
+		if slices.ContainsFunc(s.hostForms(), func(f hostForm) bool { return f.mismatchReason(labels) == "" }) {
 			return s.owner
 		}
 	}
@@ -91,12 +91,12 @@ func splitHost(host string) (labels []string, ok bool) {
 	return labels, !strings.ContainsAny(host, ":[") && len(labels) <= 127
 }
 
-// nearest returns the form most similar to a pattern. It compares the literal labels,
+// nearestForm returns the form most similar to a pattern. It compares the literal labels,
 // then the number of labels and the labels that match from the end. If forms are
 // equally similar, the first wins.
-func nearest(forms []hostForm, pattern []string) hostForm {
+func nearestForm(forms []hostForm, pattern []string) hostForm {
 	return slices.MaxFunc(forms, func(a, b hostForm) int {
-		return cmp.Or(a.likeness(pattern)-b.likeness(pattern), a.alignment(pattern)-b.alignment(pattern))
+		return cmp.Or(a.literalMatches(pattern)-b.literalMatches(pattern), a.suffixMatches(pattern)-b.suffixMatches(pattern))
 	})
 }
 
@@ -189,9 +189,9 @@ func globMatch(pattern, text string) bool {
 	return ok && strings.HasSuffix(text, parts[last])
 }
 
-// likeness returns how many of the form's literal labels the pattern has, minus how
+// literalMatches returns how many of the form's literal labels the pattern has, minus how
 // many it lacks.
-func (f hostForm) likeness(pattern []string) (n int) {
+func (f hostForm) literalMatches(pattern []string) (n int) {
 	if f.rare && len(pattern) != len(f.labels) {
 		return -len(f.labels)
 	}
@@ -207,9 +207,9 @@ func (f hostForm) likeness(pattern []string) (n int) {
 	return n
 }
 
-// alignment counts the labels that match from the end. A form with the same number of
+// suffixMatches counts the labels that match from the end. A form with the same number of
 // labels scores higher.
-func (f hostForm) alignment(pattern []string) (n int) {
+func (f hostForm) suffixMatches(pattern []string) (n int) {
 	if len(pattern) == len(f.labels) {
 		n = len(pattern)
 	}
@@ -219,8 +219,8 @@ func (f hostForm) alignment(pattern []string) (n int) {
 	return n
 }
 
-// mismatch returns why a pattern matches no host of the form, or "".
-func (f hostForm) mismatch(pattern []string) string {
+// mismatchReason returns why a pattern matches no host of the form, or "".
+func (f hostForm) mismatchReason(pattern []string) string {
 	if n := len(f.labels); len(pattern) != n {
 		return fmt.Sprintf("the pattern has %d labels instead of %d (a * matches one label)", len(pattern), n)
 	}
@@ -232,9 +232,9 @@ func (f hostForm) mismatch(pattern []string) string {
 	return ""
 }
 
-// pattern returns a pattern for the form that keeps the given pattern's labels where
+// suggestPattern returns a pattern for the form that keeps the given pattern's labels where
 // they fit.
-func (f hostForm) pattern(given []string) string {
+func (f hostForm) suggestPattern(given []string) string {
 	labels, next := make([]string, len(f.labels)), 0
 	for i, l := range f.labels {
 		labels[i] = l.glob()

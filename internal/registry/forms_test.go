@@ -40,10 +40,10 @@ ghe.example containers.octocorp.ghe.com gitlab.corp.example registry.gitlab.corp
 azurecr.corp.example pkg.dev.example harbor.example localhost 10.0.0.1 *.cr.aliyuncs.com registry.digitalocean.com icr.io *.icr.io
 `
 
-// checkForm calls CheckForm for the host and port of a pattern.
-func checkForm(pattern string) (Unmatchable, bool) {
+// checkForm calls CheckPatternForm for the host and port of a pattern.
+func checkForm(pattern string) (UnmatchablePattern, bool) {
 	host, port, _ := strings.Cut(PatternHost(pattern), ":")
-	return CheckForm(host, port)
+	return CheckPatternForm(host, port)
 }
 
 // TestCheckReal verifies that real hosts, also with any label replaced by a glob, and unknown host forms have no
@@ -153,7 +153,7 @@ func TestOwnerOf(t *testing.T) {
 		"contoso.azurecr.de": "Azure Container Registry", "ghcr.io": "GitHub Packages", "quay.io": "Quay.io",
 		"registry.example": "", "localhost": "", "10.0.0.1": "", "::1": "", "": "",
 	} {
-		if got := OwnerOf(host); got != want {
+		if got := HostOwner(host); got != want {
 			t.Errorf("%q: got %q, want %q", host, got, want)
 		}
 	}
@@ -173,8 +173,8 @@ func TestIsLoopback(t *testing.T) {
 // samples returns a host of each form. It samples the regular expressions of
 // the labels; the seed selects the alternatives.
 func samples(seed []byte) (list []string) {
-	for _, f := range services() {
-		for _, form := range f.forms() {
+	for _, f := range knownServices() {
+		for _, form := range f.hostForms() {
 			var labels []string
 			for _, l := range form.labels {
 				text := l.literal

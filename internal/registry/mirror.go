@@ -75,7 +75,7 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	for _, entry := range entries {
 		r, err := parseRule(entry)
 		if err == nil {
-			err = r.check(opts)
+			err = r.validate(opts)
 		}
 		at := slices.IndexFunc(m.rules, func(o MirrorRule) bool { return o.Source == r.Source })
 		if err == nil && at >= 0 && m.rules[at] != r {
@@ -91,9 +91,9 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	}
 	slices.SortStableFunc(m.rules, func(a, b MirrorRule) int { return cmp.Compare(len(b.Source), len(a.Source)) })
 	for _, r := range m.rules {
-		if next, ok := m.Find(r.image()); ok {
+		if next, ok := m.Find(r.targetPrefix()); ok {
 			return Mirrors{}, fmt.Errorf("mirror \"%s=%s\": the target is also the source of \"%s=%s\"; set the target to the registry that has the images",
-				r.Source, r.image(), next.Source, next.image())
+				r.Source, r.targetPrefix(), next.Source, next.targetPrefix())
 		}
 	}
 	return m, nil
@@ -105,22 +105,22 @@ func parseRule(entry string) (MirrorRule, error) {
 	if !ok || strings.Contains(target, "=") {
 		return MirrorRule{}, errors.New("must be SOURCE=TARGET, such as docker.io=REGISTRY")
 	}
-	fromHost, fromPath, err := cutHost(source)
+	fromHost, fromPath, err := splitHostPath(source)
 	if err != nil {
 		return MirrorRule{}, fmt.Errorf("source %q: %w", source, err)
 	}
-	toHost, toPath, err := cutHost(target)
+	toHost, toPath, err := splitHostPath(target)
 	if err != nil {
 		return MirrorRule{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	if fromHost == HubIndex || fromHost == HubServer {
+	if fromHost == DockerHubIndex || fromHost == DockerHubServer {
 		return MirrorRule{}, fmt.Errorf("source %q: use docker.io, the kubelet's name for Docker Hub", source)
 	}
-	return MirrorRule{Source: join(fromHost, fromPath), Target: toHost, Path: toPath}, nil
+	return MirrorRule{Source: joinHostPath(fromHost, fromPath), Target: toHost, Path: toPath}, nil
 }
 
-// cutHost splits host[:port][/path]. It rejects wildcards.
-func cutHost(s string) (host, path string, err error) {
+// splitHostPath splits host[:port][/path]. It rejects wildcards.
+func splitHostPath(s string) (host, path string, err error) {
 	host, path, hasPath := strings.Cut(strings.TrimRight(s, "/"), "/")
 	host = strings.ToLower(host)
 	switch {
@@ -136,8 +136,8 @@ func cutHost(s string) (host, path string, err error) {
 	return host, path, nil
 }
 
-// check rejects a rule that would send a credential to a third party.
-func (r MirrorRule) check(opts MirrorOptions) error {
+// validate rejects a rule that would send a credential to a third party.
+func (r MirrorRule) validate(opts MirrorOptions) error {
 	source, _, _ := strings.Cut(r.Source, "/")
 	target := opts.Target
 	if target == nil {
@@ -153,10 +153,10 @@ func (r MirrorRule) check(opts MirrorOptions) error {
 	return nil
 }
 
-// image returns the prefix of the image names at the target.
-func (r MirrorRule) image() string { return join(r.Target, r.Path) }
+// targetPrefix returns the prefix of the image names at the target.
+func (r MirrorRule) targetPrefix() string { return joinHostPath(r.Target, r.Path) }
 
-func join(host, path string) string {
+func joinHostPath(host, path string) string {
 	if path == "" {
 		return host
 	}
@@ -191,7 +191,7 @@ func (r MirrorRule) covers(image string) bool {
 		image = rest
 	}
 	host, path, _ := strings.Cut(image, "/")
-	rest, ok := strings.CutPrefix(join(strings.ToLower(host), path), r.Source)
+	rest, ok := strings.CutPrefix(joinHostPath(strings.ToLower(host), path), r.Source)
 	switch {
 	case !ok:
 		return false
@@ -201,17 +201,17 @@ func (r MirrorRule) covers(image string) bool {
 	return rest[0] == ':' && strings.Contains(r.Source, "/") // a colon starts a tag here, but a port after a host
 }
 
-// Divides reports whether the rules cover only part of host[:port]. In that case a
+// CoversPartOf reports whether the rules cover only part of host[:port]. In that case a
 // response is valid for one image only, and an image outside the covered part gets an
 // empty response instead of an error.
-func (m Mirrors) Divides(host string) bool {
+func (m Mirrors) CoversPartOf(host string) bool {
 	host = strings.ToLower(host)
 	return slices.ContainsFunc(m.rules, func(r MirrorRule) bool { return strings.HasPrefix(r.Source, host+"/") })
 }
 
-// Scope returns the cache key type for responses for the host's images.
-func (m Mirrors) Scope(host string) plugin.CacheKeyType {
-	if m.Divides(host) {
+// CacheKeyType returns the cache key type for responses for the host's images.
+func (m Mirrors) CacheKeyType(host string) plugin.CacheKeyType {
+	if m.CoversPartOf(host) {
 		return plugin.CacheImage
 	}
 	return plugin.CacheRegistry
@@ -267,7 +267,7 @@ func (c *Cloud) MirrorArgs(args []string) (list []MirrorArg) {
 			if host = strings.ToLower(host); !found || host == "" || len(source) > maxMirrorSource {
 				continue
 			}
-			own := c.Reach(host) == Own || c.Name == Azure && host == MicrosoftHost
+			own := c.ClassifyPattern(host) == ScopeOwn || c.Name == Azure && host == MicrosoftHost
 			list = append(list, MirrorArg{arg.Index, source, host, !own})
 		}
 	}

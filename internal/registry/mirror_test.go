@@ -74,7 +74,7 @@ func TestScope(t *testing.T) {
 		"docker.io": plugin.CacheImage, "Docker.io": plugin.CacheImage, "docker.io:443": plugin.CacheRegistry,
 		"quay.io": plugin.CacheRegistry, target: plugin.CacheRegistry,
 	} {
-		if got := m.Scope(host); got != want {
+		if got := m.CacheKeyType(host); got != want {
 			t.Errorf("an answer for %s is good for %s, want %s", host, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestOtherHosts(t *testing.T) {
-	for _, o := range []registry.OtherHosts{"", registry.FailOthers} {
+	for _, o := range []registry.OtherHosts{"", registry.OtherHostsFail} {
 		_, err := o.Response("registry.example:5000", "none of Amazon ECR's", "name it with --allow-host")
 		if err == nil {
 			t.Fatalf("%q: got an answer, want an error", o)
@@ -23,7 +23,7 @@ func TestOtherHosts(t *testing.T) {
 			}
 		}
 	}
-	resp, err := registry.EmptyOthers.Response("registry.example", "none", "do this")
+	resp, err := registry.OtherHostsEmpty.Response("registry.example", "none", "do this")
 	if err != nil || len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
 		t.Errorf("empty: got %+v and %v, want an empty answer that is not kept", resp, err)
 	}

@@ -10,73 +10,73 @@ import (
 
 // service describes a registry operator whose hosts have known forms.
 type service struct {
-	owner  string
-	claims func(labels []string) bool // reports whether a pattern is meant for the service
-	table  []formTable
+	owner      string
+	looksLike  func(labels []string) bool // reports whether a pattern is meant for the service
+	formTables []formTable
 }
 
 // formTable lists host forms, separated by spaces, for AWS regions that begin with
 // regionPrefix. A ! marks a rare form.
 type formTable struct{ regionPrefix, forms string }
 
-func (s service) forms() (list []hostForm) {
-	for _, t := range s.table {
+func (s service) hostForms() (list []hostForm) {
+	for _, t := range s.formTables {
 		list = append(list, parseForms(t.regionPrefix, t.forms)...)
 	}
 	return list
 }
 
-// services lists the known services. Sources: the operators' documentation of their
+// knownServices lists the known services. Sources: the operators' documentation of their
 // endpoints and the plugins that they publish.
-func services() []service {
+func knownServices() []service {
 	azure := ""
 	for domain := range strings.FieldsSeq(AzureDomains) {
 		azure += " REGISTRY." + domain + " !REGISTRY.NAME.geo." + domain
 	}
 	return []service{
-		{"Amazon ECR", isAmazon, []formTable{
+		{"Amazon ECR", isAmazonRegistryHost, []formTable{
 			{"", `ACCOUNT.dkr.ecr.REGION.amazonaws.com ACCOUNT.dkr.ecr-fips.REGION.amazonaws.com
 				ACCOUNT.dkr-ecr.REGION.on.aws ACCOUNT.dkr-ecr-fips.REGION.on.aws
 				public.ecr.aws ecr-public.aws.com !ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com`},
 			{"cn-", `ACCOUNT.dkr.ecr.REGION.amazonaws.com.cn ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.com.cn
 				!ENDPOINT.dkr.ecr.REGION.vpce.amazonaws.com.cn`},
 			{"eusc-", "ACCOUNT.dkr.ecr.REGION.amazonaws.eu ACCOUNT.dkr-ecr.REGION.on.amazonwebservices.eu"},
-			isolatedForms("us-iso-", "c2s.ic.gov", "on.aws.ic.gov"),
-			isolatedForms("us-isob-", "sc2s.sgov.gov", "on.aws.scloud"),
-			isolatedForms("us-isof-", "csp.hci.ic.gov", "on.aws.hci.ic.gov"),
-			isolatedForms("eu-isoe-", "cloud.adc-e.uk", "on.cloud-aws.adc-e.uk"),
+			isolatedPartitionForms("us-iso-", "c2s.ic.gov", "on.aws.ic.gov"),
+			isolatedPartitionForms("us-isob-", "sc2s.sgov.gov", "on.aws.scloud"),
+			isolatedPartitionForms("us-isof-", "csp.hci.ic.gov", "on.aws.hci.ic.gov"),
+			isolatedPartitionForms("eu-isoe-", "cloud.adc-e.uk", "on.cloud-aws.adc-e.uk"),
 		}},
-		{"Google Artifact Registry", under("pkg.dev"), []formTable{{"", "LOCATION-docker.pkg.dev !docker.LOCATION.rep.pkg.dev"}}},
-		{"Google Container Registry", under("gcr.io"), []formTable{{"", "gcr.io NAME.gcr.io"}}},
-		{"Azure Container Registry", isAzure, []formTable{{"", azure}}},
-		{"Microsoft Artifact Registry", under(MicrosoftHost), []formTable{{"", MicrosoftHost}}},
-		{"GitHub Packages", under("ghcr.io", "github.com"), []formTable{{"", "ghcr.io docker.pkg.github.com"}}},
-		{"Quay.io", under("quay.io"), []formTable{{"", "quay.io"}}},
-		{"GitLab.com", under("gitlab.com"), []formTable{{"", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"}}}, // gitlab.com hosts the dependency proxy
-		{"Kubernetes", under("k8s.io"), []formTable{{"", "registry.k8s.io !NAME.k8s.io"}}},
-		{"JFrog", under("jfrog.io"), []formTable{{"", "NAME.jfrog.io NAME.NAME.jfrog.io"}}},
-		{"Oracle Cloud", under("ocir.io"), []formTable{{"", "NAME.ocir.io NAME.NAME.ocir.io"}}},
+		{"Google Artifact Registry", inDomains("pkg.dev"), []formTable{{"", "LOCATION-docker.pkg.dev !docker.LOCATION.rep.pkg.dev"}}},
+		{"Google Container Registry", inDomains("gcr.io"), []formTable{{"", "gcr.io NAME.gcr.io"}}},
+		{"Azure Container Registry", isAzureRegistryHost, []formTable{{"", azure}}},
+		{"Microsoft Artifact Registry", inDomains(MicrosoftHost), []formTable{{"", MicrosoftHost}}},
+		{"GitHub Packages", inDomains("ghcr.io", "github.com"), []formTable{{"", "ghcr.io docker.pkg.github.com"}}},
+		{"Quay.io", inDomains("quay.io"), []formTable{{"", "quay.io"}}},
+		{"GitLab.com", inDomains("gitlab.com"), []formTable{{"", "registry.gitlab.com !gitlab.com !registry.NAME.gitlab.com"}}}, // gitlab.com hosts the dependency proxy
+		{"Kubernetes", inDomains("k8s.io"), []formTable{{"", "registry.k8s.io !NAME.k8s.io"}}},
+		{"JFrog", inDomains("jfrog.io"), []formTable{{"", "NAME.jfrog.io NAME.NAME.jfrog.io"}}},
+		{"Oracle Cloud", inDomains("ocir.io"), []formTable{{"", "NAME.ocir.io NAME.NAME.ocir.io"}}},
 	}
 }
 
-// isolatedForms returns the host forms of an AWS partition that is separate from the
+// isolatedPartitionForms returns the host forms of an AWS partition that is separate from the
 // public partitions.
-func isolatedForms(regionPrefix, domain, dualStack string) formTable {
+func isolatedPartitionForms(regionPrefix, domain, dualStack string) formTable {
 	return formTable{regionPrefix, strings.NewReplacer("DOMAIN", domain, "DUAL", dualStack).Replace(
 		"ACCOUNT.dkr.ecr.REGION.DOMAIN ACCOUNT.dkr.ecr-fips.REGION.DOMAIN ACCOUNT.dkr-ecr.REGION.DUAL ACCOUNT.dkr-ecr-fips.REGION.DUAL")}
 }
 
-// under returns a function that reports whether a host is in one of the domains.
-func under(domains ...string) func([]string) bool {
+// inDomains returns a function that reports whether a host is in one of the domains.
+func inDomains(domains ...string) func([]string) bool {
 	return func(labels []string) bool {
 		host := "." + strings.Join(labels, ".")
 		return slices.ContainsFunc(domains, func(d string) bool { return strings.HasSuffix(host, "."+d) })
 	}
 }
 
-// isAmazon excludes other AWS services and load balancers in these domains. It also
+// isAmazonRegistryHost excludes other AWS services and load balancers in these domains. It also
 // excludes emulators and proxies that use ECR's labels in their own domains.
-func isAmazon(labels []string) bool {
+func isAmazonRegistryHost(labels []string) bool {
 	var ecr, private, others bool
 	for i, s := range labels {
 		switch s {
@@ -91,15 +91,15 @@ func isAmazon(labels []string) bool {
 	switch last := labels[len(labels)-1]; {
 	case private && strings.Trim(last, "*") == "":
 		return true // the domain is missing
-	case under("amazonaws", "amazonaws.com", "amazonaws.com.cn", "amazonaws.cn", "amazonaws.eu", "amazonaws.net", "amazonaws.org", "amazonaws.*")(labels):
+	case inDomains("amazonaws", "amazonaws.com", "amazonaws.com.cn", "amazonaws.cn", "amazonaws.eu", "amazonaws.net", "amazonaws.org", "amazonaws.*")(labels):
 		return ecr || !others
 	}
-	return ecr && under("aws", "aws.com", "amazonwebservices.com", "amazonwebservices.com.cn", "amazonwebservices.eu",
+	return ecr && inDomains("aws", "aws.com", "amazonwebservices.com", "amazonwebservices.com.cn", "amazonwebservices.eu",
 		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
 }
 
-// isAzure accepts common wrong top-level domains but not the domains of custom clouds.
-func isAzure(labels []string) bool {
+// isAzureRegistryHost accepts common wrong top-level domains but not the domains of custom clouds.
+func isAzureRegistryHost(labels []string) bool {
 	n := len(labels)
 	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&
 		slices.Contains([]string{"*", "io", "cn", "us", "de", "com", "net", "org"}, labels[n-1])

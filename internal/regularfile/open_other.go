@@ -5,5 +5,5 @@
 
 package regularfile
 
-// nonblock is 0, because these systems have no named pipes in the file system.
-const nonblock = 0
+// nonblockFlag is 0, because these systems have no named pipes in the file system.
+const nonblockFlag = 0

@@ -7,6 +7,6 @@ package regularfile
 
 import "syscall"
 
-// nonblock opens a named pipe without waiting for a writer, and a terminal without
+// nonblockFlag opens a named pipe without waiting for a writer, and a terminal without
 // making it the controlling terminal. It has no effect on regular files.
-const nonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
+const nonblockFlag = syscall.O_NONBLOCK | syscall.O_NOCTTY

@@ -56,7 +56,7 @@ func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d byte
 // If ctx is done, Read returns its cause, even if the file system hangs. In that case
 // the goroutine that reads the file remains.
 func Read(ctx context.Context, path string, max int64) ([]byte, error) {
-	return read(ctx, system{}, path, max)
+	return read(ctx, osFS{}, path, max)
 }
 
 // ReadIn is like [Read] but reads a file below root. Symbolic links cannot escape root.
@@ -65,7 +65,7 @@ func ReadIn(ctx context.Context, root *os.Root, name string, max int64) ([]byte,
 }
 
 // Open opens a file for reading. It never waits for anything except the disk.
-func Open(path string) (*os.File, error) { return open(system{}, path) }
+func Open(path string) (*os.File, error) { return open(osFS{}, path) }
 
 // OpenIn is like [Open] but opens a file below root. Symbolic links cannot escape root.
 func OpenIn(root *os.Root, name string) (*os.File, error) { return open(root, name) }
@@ -83,45 +83,45 @@ func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	return data, err
 }
 
-// Cause returns the error without operation and path, for messages that already contain
+// BareError returns the error without operation and path, for messages that already contain
 // the path. It returns other errors unchanged.
-func Cause(err error) error {
+func BareError(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
 	}
 	return err
 }
 
-// opener opens files, either in a [*os.Root] or in the whole file system.
-type opener interface {
+// fileSystem opens files, either in a [*os.Root] or in the whole file system.
+type fileSystem interface {
 	Stat(name string) (fs.FileInfo, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 }
 
-type system struct{}
+type osFS struct{}
 
-func (system) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
-func (system) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, perm)
 }
 
-func open(in opener, name string) (*os.File, error) {
+func open(in fileSystem, name string) (*os.File, error) {
 	// Check first: opening a device can have side effects (/dev/watchdog), and opening
 	// a socket fails with a different error.
 	info, err := in.Stat(name)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: Cause(err)}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: BareError(err)}
 	}
-	if err := check(name, info); err != nil {
+	if err := checkRegular(name, info); err != nil {
 		return nil, err
 	}
-	f, err := in.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	f, err := in.OpenFile(name, os.O_RDONLY|nonblockFlag, 0)
 	if err != nil {
 		return nil, err
 	}
 	// Check again, because the path may now refer to a different file.
 	if info, err = f.Stat(); err == nil {
-		err = check(name, info)
+		err = checkRegular(name, info)
 	}
 	if err != nil {
 		f.Close()
@@ -130,14 +130,14 @@ func open(in opener, name string) (*os.File, error) {
 	return f, nil
 }
 
-func check(name string, info fs.FileInfo) error {
+func checkRegular(name string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
 	return &fs.PathError{Op: "read", Path: name, Err: &NotRegularError{info.Mode()}}
 }
 
-func read(ctx context.Context, in opener, name string, max int64) ([]byte, error) {
+func read(ctx context.Context, in fileSystem, name string, max int64) ([]byte, error) {
 	type result struct {
 		data []byte
 		err  error

@@ -40,14 +40,14 @@ func TestNotRegular(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(Cause(err)) != "is a named pipe, not a regular file" {
+	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(BareError(err)) != "is a named pipe, not a regular file" {
 		t.Errorf("got %v, want that it is a named pipe", err)
 	}
 }
 
 // swapped shows a regular file where there is a pipe by the time it is opened.
 type swapped struct {
-	system
+	osFS
 	regular string
 }
 
@@ -67,7 +67,7 @@ func TestSwapped(t *testing.T) {
 
 // slow is a file system that does not answer.
 type slow struct {
-	system
+	osFS
 	until chan struct{}
 }
 

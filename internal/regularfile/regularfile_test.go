@@ -47,7 +47,7 @@ func TestRead(t *testing.T) {
 			outside, errOutside := Read(context.Background(), path, tt.max)
 			inside, errInside := ReadIn(ctx, root, "file", tt.max)
 			for _, err := range []error{errOutside, errInside} {
-				if got := text(Cause(err)); got != tt.cause {
+				if got := text(BareError(err)); got != tt.cause {
 					t.Errorf("got error %q, want %q", got, tt.cause)
 				}
 				if large, ok := errors.AsType[*TooLargeError](err); ok && large.Max != tt.max {
@@ -89,7 +89,7 @@ func TestReadErrors(t *testing.T) {
 	if _, err = ReadIn(t.Context(), root, "out/file", 1); err == nil {
 		t.Error("a link has led out of the directory")
 	}
-	if _, err = OpenIn(root, "."); text(Cause(err)) != "is a directory, not a regular file" {
+	if _, err = OpenIn(root, "."); text(BareError(err)) != "is a directory, not a regular file" {
 		t.Errorf("got %v, want that it is a directory", err)
 	}
 }

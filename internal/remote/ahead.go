@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// aheadLife limits how long an unused connection is kept. If the server closed it in
+// preconnectLifetime limits how long an unused connection is kept. If the server closed it in
 // the meantime, a request would fail.
-const aheadLife = 5 * time.Second
+const preconnectLifetime = 5 * time.Second
 
-// ahead is a connection that was opened in advance and is not used yet.
-type ahead struct {
+// preconnection is a connection that was opened in advance and is not used yet.
+type preconnection struct {
 	conns  chan net.Conn // capacity 1; closed without a value if there is no connection
 	cancel context.CancelFunc
 }
 
-// Ahead starts connecting to a URL's host, including the TLS handshake, while other
+// Preconnect starts connecting to a URL's host, including the TLS handshake, while other
 // requests run. The first request to that host takes the connection, and waits for it
 // if necessary. The connection is closed if no request takes it within five seconds or
 // before ctx is done, or when CloseIdleConnections is called. Failures are not
@@ -30,15 +30,15 @@ type ahead struct {
 //
 // Use Ahead only for a host that will certainly be called. It does nothing if the
 // scheme is not https or a proxy would be used.
-func (t *Transport) Ahead(ctx context.Context, address string) {
+func (t *Transport) Preconnect(ctx context.Context, address string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return
 	}
-	if t.trust.own == nil {
+	if t.trust.customPool == nil {
 		systemBundle.start() // also needed with a proxy
 	}
-	if proxy, err := t.proxy(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host}); proxy != nil || err != nil {
+	if proxy, err := t.proxyURL(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host}); proxy != nil || err != nil {
 		return
 	}
 	port := u.Port()
@@ -46,29 +46,29 @@ func (t *Transport) Ahead(ctx context.Context, address string) {
 		port = "443"
 	}
 	addr := strings.ToLower(net.JoinHostPort(u.Hostname(), port))
-	ctx, cancel := context.WithTimeout(ctx, aheadLife)
-	a := &ahead{conns: make(chan net.Conn), cancel: cancel}
+	ctx, cancel := context.WithTimeout(ctx, preconnectLifetime)
+	a := &preconnection{conns: make(chan net.Conn), cancel: cancel}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.aheads[addr] != nil {
+	if t.preconnections[addr] != nil {
 		cancel()
 		return
 	}
-	t.aheads[addr] = a
-	go t.open(ctx, a, addr)
+	t.preconnections[addr] = a
+	go t.openPreconnection(ctx, a, addr)
 }
 
-// open opens the connection and holds it until a request takes it.
-func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
+// openPreconnection opens the connection and holds it until a request takes it.
+func (t *Transport) openPreconnection(ctx context.Context, a *preconnection, addr string) {
 	defer a.cancel()
 	defer close(a.conns)
-	s := &t.few
-	if t.trust.own != nil || t.wide.Load() {
-		s = &t.all
+	s := &t.bundleSide
+	if t.trust.customPool != nil || t.useAllCAs.Load() {
+		s = &t.fullSide
 	}
 	conn, err := t.connect(ctx, s, "tcp", addr)
-	if s == &t.few && t.widens(ctx, err) {
-		conn, err = t.connect(ctx, &t.all, "tcp", addr)
+	if s == &t.bundleSide && t.shouldTryAllCAs(ctx, err) {
+		conn, err = t.connect(ctx, &t.fullSide, "tcp", addr)
 	}
 	if err != nil {
 		return
@@ -80,12 +80,12 @@ func (t *Transport) open(ctx context.Context, a *ahead, addr string) {
 	}
 }
 
-// taken waits for the connection opened in advance and returns it, or nil.
-func (t *Transport) taken(ctx context.Context, addr string) (net.Conn, error) {
+// takePreconnection waits for the connection opened in advance and returns it, or nil.
+func (t *Transport) takePreconnection(ctx context.Context, addr string) (net.Conn, error) {
 	addr = strings.ToLower(addr)
 	t.mu.Lock()
-	a := t.aheads[addr]
-	delete(t.aheads, addr)
+	a := t.preconnections[addr]
+	delete(t.preconnections, addr)
 	t.mu.Unlock()
 	if a == nil {
 		return nil, nil

@@ -13,28 +13,28 @@ import (
 	"syscall"
 )
 
-// Alternatives returns a round tripper for a server with several names or addresses,
+// NewFailover returns a round tripper for a server with several names or addresses,
 // with or without a port. It replaces each request's host with the first host that it
 // can connect to, and keeps using that host. A host that refuses the connection counts
 // as the server, so the next host is not tried. Requests must not have a body.
-func Alternatives(next http.RoundTripper, hosts ...string) http.RoundTripper {
-	return &alternatives{next: next, hosts: hosts}
+func NewFailover(next http.RoundTripper, hosts ...string) http.RoundTripper {
+	return &failover{next: next, hosts: hosts}
 }
 
-type alternatives struct {
-	next  http.RoundTripper
-	hosts []string
-	found atomic.Int32 // index of the host in use
+type failover struct {
+	next    http.RoundTripper
+	hosts   []string
+	current atomic.Int32 // index of the host in use
 }
 
-// RoundTrip implements [http.RoundTripper]. It returns a [*NoWayError] if no host can
+// RoundTrip implements [http.RoundTripper]. It returns a [*UnreachableError] if no host can
 // be reached.
-func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := redirected(req); err != nil {
+func (a *failover) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkRedirect(req); err != nil {
 		return nil, err
 	}
-	failed := &NoWayError{}
-	first := int(a.found.Load())
+	failed := &UnreachableError{}
+	first := int(a.current.Load())
 	for i := range a.hosts {
 		at := (first + i) % len(a.hosts)
 		to := req.Clone(req.Context())
@@ -43,8 +43,8 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			resp.Request = req // redirects are resolved relative to the original request
 		}
-		if !isNoWay(req.Context(), err) {
-			a.found.Store(int32(at))
+		if !isUnreachable(req.Context(), err) {
+			a.current.Store(int32(at))
 			return resp, err
 		}
 		failed.Hosts, failed.Errs = append(failed.Hosts, a.hosts[at]), append(failed.Errs, err)
@@ -52,21 +52,21 @@ func (a *alternatives) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, failed
 }
 
-// isNoWay reports whether err means that the host is unreachable rather than that it
+// isUnreachable reports whether err means that the host is unreachable rather than that it
 // refused the connection.
-func isNoWay(ctx context.Context, err error) bool {
+func isUnreachable(ctx context.Context, err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// NoWayError is returned if none of several hosts can be reached.
-type NoWayError struct {
+// UnreachableError is returned if none of several hosts can be reached.
+type UnreachableError struct {
 	Hosts []string
 	Errs  []error // one per host
 }
 
 // Error lists the hosts with their errors.
-func (e *NoWayError) Error() string {
+func (e *UnreachableError) Error() string {
 	var texts []string
 	for i, host := range e.Hosts {
 		texts = append(texts, host+": "+networkCause(e.Errs[i]).Error())
@@ -75,4 +75,4 @@ func (e *NoWayError) Error() string {
 }
 
 // Unwrap returns the errors.
-func (e *NoWayError) Unwrap() []error { return e.Errs }
+func (e *UnreachableError) Unwrap() []error { return e.Errs }

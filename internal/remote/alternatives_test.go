@@ -24,7 +24,7 @@ import (
 func TestAlternatives(t *testing.T) {
 	s := server(t)
 	var dialed []string
-	base := remote.Base()
+	base := remote.NewBaseTransport()
 	base.Proxy = nil
 	dialer := net.Dialer{Timeout: 50 * time.Millisecond}
 	base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -54,10 +54,10 @@ func TestAlternatives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dialed = nil
-			transport := remote.Wrap(base)
+			transport := remote.WrapTransport(base)
 			defer transport.CloseIdleConnections()
 			client := quick()
-			client.Transport = remote.Alternatives(transport, tt.hosts...)
+			client.Transport = remote.NewFailover(transport, tt.hosts...)
 			_, err := client.Do(t.Context(), remote.Call{Step: "ask", URL: "http://" + tt.hosts[0] + "/x"})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)

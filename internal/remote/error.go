@@ -71,14 +71,14 @@ func (e *Error) temporary() bool {
 	return false
 }
 
-// AuthorityError is returned if a server certificate is from an unknown CA.
-type AuthorityError struct {
+// UnknownCAError is returned if a server certificate is from an unknown CA.
+type UnknownCAError struct {
 	Store string // location of the node's trusted CAs; "" if unknown
 	Err   error  // the handshake error
 }
 
 // Error returns the CA, the location of the trusted CAs, and a fix.
-func (e *AuthorityError) Error() string {
+func (e *UnknownCAError) Error() string {
 	text := "the server's certificate was issued by an untrusted CA"
 	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](e.Err); ok && unknown.Cert != nil {
 		text = fmt.Sprintf("the server's certificate was issued by an untrusted CA, %.100q", unknown.Cert.Issuer.String())
@@ -91,7 +91,7 @@ func (e *AuthorityError) Error() string {
 }
 
 // Unwrap returns the handshake error.
-func (e *AuthorityError) Unwrap() error { return e.Err }
+func (e *UnknownCAError) Unwrap() error { return e.Err }
 
 // handshakeTimeout is returned if the TLS handshake takes too long.
 type handshakeTimeout time.Duration
@@ -114,34 +114,34 @@ func Cause(ctx context.Context, err error) error {
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
 		cause := networkCause(op.Err)
-		if unknown, ok := errors.AsType[*AuthorityError](err); ok {
-			cause = permanent{unknown}
-		} else if isHandshake(op.Err) {
-			cause = permanent{op.Err}
+		if unknown, ok := errors.AsType[*UnknownCAError](err); ok {
+			cause = permanentError{unknown}
+		} else if isHandshakeError(op.Err) {
+			cause = permanentError{op.Err}
 		}
 		return fmt.Errorf("cannot reach the proxy: %w", cause)
 	}
 	if _, ok := errors.AsType[*ProxyError](err); ok {
 		return err
 	}
-	if failed, ok := errors.AsType[*NoWayError](err); ok {
+	if failed, ok := errors.AsType[*UnreachableError](err); ok {
 		return failed
 	}
-	if errors.Is(err, errPermanent) || isHandshake(err) {
-		return permanent{err}
+	if errors.Is(err, errPermanent) || isHandshakeError(err) {
+		return permanentError{err}
 	}
 	if _, ok := errors.AsType[*RedirectError](err); ok {
-		return permanent{err}
+		return permanentError{err}
 	}
-	if ours, ok := foreignProxy(err); ok {
+	if ours, ok := proxyConnectError(err); ok {
 		return ours
 	}
 	return networkCause(err)
 }
 
-// foreignProxy returns the proxy error of another transport. net/http has no
+// proxyConnectError returns the proxy error of another transport. net/http has no
 // types for these errors.
-func foreignProxy(err error) (error, bool) {
+func proxyConnectError(err error) (error, bool) {
 	if strings.HasPrefix(err.Error(), "invalid proxy address ") {
 		return errProxyAddress, true // Go's error quotes the address
 	}
@@ -153,9 +153,9 @@ func foreignProxy(err error) (error, bool) {
 	return nil, false
 }
 
-// isHandshake reports whether the TLS handshake failed permanently. Alerts from the
+// isHandshakeError reports whether the TLS handshake failed permanently. Alerts from the
 // server may be temporary.
-func isHandshake(err error) bool {
+func isHandshakeError(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
@@ -200,32 +200,32 @@ func requestID(h http.Header) string {
 	for _, name := range []string{
 		"X-Ms-Correlation-Request-Id", "X-Ms-Request-Id", "X-Amzn-Requestid", "X-Request-Id", "X-Correlation-Id",
 	} {
-		if id := h.Get(name); id != "" && isHarmless(id) {
+		if id := h.Get(name); id != "" && isErrorCodeOrID(id) {
 			return id
 		}
 	}
 	return ""
 }
 
-// isHarmless reports whether s looks like an error code or request ID rather than a
+// isErrorCodeOrID reports whether s looks like an error code or request ID rather than a
 // token, which is longer.
 //
 // It does not use a regular expression, because compiling one takes longer than most
 // requests.
-func isHarmless(s string) bool {
+func isErrorCodeOrID(s string) bool {
 	return s != "" && len(s) <= 80 && !strings.ContainsFunc(s, func(r rune) bool {
-		return !isWord(r) && r != '.' && r != ':' && r != '-'
+		return !isWordRune(r) && r != '.' && r != ':' && r != '-'
 	})
 }
 
-func isWord(r rune) bool {
+func isWordRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
 }
 
-// azureCode returns the error code in a Microsoft Entra ID error description, such as
+// azureErrorCode returns the error code in a Microsoft Entra ID error description, such as
 // "AADSTS700016".
-func azureCode(description string) string {
-	for word := range strings.FieldsFuncSeq(description, func(r rune) bool { return !isWord(r) }) {
+func azureErrorCode(description string) string {
+	for word := range strings.FieldsFuncSeq(description, func(r rune) bool { return !isWordRune(r) }) {
 		digits, ok := strings.CutPrefix(word, "AADSTS")
 		if ok && len(digits) >= 4 && len(digits) <= 9 && strings.Trim(digits, "0123456789") == "" {
 			return word
@@ -234,8 +234,8 @@ func azureCode(description string) string {
 	return ""
 }
 
-// Refused sets the status, error code and request ID from an error response.
-func (e *Error) Refused(status int, header http.Header, body []byte) {
+// SetResponse sets the status, error code and request ID from an error response.
+func (e *Error) SetResponse(status int, header http.Header, body []byte) {
 	e.Status, e.Code, e.RequestID = status, errorCode(body), requestID(header)
 }
 
@@ -258,7 +258,7 @@ func errorCode(body []byte) string {
 	}
 	var codes []string
 	if json.Unmarshal(body, &oauth) == nil {
-		codes = append(codes, oauth.Error, azureCode(oauth.Description))
+		codes = append(codes, oauth.Error, azureErrorCode(oauth.Description))
 	}
 	if json.Unmarshal(body, &google) == nil {
 		codes = append(codes, google.Error.Status)
@@ -268,7 +268,7 @@ func errorCode(body []byte) string {
 	}
 	var shown []string
 	for _, code := range codes {
-		if isHarmless(code) {
+		if isErrorCodeOrID(code) {
 			shown = append(shown, code)
 		}
 	}

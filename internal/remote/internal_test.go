@@ -40,12 +40,12 @@ func TestRetryAfter(t *testing.T) {
 func TestDelay(t *testing.T) {
 	for attempt, most := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 30: maxDelay} {
 		for range 100 {
-			if d := delay(attempt, 250*time.Millisecond, 0); d < most/2 || d > most {
+			if d := retryDelay(attempt, 250*time.Millisecond, 0); d < most/2 || d > most {
 				t.Errorf("attempt %d: %v", attempt, d)
 			}
 		}
 	}
-	if d := delay(1, 250*time.Millisecond, time.Minute); d != time.Minute {
+	if d := retryDelay(1, 250*time.Millisecond, time.Minute); d != time.Minute {
 		t.Errorf("the endpoint asks for a minute, and gets %v", d)
 	}
 }
@@ -58,7 +58,7 @@ func TestIsMetadata(t *testing.T) {
 		"": false, "127.0.0.1": false, "10.0.0.1": false, "fd00::1": false, "metadata.google.internal.example": false,
 		"169.254.169.254.example": false, "sts.googleapis.com": false,
 	} {
-		if got := IsMetadata(host); got != want {
+		if got := IsMetadataHost(host); got != want {
 			t.Errorf("%q: got %v", host, got)
 		}
 	}
@@ -82,14 +82,14 @@ const envAsk = "REMOTE_TEST_ASK"
 func askAll(addresses []string) {
 	transport := NewTransport()
 	if pem := os.Getenv(envAsk + "_PEM"); pem != "" {
-		if err := transport.Trust([]byte(pem)); err != nil {
+		if err := transport.AddCAs([]byte(pem)); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
 	if os.Getenv(envAsk+"_AHEAD") != "" {
 		for _, address := range addresses {
-			transport.Ahead(context.Background(), address)
+			transport.Preconnect(context.Background(), address)
 		}
 	}
 	client := Client{Transport: onceOnly{transport}, Backoff: time.Millisecond, Timeout: 20 * time.Second}

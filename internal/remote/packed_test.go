@@ -21,8 +21,8 @@ func TestPackedAnswer(t *testing.T) {
 		want string // of the error
 	}{
 		"short":        {100, ""},
-		"at the bound": {remote.MaxBody, ""},
-		"beyond it":    {remote.MaxBody + 1, "the response is longer than 1048576 bytes"},
+		"at the bound": {remote.MaxBodySize, ""},
+		"beyond it":    {remote.MaxBodySize + 1, "the response is longer than 1048576 bytes"},
 		"a bomb":       {64 << 20, "the response is longer than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // excludes only loopback addresses. Errors do not quote the proxy's address, which may
 // contain a password.
 func Proxy(req *http.Request) (*url.URL, error) {
-	if IsMetadata(req.URL.Hostname()) {
+	if IsMetadataHost(req.URL.Hostname()) {
 		return nil, nil
 	}
 	proxy, err := http.ProxyFromEnvironment(req)
@@ -28,7 +28,7 @@ func Proxy(req *http.Request) (*url.URL, error) {
 	return proxy, nil
 }
 
-var errProxyAddress = permanent{errors.New("the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY")}
+var errProxyAddress = permanentError{errors.New("the proxy address is not a URL; check HTTPS_PROXY and HTTP_PROXY")}
 
 // ProxyError is returned if a proxy refuses to connect. It contains the proxy's status.
 type ProxyError struct {
@@ -40,23 +40,23 @@ func (e *ProxyError) Error() string {
 	return "the proxy refused the connection: " + statusText(e.Status)
 }
 
-// proxyAnswer implements [http.Transport.OnProxyConnectResponse].
-func proxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+// onProxyConnectResponse implements [http.Transport.OnProxyConnectResponse].
+func onProxyConnectResponse(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		return &ProxyError{answer.StatusCode}
 	}
 	return nil
 }
 
-// metadataNets returns the non-link-local addresses of cloud metadata servers: AWS and
+// metadataNetworks returns the non-link-local addresses of cloud metadata servers: AWS and
 // Google over IPv6.
-func metadataNets() []netip.Prefix {
+func metadataNetworks() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32")}
 }
 
-// IsMetadata reports whether a host, without a port, is a cloud metadata server or an
+// IsMetadataHost reports whether a host, without a port, is a cloud metadata server or an
 // address reserved for one.
-func IsMetadata(host string) bool {
+func IsMetadataHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "metadata.google.internal" || host == "metadata" {
 		return true
@@ -67,5 +67,5 @@ func IsMetadata(host string) bool {
 	}
 	addr = addr.Unmap().WithZone("")
 	return addr.IsLinkLocalUnicast() ||
-		slices.ContainsFunc(metadataNets(), func(p netip.Prefix) bool { return p.Contains(addr) })
+		slices.ContainsFunc(metadataNetworks(), func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -28,10 +28,10 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("did not follow a redirect to another host, %.100q", e.Host)
 }
 
-// redirected rejects redirects to another scheme or host, and more than [maxRedirects]
+// checkRedirect rejects redirects to another scheme or host, and more than [maxRedirects]
 // redirects. [http.Client] and the AWS SDK set Response to the redirect response that
 // led to the request.
-func redirected(req *http.Request) error {
+func checkRedirect(req *http.Request) error {
 	redirects := 0
 	for to := req; to.Response != nil && to.Response.Request != nil; to = to.Response.Request {
 		from := to.Response.Request.URL
@@ -45,15 +45,15 @@ func redirected(req *http.Request) error {
 	return nil
 }
 
-// Guard returns a round tripper that applies the redirect rules of [Transport],
+// GuardRedirects returns a round tripper that applies the redirect rules of [Transport],
 // whatever redirects the client would follow.
-func Guard(next http.RoundTripper) http.RoundTripper { return guard{next} }
+func GuardRedirects(next http.RoundTripper) http.RoundTripper { return redirectGuard{next} }
 
-type guard struct{ http.RoundTripper }
+type redirectGuard struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
-func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := redirected(req); err != nil {
+func (g redirectGuard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkRedirect(req); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections implements [http.Client.CloseIdleConnections].
-func (g guard) CloseIdleConnections() {
+func (g redirectGuard) CloseIdleConnections() {
 	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}

@@ -26,13 +26,13 @@ import (
 	"time"
 )
 
-// Budget is the time limit of one request to a plugin. It is below
+// RequestTimeout is the time limit of one request to a plugin. It is below
 // protocol.ServeTimeout, so that the error can name the endpoint that
 // did not respond.
-const Budget = 45 * time.Second
+const RequestTimeout = 45 * time.Second
 
-// MaxBody limits the size of a response body in bytes.
-const MaxBody = 1 << 20
+// MaxBodySize limits the size of a response body in bytes.
+const MaxBodySize = 1 << 20
 
 // maxAttempts limits the number of attempts per call.
 const maxAttempts = 3
@@ -67,8 +67,8 @@ type Call struct {
 	Patient bool
 }
 
-// Answer is an endpoint's response.
-type Answer struct {
+// Response is an endpoint's response.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
@@ -77,14 +77,14 @@ type Answer struct {
 
 // Do sends the call and retries until it succeeds, no attempts are left, or ctx is
 // done. Errors are of type [*Error].
-func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
+func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 	transport := c.Transport
 	if transport == nil {
 		own := NewTransport()
 		defer own.CloseIdleConnections()
 		transport = own
 	}
-	client := &http.Client{Transport: Guard(transport)}
+	client := &http.Client{Transport: GuardRedirects(transport)}
 	for attempt := 1; ; attempt++ {
 		answer, failed := c.try(ctx, client, call)
 		if failed == nil {
@@ -102,24 +102,24 @@ func (c Client) Do(ctx context.Context, call Call) (*Answer, error) {
 		if attempt >= attempts || !again || ctx.Err() != nil {
 			return nil, failed
 		}
-		if !Pause(ctx, delay(attempt, backoff, failed.retryAfter)) {
+		if !Sleep(ctx, retryDelay(attempt, backoff, failed.retryAfter)) {
 			return nil, failed
 		}
 	}
 }
 
 // try makes one attempt.
-func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answer, *Error) {
+func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Response, *Error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = 14 * time.Second
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %v", timeout))
 	defer cancel()
-	failed := &Error{Step: call.Step, Method: call.method(), Endpoint: Endpoint(call.URL)}
-	req, err := call.request(ctx, c.UserAgent)
+	failed := &Error{Step: call.Step, Method: call.httpMethod(), Endpoint: RedactEndpoint(call.URL)}
+	req, err := call.newRequest(ctx, c.UserAgent)
 	if err != nil {
-		failed.Err = permanent{errors.New("the address is not an http or https URL")}
+		failed.Err = permanentError{errors.New("the address is not an http or https URL")}
 		return nil, failed
 	}
 	resp, err := client.Do(req)
@@ -133,19 +133,19 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Answe
 	defer resp.Body.Close()
 	body, err := readBody(resp.Body)
 	switch {
-	case err != nil && call.accepts(resp.StatusCode):
+	case err != nil && call.acceptsStatus(resp.StatusCode):
 		failed.Status, failed.RequestID = resp.StatusCode, requestID(resp.Header)
 		failed.Err = Cause(ctx, err)
 		return nil, failed
-	case !call.accepts(resp.StatusCode):
-		failed.Refused(resp.StatusCode, resp.Header, body)
+	case !call.acceptsStatus(resp.StatusCode):
+		failed.SetResponse(resp.StatusCode, resp.Header, body)
 		failed.retryAfter, _ = RetryAfter(resp.Header, time.Now())
 		return nil, failed
 	}
-	return &Answer{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: resp.Request.URL}, nil
+	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: resp.Request.URL}, nil
 }
 
-func (c Call) method() string {
+func (c Call) httpMethod() string {
 	switch {
 	case c.Method != "":
 		return c.Method
@@ -155,19 +155,19 @@ func (c Call) method() string {
 	return http.MethodGet
 }
 
-func (c Call) accepts(status int) bool {
+func (c Call) acceptsStatus(status int) bool {
 	if len(c.Accept) == 0 {
 		return status == http.StatusOK
 	}
 	return slices.Contains(c.Accept, status)
 }
 
-func (c Call) request(ctx context.Context, userAgent string) (*http.Request, error) {
+func (c Call) newRequest(ctx context.Context, userAgent string) (*http.Request, error) {
 	body := string(c.Body)
 	if c.Form != nil {
 		body = c.Form.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, c.method(), c.URL, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, c.httpMethod(), c.URL, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +187,15 @@ func (c Call) request(ctx context.Context, userAgent string) (*http.Request, err
 }
 
 func readBody(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
-	if err == nil && len(body) > MaxBody {
-		err = permanent{fmt.Errorf("the response is longer than %d bytes", MaxBody)}
+	body, err := io.ReadAll(io.LimitReader(r, MaxBodySize+1))
+	if err == nil && len(body) > MaxBodySize {
+		err = permanentError{fmt.Errorf("the response is longer than %d bytes", MaxBodySize)}
 	}
 	return body, err
 }
 
-// Endpoint returns a URL without user info and query, for use in errors.
-func Endpoint(address string) string {
+// RedactEndpoint returns a URL without user info and query, for use in errors.
+func RedactEndpoint(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return "(not a URL)"

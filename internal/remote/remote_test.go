@@ -27,7 +27,7 @@ import (
 // server answers every request with the same body.
 func server(t *testing.T) *testcloud.Server {
 	t.Helper()
-	s := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
+	s := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -169,7 +169,7 @@ func TestEndpoint(t *testing.T) {
 		"https://user:" + canary.PasswordSecret + "@host:1/path?q=" + canary.TokenSecret + "#f": "https://host:1/path",
 		"http://[::1]/": "http://[::1]/", "nonsense": "(not a URL)", "http://[": "(not a URL)",
 	} {
-		if got := remote.Endpoint(address); got != want {
+		if got := remote.RedactEndpoint(address); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -251,7 +251,7 @@ func TestUnknownAuthority(t *testing.T) {
 
 // TestProxyFails verifies that the error names the proxy instead of the endpoint.
 func TestProxyFails(t *testing.T) {
-	refusing := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	refusing := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, canary.TokenSecret, http.StatusProxyAuthRequired)
 	}))
 	defer refusing.Close()
@@ -259,10 +259,10 @@ func TestProxyFails(t *testing.T) {
 		refusing.URL():                  "the proxy refused the connection: Proxy Authentication Required, 3 times",
 		"http://" + testenv.FreeAddr(t): "cannot reach the proxy: connection refused, 3 times",
 	} {
-		base := remote.Base()
+		base := remote.NewBaseTransport()
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
 		client := quick()
-		client.Transport = remote.Wrap(base)
+		client.Transport = remote.WrapTransport(base)
 		failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example/v1/token"})
 		if got := failed.Error(); !strings.HasSuffix(got, want) {
 			t.Error(got)

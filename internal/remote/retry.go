@@ -16,17 +16,17 @@ import (
 // one.
 const maxDelay = 5 * time.Second
 
-// delay returns the delay after an attempt. It has jitter, because all nodes fail at
+// retryDelay returns the delay after an attempt. It has jitter, because all nodes fail at
 // the same time, and is at least as long as the endpoint requests.
-func delay(attempt int, base, asked time.Duration) time.Duration {
+func retryDelay(attempt int, base, asked time.Duration) time.Duration {
 	d := min(base<<(attempt-1), maxDelay)
 	d = d/2 + rand.N(d/2+1)
 	return max(d, asked)
 }
 
-// Pause waits for the delay. If ctx would be done first, it returns false immediately,
+// Sleep waits for the delay. If ctx would be done first, it returns false immediately,
 // so that the error is returned before the deadline.
-func Pause(ctx context.Context, d time.Duration) bool {
+func Sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
 	}
@@ -63,8 +63,8 @@ func IsPermanent(cause error) bool { return errors.Is(cause, errPermanent) }
 
 var errPermanent = errors.New("retrying does not help")
 
-// permanent is an error that matches errPermanent.
-type permanent struct{ error }
+// permanentError is an error that matches errPermanent.
+type permanentError struct{ error }
 
-func (permanent) Is(target error) bool { return target == errPermanent }
-func (p permanent) Unwrap() error      { return p.error }
+func (permanentError) Is(target error) bool { return target == errPermanent }
+func (p permanentError) Unwrap() error      { return p.error }

@@ -27,33 +27,33 @@ const (
 		"/etc/pki/tls/cacert.pem:/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem:/etc/ssl/cert.pem"
 	bundleDirs = "/etc/ssl/certs:/etc/pki/tls/certs"
 
-	envBundle = "SSL_CERT_FILE"
-	envDirs   = "SSL_CERT_DIR"
+	bundleFileEnv = "SSL_CERT_FILE"
+	bundleDirsEnv = "SSL_CERT_DIR"
 
-	maxBundle = 16 << 20 // in bytes; Debian's bundle has 220 thousand
+	maxBundleSize = 16 << 20 // in bytes; Debian's bundle has 220 thousand
 )
 
 // systemBundle holds the CAs from the system's bundle file, and systemStore all of the
 // system's CAs. Each is read once per process, as in crypto/x509. crypto/x509, however,
 // would block on a named pipe in the store and read /dev/zero forever.
 var (
-	systemBundle = roots{read: readBundle, done: make(chan struct{})}
-	systemStore  = roots{read: readStore, done: make(chan struct{})}
+	systemBundle = caPool{read: readBundle, done: make(chan struct{})}
+	systemStore  = caPool{read: readSystemStore, done: make(chan struct{})}
 )
 
-type roots struct {
+type caPool struct {
 	read func(goos string, getenv func(string) string) *x509.CertPool
 	once sync.Once
 	done chan struct{}
 	pool *x509.CertPool // nil if the CAs cannot be read
 }
 
-// Prepare starts reading the system's CAs, which takes a few milliseconds. Call it
+// PreloadRoots starts reading the system's CAs, which takes a few milliseconds. Call it
 // before doing other work that precedes TLS.
-func Prepare() { systemBundle.start() }
+func PreloadRoots() { systemBundle.start() }
 
 // start reads the CAs once, in the background.
-func (r *roots) start() {
+func (r *caPool) start() {
 	r.once.Do(func() {
 		go func() {
 			defer close(r.done)
@@ -63,7 +63,7 @@ func (r *roots) start() {
 }
 
 // wait waits for the CAs and returns them, or nil.
-func (r *roots) wait(ctx context.Context) (*x509.CertPool, error) {
+func (r *caPool) wait(ctx context.Context) (*x509.CertPool, error) {
 	r.start()
 	select {
 	case <-r.done:
@@ -80,8 +80,8 @@ func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 		return nil
 	}
 	pool := x509.NewCertPool()
-	for _, file := range certFiles(getenv) {
-		if found, err := appendFile(pool, file); found {
+	for _, file := range bundleCandidates(getenv) {
+		if found, err := appendPEMFile(pool, file); found {
 			return pool
 		} else if err == nil {
 			return nil
@@ -90,50 +90,50 @@ func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	return nil
 }
 
-// readStore reads the bundle and all files of the directories. It returns nil
+// readSystemStore reads the bundle and all files of the directories. It returns nil
 // on systems with their own verifier.
-func readStore(goos string, getenv func(string) string) *x509.CertPool {
+func readSystemStore(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
 	}
 	pool := x509.NewCertPool()
-	for _, file := range certFiles(getenv) {
-		if _, err := appendFile(pool, file); err == nil {
+	for _, file := range bundleCandidates(getenv) {
+		if _, err := appendPEMFile(pool, file); err == nil {
 			break
 		}
 	}
 	for _, dir := range certDirs(getenv) {
 		entries, _ := os.ReadDir(dir) // use the entries read before any error
 		for _, entry := range entries {
-			if path := filepath.Join(dir, entry.Name()); !isLinkWithin(path) {
-				appendFile(pool, path)
+			if path := filepath.Join(dir, entry.Name()); !isLinkInSameDir(path) {
+				appendPEMFile(pool, path)
 			}
 		}
 	}
 	return pool
 }
 
-// isLinkWithin reports whether a name is a symlink to another file in the same
+// isLinkInSameDir reports whether a name is a symlink to another file in the same
 // directory, as hash names are.
-func isLinkWithin(path string) bool {
+func isLinkInSameDir(path string) bool {
 	target, err := os.Readlink(path)
 	return err == nil && !strings.Contains(target, "/")
 }
 
-// appendFile adds the CAs in a PEM file. found reports whether there are any. It
+// appendPEMFile adds the CAs in a PEM file. found reports whether there are any. It
 // returns an error only if the file cannot be read.
-func appendFile(pool *x509.CertPool, path string) (found bool, err error) {
-	data, err := regularfile.Read(context.Background(), path, maxBundle)
+func appendPEMFile(pool *x509.CertPool, path string) (found bool, err error) {
+	data, err := regularfile.Read(context.Background(), path, maxBundleSize)
 	if err != nil {
 		return false, err
 	}
 	return pool.AppendCertsFromPEM(data), nil
 }
 
-// certFiles returns the candidate paths of the bundle, of which the first readable one
+// bundleCandidates returns the candidate paths of the bundle, of which the first readable one
 // is used.
-func certFiles(getenv func(string) string) []string {
-	if file := getenv(envBundle); file != "" {
+func bundleCandidates(getenv func(string) string) []string {
+	if file := getenv(bundleFileEnv); file != "" {
 		return []string{file}
 	}
 	return strings.Split(bundleFiles, ":")
@@ -141,7 +141,7 @@ func certFiles(getenv func(string) string) []string {
 
 // certDirs returns the directories with CA files.
 func certDirs(getenv func(string) string) []string {
-	return strings.Split(cmp.Or(getenv(envDirs), bundleDirs), ":")
+	return strings.Split(cmp.Or(getenv(bundleDirsEnv), bundleDirs), ":")
 }
 
 // storeName returns the location of the node's CAs for errors, or "".
@@ -149,65 +149,65 @@ func storeName(goos string, getenv func(string) string) string {
 	if goos != "linux" {
 		return ""
 	}
-	places := storePlaces(getenv)
+	places := existingStorePaths(getenv)
 	if len(places) == 0 {
 		return "none found"
 	}
 	return strings.Join(places, " and ")
 }
 
-// storePlaces returns the existing locations of the node's CAs.
-func storePlaces(getenv func(string) string) []string {
-	files := slices.DeleteFunc(certFiles(getenv), isMissing)
-	dirs := slices.DeleteFunc(certDirs(getenv), isMissing)
+// existingStorePaths returns the existing locations of the node's CAs.
+func existingStorePaths(getenv func(string) string) []string {
+	files := slices.DeleteFunc(bundleCandidates(getenv), notExists)
+	dirs := slices.DeleteFunc(certDirs(getenv), notExists)
 	return append(files[:min(len(files), 1)], dirs...)
 }
 
-// Authorities returns the CAs that a Go program with this environment trusts, and the
+// SystemRoots returns the CAs that a Go program with this environment trusts, and the
 // files and directories they come from. Both are nil on systems that have their own
 // verifier and no such files.
-func Authorities(getenv func(string) string) (pool *x509.CertPool, from []string) {
+func SystemRoots(getenv func(string) string) (pool *x509.CertPool, from []string) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
 	}
-	return readStore(runtime.GOOS, getenv), storePlaces(getenv)
+	return readSystemStore(runtime.GOOS, getenv), existingStorePaths(getenv)
 }
 
-func isMissing(path string) bool {
+func notExists(path string) bool {
 	_, err := os.Stat(path)
 	return err != nil
 }
 
-// authorities holds the CAs that a transport trusts.
-type authorities struct {
-	own  *x509.CertPool // the only trusted CAs; nil means the system's
-	more []byte         // PEM of CAs to trust in addition to the system's
+// trustedCAs holds the CAs that a transport trusts.
+type trustedCAs struct {
+	customPool *x509.CertPool // the only trusted CAs; nil means the system's
+	extraPEM   []byte         // PEM of CAs to trust in addition to the system's
 }
 
-// few returns the CAs to try first: the system's bundle or, if it is
+// bundlePool returns the CAs to try first: the system's bundle or, if it is
 // empty, all.
-func (a *authorities) few(ctx context.Context) (*x509.CertPool, error) {
+func (a *trustedCAs) bundlePool(ctx context.Context) (*x509.CertPool, error) {
 	pool, err := systemBundle.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if pool == nil {
-		return a.all(ctx)
+		return a.fullPool(ctx)
 	}
-	if a.more != nil {
+	if a.extraPEM != nil {
 		pool = pool.Clone()
-		pool.AppendCertsFromPEM(a.more)
+		pool.AppendCertsFromPEM(a.extraPEM)
 	}
 	return pool, nil
 }
 
-// all returns all CAs, or nil on systems with their own verifier.
-func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
-	if a.own != nil {
-		return a.own, nil
+// fullPool returns all CAs, or nil on systems with their own verifier.
+func (a *trustedCAs) fullPool(ctx context.Context) (*x509.CertPool, error) {
+	if a.customPool != nil {
+		return a.customPool, nil
 	}
 	pool, err := systemStore.wait(ctx)
-	if err != nil || a.more == nil {
+	if err != nil || a.extraPEM == nil {
 		return pool, err
 	}
 	if pool != nil {
@@ -215,14 +215,14 @@ func (a *authorities) all(ctx context.Context) (*x509.CertPool, error) {
 	} else if pool, err = x509.SystemCertPool(); err != nil {
 		pool = x509.NewCertPool() // a system without CAs
 	}
-	pool.AppendCertsFromPEM(a.more)
+	pool.AppendCertsFromPEM(a.extraPEM)
 	return pool, nil
 }
 
-// isUnknown reports whether a handshake failed because no usable CA is known. An
+// isUnknownCA reports whether a handshake failed because no usable CA is known. An
 // expired CA is not usable if a newer CA with the same name exists. More CAs do not
 // help if the server certificate itself is bad.
-func isUnknown(err error) bool {
+func isUnknownCA(err error) bool {
 	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok {
 		return false

@@ -280,7 +280,7 @@ func TestStoreBehindProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}
-	n, err := testcloud.NewNet()
+	n, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestAuthorities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ := map[string]string{"SSL_CERT_FILE": tt.file, "SSL_CERT_DIR": tt.dirs}
-			pool, from := remote.Authorities(func(name string) string { return environ[name] })
+			pool, from := remote.SystemRoots(func(name string) string { return environ[name] })
 			if !slices.Equal(from, tt.from) {
 				t.Errorf("from %q, want %q", from, tt.from)
 			}

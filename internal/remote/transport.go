@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// Base returns the transport that [NewTransport] wraps. Callers may modify it and pass
+// NewBaseTransport returns the transport that [NewTransport] wraps. Callers may modify it and pass
 // it to [Wrap]. It has short connect timeouts, uses [Proxy], and keeps no connections
 // that outlive a plugin.
-func Base() *http.Transport {
+func NewBaseTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               Proxy,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -35,47 +35,47 @@ func Base() *http.Transport {
 
 // NewTransport returns a transport for token endpoints. CloseIdleConnections
 // closes its connections.
-func NewTransport() *Transport { return Wrap(Base()) }
+func NewTransport() *Transport { return WrapTransport(NewBaseTransport()) }
 
 // Transport sends requests over HTTP/1.1. It trusts the CAs in the system's bundle, and
 // switches to all of the system's CAs once it meets an unknown one. It does not follow
 // redirects to other hosts, and can connect in advance with [Transport.Ahead]. It is
 // safe for concurrent use.
 //
-// Its errors are those of [http.Transport], [*RedirectError], [*AuthorityError] and
+// Its errors are those of [http.Transport], [*RedirectError], [*UnknownCAError] and
 // [*ProxyError].
 type Transport struct {
-	base  *http.Transport // read, never used
-	trust authorities
-	wide  atomic.Bool // set once a CA was not in the bundle
+	base      *http.Transport // read, never used
+	trust     trustedCAs
+	useAllCAs atomic.Bool // set once a CA was not in the bundle
 
-	few, all side
+	bundleSide, fullSide tlsVariant
 
-	mu     sync.Mutex
-	aheads map[string]*ahead // by host:port
+	mu             sync.Mutex
+	preconnections map[string]*preconnection // by host:port
 }
 
-// side is a transport with one set of CAs. net/http requires the CAs at creation for
+// tlsVariant is a transport with one set of CAs. net/http requires the CAs at creation for
 // connections through a proxy.
-type side struct {
+type tlsVariant struct {
 	*http.Transport
 	roots func(context.Context) (*x509.CertPool, error)
 	once  sync.Once
 }
 
-// Wrap returns a transport with the proxy, dialer, timeouts and limits of base. If base
+// WrapTransport returns a transport with the proxy, dialer, timeouts and limits of base. If base
 // has RootCAs, only these CAs are trusted. base itself is not used to send requests and
 // must not be changed afterwards.
 //
 // The AWS SDK creates such a base (BuildableClient.GetTransport) with the CAs from
 // AWS_CA_BUNDLE.
-func Wrap(base *http.Transport) *Transport {
-	t := &Transport{base: base, aheads: map[string]*ahead{}}
+func WrapTransport(base *http.Transport) *Transport {
+	t := &Transport{base: base, preconnections: map[string]*preconnection{}}
 	if base.TLSClientConfig != nil {
-		t.trust.own = base.TLSClientConfig.RootCAs
+		t.trust.customPool = base.TLSClientConfig.RootCAs
 	}
-	t.few.roots, t.all.roots = t.trust.few, t.trust.all
-	for _, s := range []*side{&t.few, &t.all} {
+	t.bundleSide.roots, t.fullSide.roots = t.trust.bundlePool, t.trust.fullPool
+	for _, s := range []*tlsVariant{&t.bundleSide, &t.fullSide} {
 		s.Transport = base.Clone()
 		s.TLSClientConfig = t.tlsConfig()
 		// Use only HTTP/1.1: a plugin sends no parallel requests, and with HTTP/2 a
@@ -84,7 +84,7 @@ func Wrap(base *http.Transport) *Transport {
 		s.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
-		s.OnProxyConnectResponse = proxyAnswer
+		s.OnProxyConnectResponse = onProxyConnectResponse
 		s.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return t.dialTLS(ctx, s, network, addr)
 		}
@@ -92,72 +92,72 @@ func Wrap(base *http.Transport) *Transport {
 	return t
 }
 
-// Trust adds CAs in PEM to the system's CAs. Call it before the first request. It
+// AddCAs adds CAs in PEM to the system's CAs. Call it before the first request. It
 // returns an error if pem contains no CAs.
-func (t *Transport) Trust(pem []byte) error {
+func (t *Transport) AddCAs(pem []byte) error {
 	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		return errors.New("no certificates in PEM format")
 	}
-	t.trust.more = bytes.Clone(pem)
+	t.trust.extraPEM = bytes.Clone(pem)
 	return nil
 }
 
 // CloseIdleConnections closes unused connections, including those opened in advance.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
-	for addr, a := range t.aheads {
+	for addr, a := range t.preconnections {
 		a.cancel()
-		delete(t.aheads, addr)
+		delete(t.preconnections, addr)
 	}
 	t.mu.Unlock()
-	t.few.CloseIdleConnections()
-	t.all.CloseIdleConnections()
+	t.bundleSide.CloseIdleConnections()
+	t.fullSide.CloseIdleConnections()
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	err := redirected(req)
+	err := checkRedirect(req)
 	if err == nil && req.URL.Scheme == "https" {
-		return t.overTLS(req)
+		return t.roundTripTLS(req)
 	}
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	return t.all.RoundTrip(req)
+	return t.fullSide.RoundTrip(req)
 }
 
-// overTLS sends a request with the bundle's CAs, and with all CAs if the
+// roundTripTLS sends a request with the bundle's CAs, and with all CAs if the
 // server's is unknown, before anything is sent.
-func (t *Transport) overTLS(req *http.Request) (*http.Response, error) {
-	if t.trust.own != nil || t.wide.Load() {
-		return t.ask(&t.all, req)
+func (t *Transport) roundTripTLS(req *http.Request) (*http.Response, error) {
+	if t.trust.customPool != nil || t.useAllCAs.Load() {
+		return t.send(&t.fullSide, req)
 	}
-	once, body := hold(req)
-	resp, err := t.ask(&t.few, once)
-	if !t.widens(req.Context(), err) {
+	once, body := holdBody(req)
+	resp, err := t.send(&t.bundleSide, once)
+	if !t.shouldTryAllCAs(req.Context(), err) {
 		body.release()
 		return resp, err
 	}
-	return t.ask(&t.all, req)
+	return t.send(&t.fullSide, req)
 }
 
-// widens reports whether trying all CAs may succeed after the bundle failed. It
+// shouldTryAllCAs reports whether trying all CAs may succeed after the bundle failed. It
 // remembers this, because a node with a private CA uses that CA for most servers.
-func (t *Transport) widens(ctx context.Context, err error) bool {
-	if !isUnknown(err) {
+func (t *Transport) shouldTryAllCAs(ctx context.Context, err error) bool {
+	if !isUnknownCA(err) {
 		return false
 	}
 	if pool, err := systemBundle.wait(ctx); pool == nil || err != nil {
 		return false // all CAs were already tried
 	}
-	t.wide.Store(true)
+	t.useAllCAs.Store(true)
 	return true
 }
 
-// ask sends a request with the CAs of one side.
-func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
-	if proxy, err := t.proxy(req); proxy != nil && err == nil {
+// send sends a request with the CAs of one side.
+func (t *Transport) send(s *tlsVariant, req *http.Request) (*http.Response, error) {
+	if proxy, err := t.proxyURL(req); proxy != nil && err == nil {
 		pool, err := s.roots(req.Context())
 		if err != nil {
 			closeBody(req)
@@ -167,14 +167,14 @@ func (t *Transport) ask(s *side, req *http.Request) (*http.Response, error) {
 		s.once.Do(func() { s.TLSClientConfig.RootCAs = pool })
 	}
 	resp, err := s.RoundTrip(req)
-	if t.trust.own == nil && isUnknown(err) {
-		err = &AuthorityError{Store: storeName(runtime.GOOS, os.Getenv), Err: err}
+	if t.trust.customPool == nil && isUnknownCA(err) {
+		err = &UnknownCAError{Store: storeName(runtime.GOOS, os.Getenv), Err: err}
 	}
 	return resp, err
 }
 
-// proxy returns the proxy URL for a request, or nil.
-func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
+// proxyURL returns the proxy URL for a request, or nil.
+func (t *Transport) proxyURL(req *http.Request) (*url.URL, error) {
 	if t.base.Proxy == nil {
 		return nil, nil
 	}
@@ -182,16 +182,16 @@ func (t *Transport) proxy(req *http.Request) (*url.URL, error) {
 }
 
 // dialTLS takes a connection that was opened in advance, or connects directly.
-func (t *Transport) dialTLS(ctx context.Context, s *side, network, addr string) (net.Conn, error) {
-	if conn, err := t.taken(ctx, addr); conn != nil || err != nil {
+func (t *Transport) dialTLS(ctx context.Context, s *tlsVariant, network, addr string) (net.Conn, error) {
+	if conn, err := t.takePreconnection(ctx, addr); conn != nil || err != nil {
 		return conn, err
 	}
 	return t.connect(ctx, s, network, addr)
 }
 
 // connect dials and performs the TLS handshake.
-func (t *Transport) connect(ctx context.Context, s *side, network, addr string) (net.Conn, error) {
-	if t.trust.own == nil {
+func (t *Transport) connect(ctx context.Context, s *tlsVariant, network, addr string) (net.Conn, error) {
+	if t.trust.customPool == nil {
 		systemBundle.start()
 	}
 	dial := t.base.DialContext
@@ -202,7 +202,7 @@ func (t *Transport) connect(ctx context.Context, s *side, network, addr string) 
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.shake(ctx, s, plain, addr)
+	conn, err := t.tlsHandshake(ctx, s, plain, addr)
 	if err != nil {
 		plain.Close()
 		return nil, err
@@ -210,7 +210,7 @@ func (t *Transport) connect(ctx context.Context, s *side, network, addr string) 
 	return conn, nil
 }
 
-func (t *Transport) shake(ctx context.Context, s *side, plain net.Conn, addr string) (net.Conn, error) {
+func (t *Transport) tlsHandshake(ctx context.Context, s *tlsVariant, plain net.Conn, addr string) (net.Conn, error) {
 	if limit := t.base.TLSHandshakeTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, handshakeTimeout(limit))
@@ -229,13 +229,13 @@ func (t *Transport) shake(ctx context.Context, s *side, plain net.Conn, addr str
 	}
 	conn := tls.Client(plain, cfg)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, shakeError(ctx, err)
+		return nil, handshakeError(ctx, err)
 	}
 	return conn, nil
 }
 
-// shakeError marks TLS errors sent by the server, which have no type, as permanent.
-func shakeError(ctx context.Context, err error) error {
+// handshakeError marks TLS errors sent by the server, which have no type, as permanent.
+func handshakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -244,7 +244,7 @@ func shakeError(ctx context.Context, err error) error {
 	if network || record || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	return permanent{err}
+	return permanentError{err}
 }
 
 // tlsConfig returns the base's TLS configuration, restricted to HTTP/1.1.
@@ -257,17 +257,17 @@ func (t *Transport) tlsConfig() *tls.Config {
 	return cfg
 }
 
-// held is the body of a request that may be retried. net/http closes the body of a
+// heldBody is the body of a request that may be retried. net/http closes the body of a
 // request that it could not send.
-type held struct {
+type heldBody struct {
 	io.ReadCloser
-	mu            sync.Mutex
-	closed, given bool
+	mu               sync.Mutex
+	closed, released bool
 }
 
-// hold returns the request with a body that stays open until it is released.
-func hold(req *http.Request) (*http.Request, *held) {
-	body := &held{ReadCloser: req.Body}
+// holdBody returns the request with a body that stays open until it is released.
+func holdBody(req *http.Request) (*http.Request, *heldBody) {
+	body := &heldBody{ReadCloser: req.Body}
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, body
 	}
@@ -277,21 +277,21 @@ func hold(req *http.Request) (*http.Request, *held) {
 }
 
 // Close closes the body once it is released.
-func (h *held) Close() error {
+func (h *heldBody) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	if !h.given {
+	if !h.released {
 		return nil
 	}
 	return h.ReadCloser.Close()
 }
 
 // release allows the body to be closed.
-func (h *held) release() {
+func (h *heldBody) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.given = true
+	h.released = true
 	if h.closed {
 		h.ReadCloser.Close()
 	}

@@ -22,13 +22,13 @@ import (
 
 // trusting returns a transport that trusts one authority, over a dialer.
 func trusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
-	base := remote.Base()
+	base := remote.NewBaseTransport()
 	base.TLSClientConfig = clientConfig(a)
 	base.Proxy = nil
 	if dial != nil {
 		base.DialContext = dial
 	}
-	return remote.Wrap(base)
+	return remote.WrapTransport(base)
 }
 
 // TestRedirectsEnd verifies that an HTTP/2 server that redirects to itself is called four times by each client, and
@@ -55,10 +55,10 @@ func TestRedirectsEnd(t *testing.T) {
 		requests        int32
 		want            string
 	}{
-		"to itself":     {&http.Client{Transport: remote.Wrap(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "redirect loop"},
-		"elsewhere":     {&http.Client{Transport: remote.Wrap(sdk)}, other.URL, "HTTP/1.1", 1, "redirect to another host"},
-		"guard, itself": {&http.Client{Transport: remote.Guard(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "redirect loop"},
-		"guard, other":  {&http.Client{Transport: remote.Guard(sdk)}, other.URL, "HTTP/2.0", 1, "redirect to another host"},
+		"to itself":     {&http.Client{Transport: remote.WrapTransport(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "redirect loop"},
+		"elsewhere":     {&http.Client{Transport: remote.WrapTransport(sdk)}, other.URL, "HTTP/1.1", 1, "redirect to another host"},
+		"guard, itself": {&http.Client{Transport: remote.GuardRedirects(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "redirect loop"},
+		"guard, other":  {&http.Client{Transport: remote.GuardRedirects(sdk)}, other.URL, "HTTP/2.0", 1, "redirect to another host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			location = tt.location
@@ -82,7 +82,7 @@ func TestRedirectsEnd(t *testing.T) {
 // slow dials and answers like a server at some distance.
 func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if !remote.Pause(ctx, rtt) {
+		if !remote.Sleep(ctx, rtt) {
 			return nil, context.Cause(ctx)
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -125,8 +125,8 @@ func TestAhead(t *testing.T) {
 			s.requests.Store(0)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			transport.Ahead(ctx, s.URL)
-			transport.Ahead(ctx, s.URL+"/other")
+			transport.Preconnect(ctx, s.URL)
+			transport.Preconnect(ctx, s.URL+"/other")
 			time.Sleep(pause)
 			if s.requests.Load() != 0 {
 				t.Error("it asks")
@@ -159,7 +159,7 @@ func TestAheadEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			before := s.conns.Load()
-			transport.Ahead(ctx, s.URL)
+			transport.Preconnect(ctx, s.URL)
 			for deadline := time.Now().Add(3 * time.Second); s.conns.Load() == before && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
@@ -185,23 +185,23 @@ func TestAheadEnds(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		})
-		transport.Ahead(t.Context(), s.URL)
+		transport.Preconnect(t.Context(), s.URL)
 		if _, err := (remote.Client{Transport: transport}).Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
 			t.Error(err)
 		}
 		transport.CloseIdleConnections()
 	})
 	t.Run("nothing to open", func(t *testing.T) {
-		base := remote.Base()
+		base := remote.NewBaseTransport()
 		base.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			t.Error("it connects")
 			return nil, io.EOF
 		}
-		remote.Wrap(base).Ahead(t.Context(), "http://"+s.Listener.Addr().String())
-		remote.Wrap(base).Ahead(t.Context(), "https://")
-		remote.Wrap(base).Ahead(t.Context(), "https://%zz")
+		remote.WrapTransport(base).Preconnect(t.Context(), "http://"+s.Listener.Addr().String())
+		remote.WrapTransport(base).Preconnect(t.Context(), "https://")
+		remote.WrapTransport(base).Preconnect(t.Context(), "https://%zz")
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://127.0.0.1:9") }
-		remote.Wrap(base).Ahead(t.Context(), s.URL)
+		remote.WrapTransport(base).Preconnect(t.Context(), s.URL)
 		time.Sleep(20 * time.Millisecond)
 	})
 }
@@ -222,7 +222,7 @@ func TestOwnRoots(t *testing.T) {
 
 // TestTrust verifies that a file that is not a certificate is not trusted.
 func TestTrust(t *testing.T) {
-	if err := remote.NewTransport().Trust([]byte("garbage")); err == nil {
+	if err := remote.NewTransport().AddCAs([]byte("garbage")); err == nil {
 		t.Error("garbage is trusted")
 	}
 }

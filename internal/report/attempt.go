@@ -18,10 +18,10 @@ import (
 
 // The outcomes of an attempt.
 const (
-	Answered = "answered" // it contributed credentials
-	Empty    = "empty"    // the provider returned no credentials for the image
-	Skipped  = "skipped"  // the provider matched but was not called
-	Failed   = "failed"
+	OutcomeAnswered = "answered" // it contributed credentials
+	OutcomeEmpty    = "empty"    // the provider returned no credentials for the image
+	OutcomeSkipped  = "skipped"  // the provider matched but was not called
+	OutcomeFailed   = "failed"
 )
 
 // Attempt is the JSON form (-o json) of a [regcred.Attempt].
@@ -57,7 +57,7 @@ type Identity struct {
 // NewAttempt converts at.
 func NewAttempt(at regcred.Attempt) *Attempt {
 	j := &Attempt{
-		Outcome:         outcome(at),
+		Outcome:         attemptOutcome(at),
 		Skipped:         at.Skipped,
 		Cache:           at.Cache,
 		CacheKey:        at.CacheKey,
@@ -92,16 +92,16 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 	return j
 }
 
-func outcome(at regcred.Attempt) string {
+func attemptOutcome(at regcred.Attempt) string {
 	switch {
 	case at.Skipped != "":
-		return Skipped
+		return OutcomeSkipped
 	case at.Err != nil:
-		return Failed
+		return OutcomeFailed
 	case at.Matched > 0:
-		return Answered
+		return OutcomeAnswered
 	}
-	return Empty
+	return OutcomeEmpty
 }
 
 // Seconds returns d in seconds, rounded to microseconds.

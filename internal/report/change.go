@@ -15,7 +15,7 @@ const (
 	ChangePlanned     ChangeOutcome = "planned" // --dry-run
 	ChangeUninstalled ChangeOutcome = "uninstalled"
 	ChangeFailed      ChangeOutcome = "failed"
-	ChangeRefused     ChangeOutcome = "refused" // the node's system undoes changes
+	ChangeRejected    ChangeOutcome = "refused" // the node's system undoes changes
 	ChangeOwned       ChangeOutcome = "owned"   // the installation belongs to another owner
 )
 
@@ -32,7 +32,7 @@ type Change struct {
 	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
 	Warnings   []string      `json:"warnings,omitzero"`
 	Changes    []FileChange  `json:"changes,omitzero"`
-	Instead    string        `json:"instead,omitempty"` // with ChangeRefused: instructions for the manual change
+	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
 }
 
 // FileChange describes the change to one file.
@@ -44,7 +44,7 @@ type FileChange struct {
 // Failed reports whether nothing was changed, for the reason in Error.
 func (c *Change) Failed() bool {
 	switch c.Outcome {
-	case "", ChangeFailed, ChangeRefused, ChangeOwned:
+	case "", ChangeFailed, ChangeRejected, ChangeOwned:
 		return true
 	}
 	return false

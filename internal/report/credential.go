@@ -22,11 +22,11 @@ type Credential struct {
 	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
 }
 
-// Anonymous reports whether runtimes ignore c because it has no user name
+// HasNoUsername reports whether runtimes ignore c because it has no user name
 // (containerd: ParseAuth; CRI-O: PullImage).
-func (c *Credential) Anonymous() bool { return c.Username == "" }
+func (c *Credential) HasNoUsername() bool { return c.Username == "" }
 
-func lacks(c *regcred.Credential) string {
+func missingParts(c *regcred.Credential) string {
 	switch {
 	case c.Username == "" && c.Password.IsZero():
 		return "user name and password"
@@ -44,7 +44,7 @@ func (c *Credential) Note() string {
 	switch {
 	case c.Lacks == "":
 		return ""
-	case c.Anonymous():
+	case c.HasNoUsername():
 		return "it has no " + c.Lacks + ": the kubelet passes it to the runtime, which pulls anonymously"
 	}
 	return "it has no " + c.Lacks + ": the user name is sent with an empty password"
@@ -66,8 +66,8 @@ type Object struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// title returns NAMESPACE/NAME.
-func (o *Object) title() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
+// namespacedName returns NAMESPACE/NAME.
+func (o *Object) namespacedName() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
 func newObject(r *regcred.ObjectRef) *Object {
 	if r == nil || *r == (regcred.ObjectRef{}) {
@@ -102,7 +102,7 @@ func NewCredential(c *regcred.Credential) *Credential {
 			ServiceAccount: newObject(c.Origin.ServiceAccount),
 		},
 		CachedUntil: timeJSON(c.CachedUntil),
-		Lacks:       lacks(c),
+		Lacks:       missingParts(c),
 	}
 }
 

@@ -89,9 +89,9 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 	}
 }
 
-// Match adds the matching providers from ex and the lint findings. Neither needs a
+// AddProviders adds the matching providers from ex and the lint findings. Neither needs a
 // lookup.
-func (r *Explanation) Match(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
+func (r *Explanation) AddProviders(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
 	if r.Config.Without != nil {
 		return
@@ -118,22 +118,22 @@ func (r *Explanation) addFindings(findings []finding.Finding) {
 	}
 }
 
-// CountNoUser counts, for each source, the credentials without a user name.
-func (r *Explanation) CountNoUser() {
+// CountWithoutUsername counts, for each source, the credentials without a user name.
+func (r *Explanation) CountWithoutUsername() {
 	for i := range r.Sources {
 		s := &r.Sources[i]
 		s.NoUser = 0
 		for _, c := range r.Credentials {
-			if c.Anonymous() && c.Source.Kind == s.Kind && (c.Source.PullSecret == nil || c.Source.PullSecret.title() == s.Name) {
+			if c.HasNoUsername() && c.Source.Kind == s.Kind && (c.Source.PullSecret == nil || c.Source.PullSecret.namespacedName() == s.Name) {
 				s.NoUser++
 			}
 		}
 	}
 }
 
-// NearestKey explains why the key most similar to the repository does not match. It
+// NearestKeyHint explains why the key most similar to the repository does not match. It
 // returns "" if there are no keys.
-func NearestKey(keys []string, repository string) string {
+func NearestKeyHint(keys []string, repository string) string {
 	at, err := location.Parse(repository)
 	if err != nil {
 		return ""

@@ -41,8 +41,8 @@ func StopsKubelet(f finding.Finding) bool {
 	return false
 }
 
-// KubeletExits returns an error that lists the findings that stop the kubelet, or nil.
-func KubeletExits(findings []finding.Finding) error {
+// KubeletStopError returns an error that lists the findings that stop the kubelet, or nil.
+func KubeletStopError(findings []finding.Finding) error {
 	var reasons []string
 	for _, f := range findings {
 		if StopsKubelet(f) {

@@ -28,8 +28,8 @@ type Filter struct {
 	Disabled []string
 }
 
-// Rules returns the sorted names of all lint rules.
-func Rules() []string {
+// RuleNames returns the sorted names of all lint rules.
+func RuleNames() []string {
 	names := append(lint.Rules(), pullsecret.Rules()...)
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -38,7 +38,7 @@ func Rules() []string {
 // ParseRules parses a comma-separated list of rule names. The error for an unknown name
 // suggests the most similar name.
 func ParseRules(list string) ([]string, error) {
-	all := Rules()
+	all := RuleNames()
 	names := strings.Split(list, ",")
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)
@@ -67,7 +67,7 @@ func (f *Filter) Apply(list []finding.Finding, text func(file string) []byte) (k
 		default:
 			byLine, read := files[found.File]
 			if !read {
-				byLine = suppressions(text(found.File))
+				byLine = suppressedRules(text(found.File))
 				files[found.File] = byLine
 			}
 			if found.Line > 0 && slices.Contains(byLine[found.Line], found.Rule) {
@@ -80,9 +80,9 @@ func (f *Filter) Apply(list []finding.Finding, text func(file string) []byte) (k
 	return kept, suppressed
 }
 
-// TextOf returns a function for [Filter.Apply] that returns the contents of cfg's
+// ConfigTextReader returns a function for [Filter.Apply] that returns the contents of cfg's
 // files.
-func TextOf(cfg *config.Config) func(file string) []byte {
+func ConfigTextReader(cfg *config.Config) func(file string) []byte {
 	return func(file string) []byte {
 		for _, f := range cfg.Files() {
 			if f.Name == file {
@@ -94,24 +94,24 @@ func TextOf(cfg *config.Config) func(file string) []byte {
 }
 
 var (
-	suppressComment = sync.OnceValue(func() *regexp.Regexp {
+	suppressPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`#[ \t]*regcred:disable=([a-z0-9-]+(?:,[a-z0-9-]+)*)(?:[ \t\r\n]|$)`)
 	})
-	documentStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`) })
+	documentStartPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`) })
 )
 
-// suppressions returns the rules suppressed by comments in a YAML file, by line. A
+// suppressedRules returns the rules suppressed by comments in a YAML file, by line. A
 // comment "# regcred:disable=RULE[,RULE] reason" applies to its line. If there is
 // nothing before it on that line, it applies to the next line that is not a comment.
-func suppressions(text []byte) map[int][]string {
+func suppressedRules(text []byte) map[int][]string {
 	if !bytes.Contains(text, []byte("regcred:disable=")) {
 		return nil
 	}
 	byLine := map[int][]string{}
 	lines := bytes.Split(text, []byte("\n"))
 	start := 0
-	for _, mark := range append(documentStart().FindAllIndex(text, -1), []int{len(text)}) {
-		for _, at := range comments(text[start:mark[0]]) {
+	for _, mark := range append(documentStartPattern().FindAllIndex(text, -1), []int{len(text)}) {
+		for _, at := range findSuppressComments(text[start:mark[0]]) {
 			offset := start + at[0]
 			line := 1 + bytes.Count(text[:offset], []byte("\n"))
 			if isComment(lines[line-1]) {
@@ -132,11 +132,11 @@ func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, "
 // maxParses limits how often a document is parsed.
 const maxParses = 200
 
-// comments returns the submatch indexes of suppressComment in a document, except for
+// findSuppressComments returns the submatch indexes of suppressPattern in a document, except for
 // matches inside a scalar. The YAML parser decides: a match is in a comment if and only
 // if changing the match does not change the parsed document.
-func comments(document []byte) [][]int {
-	candidates := suppressComment().FindAllSubmatchIndex(document, -1)
+func findSuppressComments(document []byte) [][]int {
+	candidates := suppressPattern().FindAllSubmatchIndex(document, -1)
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -184,13 +184,13 @@ func contentHash(document []byte) (sum string, ok bool) {
 		return "", false
 	}
 	h := sha256.New()
-	addNode(h, &root)
+	hashNode(h, &root)
 	return string(h.Sum(nil)), true
 }
 
-func addNode(h hash.Hash, n *yaml3.Node) {
+func hashNode(h hash.Hash, n *yaml3.Node) {
 	fmt.Fprintf(h, "%d %q %q %q %d\n", n.Kind, n.Tag, n.Anchor, n.Value, len(n.Content))
 	for _, c := range n.Content {
-		addNode(h, c)
+		hashNode(h, c)
 	}
 }

@@ -48,7 +48,7 @@ func TestSuppressions(t *testing.T) {
 		"other text":       {"# regcred:disable sibling-path\n# regcred:disable=\n# regcred:disable=Sibling-Path\na: b\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := suppressions([]byte(tt.text))
+			got := suppressedRules([]byte(tt.text))
 			if len(got) == 0 {
 				got = nil
 			}
@@ -73,7 +73,7 @@ func TestManySuppressions(t *testing.T) {
 		{"one scalar", strings.Repeat(comment, 300) + scalar + strings.Repeat(comment, 200), 500},
 		{"scalars", strings.Repeat(scalar, 500), 0},
 	} {
-		if got := len(suppressions([]byte(tt.text))); got != tt.want {
+		if got := len(suppressedRules([]byte(tt.text))); got != tt.want {
 			t.Errorf("%s: %d lines have suppressions, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestParseRules(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", list, got, want)
 		}
 	}
-	if n := len(Rules()); n > 60 {
+	if n := len(RuleNames()); n > 60 {
 		t.Errorf("%d rules, want at most 60", n)
 	}
 }
@@ -151,7 +151,7 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Select(&Filter{Disabled: []string{"zero-cache"}})
+	v.ApplyFilter(&Filter{Disabled: []string{"zero-cache"}})
 	if len(v.Findings) != 1 || v.Findings[0].Rule != "sibling-path" || v.Suppressed != 2 {
 		t.Errorf("%d suppressed, %v", v.Suppressed, v.Findings)
 	}

@@ -92,15 +92,15 @@ type sarifRegion struct {
 	StartColumn int `json:"startColumn,omitempty"`
 }
 
-const home = "https://github.com/regcred/regcred"
+const projectURL = "https://github.com/regcred/regcred"
 
-// ruleRefused is the rule for errors that prevent the kubelet from starting.
-const ruleRefused = "kubelet-refuses"
+// kubeletStopRule is the rule for errors that prevent the kubelet from starting.
+const kubeletStopRule = "kubelet-refuses"
 
-// Results returns a validation's problems and findings for SARIF.
-func (v *Validation) Results() (list []finding.Finding) {
+// AllFindings returns a validation's problems and findings for SARIF.
+func (v *Validation) AllFindings() (list []finding.Finding) {
 	for _, p := range v.Problems {
-		list = append(list, finding.Finding{Rule: ruleRefused, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.description()})
+		list = append(list, finding.Finding{Rule: kubeletStopRule, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.description()})
 	}
 	return append(list, v.Findings...)
 }
@@ -109,28 +109,28 @@ func (v *Validation) Results() (list []finding.Finding) {
 // contents, columns are omitted. suppressed is the number of findings suppressed by
 // comments. failed contains the errors for inputs that could not be checked.
 func SARIF(version string, read func(file string) []byte, list []finding.Finding, suppressed int, failed []error) any {
-	files := map[string]*columns{}
-	in := func(file string) *columns {
+	files := map[string]*columnConverter{}
+	in := func(file string) *columnConverter {
 		if _, known := files[file]; !known {
-			files[file] = columnsOf(read(file))
+			files[file] = newColumnConverter(read(file))
 		}
 		return files[file]
 	}
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: "regcred", Version: version, InformationURI: home, Rules: []sarifRule{}}
+	run.Tool.Driver = sarifDriver{Name: "regcred", Version: version, InformationURI: projectURL, Rules: []sarifRule{}}
 	for _, f := range list {
-		if known := (sarifRule{f.Rule, helpFor(f.Rule, f.Severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
+		if known := (sarifRule{f.Rule, ruleHelpURL(f.Rule, f.Severity)}); !slices.Contains(run.Tool.Driver.Rules, known) {
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, known)
 		}
 		text := f.Message
-		if fix := Fix(f); fix != "" {
+		if fix := FindingFix(f); fix != "" {
 			text += "; fix: " + fix
 		}
 		result := sarifResult{RuleID: f.Rule, Level: sarifLevel(f.Severity), Message: sarifText{text}}
 		if f.File != "" {
 			at := sarifPhysical{Artifact: sarifArtifact{sarifURI(f.File)}}
 			if f.Line > 0 {
-				at.Region = &sarifRegion{f.Line, in(f.File).inCharacters(f.Line, f.Column)}
+				at.Region = &sarifRegion{f.Line, in(f.File).toCharacters(f.Line, f.Column)}
 			}
 			result.Locations = []sarifLocation{{at}}
 		}
@@ -150,18 +150,18 @@ func SARIF(version string, read func(file string) []byte, list []finding.Finding
 }
 
 // RulesURL is the URL of the page that explains the lint rules.
-const RulesURL = home + "/blob/main/docs/lint/README.md"
+const RulesURL = projectURL + "/blob/main/docs/lint/README.md"
 
-// DoctorRule is the prefix added to a doctor check's name to form a rule.
-const DoctorRule = "doctor/"
+// DoctorRulePrefix is the prefix added to a doctor check's name to form a rule.
+const DoctorRulePrefix = "doctor/"
 
-// helpFor returns the URL that explains a rule.
-func helpFor(rule string, severity finding.Severity) string {
-	const docs = home + "/blob/main/docs/"
+// ruleHelpURL returns the URL that explains a rule.
+func ruleHelpURL(rule string, severity finding.Severity) string {
+	const docs = projectURL + "/blob/main/docs/"
 	switch {
-	case rule == ruleRefused:
+	case rule == kubeletStopRule:
 		return docs + "cli/validate.md"
-	case strings.HasPrefix(rule, DoctorRule):
+	case strings.HasPrefix(rule, DoctorRulePrefix):
 		return docs + "cli/doctor.md#checks"
 	case strings.HasPrefix(rule, "mirror-"), strings.HasPrefix(rule, "registries-"):
 		return docs + "mirrors.md#findings"
@@ -193,32 +193,32 @@ func sarifURI(path string) string {
 	return u.String()
 }
 
-// columns converts a file's columns from bytes, as used in findings, to characters, as
+// columnConverter converts a file's columns from bytes, as used in findings, to characters, as
 // used in SARIF.
-type columns struct {
-	lines [][]byte
-	plain bool // the file contains only ASCII
+type columnConverter struct {
+	lines   [][]byte
+	isASCII bool // the file contains only ASCII
 	// Position in the current line, kept because a long line can have thousands of
 	// findings.
 	line, bytes, characters int
 }
 
-// columnsOf returns a column converter for a file. It returns nil if the text is empty
+// newColumnConverter returns a column converter for a file. It returns nil if the text is empty
 // or not UTF-8.
-func columnsOf(text []byte) *columns {
+func newColumnConverter(text []byte) *columnConverter {
 	if len(text) == 0 || !utf8.Valid(text) {
 		return nil
 	}
 	plain := !bytes.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
-	return &columns{lines: bytes.Split(text, []byte("\n")), plain: plain}
+	return &columnConverter{lines: bytes.Split(text, []byte("\n")), isASCII: plain}
 }
 
-// inCharacters converts a 1-based column. It returns 0 if the position is unknown.
-func (c *columns) inCharacters(line, column int) int {
+// toCharacters converts a 1-based column. It returns 0 if the position is unknown.
+func (c *columnConverter) toCharacters(line, column int) int {
 	switch {
 	case c == nil || line < 1 || line > len(c.lines) || column < 1 || column > len(c.lines[line-1])+1:
 		return 0
-	case c.plain:
+	case c.isASCII:
 		return column
 	case line != c.line || column-1 < c.bytes:
 		c.line, c.bytes, c.characters = line, 0, 0

@@ -114,7 +114,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 	}
 	v.addProblems(err)
 	v.addFindings(Findings(cfg, binDir))
-	v.text = TextOf(cfg)
+	v.text = ConfigTextReader(cfg)
 	v.Valid = len(v.Problems) == 0
 	return v, nil
 }
@@ -129,16 +129,16 @@ func Findings(cfg *config.Config, binDir string) []finding.Finding {
 	return list
 }
 
-// Select applies f to the findings. The configuration stays valid or invalid.
-func (v *Validation) Select(f *Filter) {
+// ApplyFilter applies f to the findings. The configuration stays valid or invalid.
+func (v *Validation) ApplyFilter(f *Filter) {
 	if v.text != nil {
 		v.Findings, v.Suppressed = f.Apply(v.Findings, v.text)
 	}
 }
 
 func (v *Validation) addProblems(err error) {
-	for _, e := range shown.Flatten(err) {
-		v.Problems = append(v.Problems, toProblem(e))
+	for _, e := range shown.FlattenErrors(err) {
+		v.Problems = append(v.Problems, newProblem(e))
 	}
 }
 
@@ -153,7 +153,7 @@ func (v *Validation) addFindings(findings []finding.Finding) {
 	}
 }
 
-func toProblem(err error) Problem {
+func newProblem(err error) Problem {
 	if e, ok := errors.AsType[*config.FieldError](err); ok {
 		return Problem{e.File, e.Line, e.Column, e.Path, e.Msg, e.Value, err.Error()}
 	}
@@ -175,9 +175,9 @@ func (p *Problem) description() string {
 	return text
 }
 
-// Fix returns how to fix a finding, or "". A finding's suggestion is either a value to
+// FindingFix returns how to fix a finding, or "". A finding's suggestion is either a value to
 // use or a sentence that describes what to do.
-func Fix(f finding.Finding) string {
+func FindingFix(f finding.Finding) string {
 	if f.Fix == "" || strings.Contains(f.Fix, " ") {
 		return f.Fix
 	}

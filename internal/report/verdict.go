@@ -16,11 +16,11 @@ import (
 // Outcomes of a verdict. The other outcome, Failed, means that there are no credentials
 // because of a failure.
 const (
-	WithCredentials = "credentials" // the pull has credentials
-	Anonymous       = "anonymous"   // no credentials, but no failure
-	Matched         = "matched"     // dry run: a provider would be called
-	Unmatched       = "unmatched"   // dry run: no provider would be called
-	Invalid         = "invalid"     // the kubelet would not start
+	VerdictWithCredentials = "credentials" // the pull has credentials
+	VerdictAnonymous       = "anonymous"   // no credentials, but no failure
+	VerdictMatched         = "matched"     // dry run: a provider would be called
+	VerdictUnmatched       = "unmatched"   // dry run: no provider would be called
+	VerdictInvalid         = "invalid"     // the kubelet would not start
 )
 
 // Verdict is the predicted outcome of a pull.
@@ -32,17 +32,19 @@ type Verdict struct {
 	Fix     string   `json:"fix,omitempty"` // how to get a credential if the pull has none
 }
 
-// Good reports whether a pull would have credentials.
-func (v *Verdict) Good() bool { return v.Outcome == WithCredentials || v.Outcome == Matched }
+// HasCredentials reports whether a pull would have credentials.
+func (v *Verdict) HasCredentials() bool {
+	return v.Outcome == VerdictWithCredentials || v.Outcome == VerdictMatched
+}
 
-// Refuse sets the verdict for an invalid configuration.
-func (r *Explanation) Refuse(invalid error) {
+// SetInvalid sets the verdict for an invalid configuration.
+func (r *Explanation) SetInvalid(invalid error) {
 	var problems []string
-	for _, p := range shown.Flatten(invalid) {
+	for _, p := range shown.FlattenErrors(invalid) {
 		problems = append(problems, p.Error())
 	}
 	r.Verdict = Verdict{
-		Outcome: Invalid,
+		Outcome: VerdictInvalid,
 		Text:    "the kubelet would not start with this configuration: " + strings.Join(problems, "; "),
 	}
 }
@@ -50,81 +52,81 @@ func (r *Explanation) Refuse(invalid error) {
 // SetVerdict sets the verdict. Errors that stop the kubelet take precedence over a failed
 // pull.
 func (r *Explanation) SetVerdict() {
-	v := r.judgePull()
+	v := r.predictPull()
 	findings := slices.Clone(r.Findings)
 	for _, p := range r.Providers {
 		findings = append(findings, p.Findings...)
 	}
-	switch reason := KubeletExits(findings); {
+	switch reason := KubeletStopError(findings); {
 	case reason == nil:
-	case v.Good(): // the pull works with the existing executables
+	case v.HasCredentials(): // the pull works with the existing executables
 		v.Text += "; but " + reason.Error()
 		v.Failed = append(v.Failed, "the kubelet")
 	default:
-		v.Outcome, v.Text = Invalid, reason.Error()
+		v.Outcome, v.Text = VerdictInvalid, reason.Error()
 	}
 	r.Verdict = v
 }
 
-// judgePull predicts the outcome of a pull. Without credentials, the kubelet pulls once
+// predictPull predicts the outcome of a pull. Without credentials, the kubelet pulls once
 // anonymously. Otherwise it tries each credential once, in order.
 //
 // kubelet: pkg/kubelet/kuberuntime, PullImage
-func (r *Explanation) judgePull() Verdict {
-	v := Verdict{Tries: len(r.Credentials), Failed: r.failed()}
+func (r *Explanation) predictPull() Verdict {
+	v := Verdict{Tries: len(r.Credentials), Failed: r.failedSources()}
 	switch {
 	case r.DryRun:
-		return r.judgeDryRun()
+		return r.predictDryRun()
 	case v.Tries > 0:
-		v.Outcome, v.Text = r.judgeTries(v.Tries)
+		v.Outcome, v.Text = r.predictTries(v.Tries)
 		if len(v.Failed) > 0 {
 			v.Text += fmt.Sprintf("; but %s failed and provided no credentials", strings.Join(v.Failed, " and "))
 		}
 	case len(v.Failed) > 0:
-		v.Outcome = Failed
-		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.afterFailure())
+		v.Outcome = OutcomeFailed
+		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.failureConsequence())
 	default:
-		v.Outcome = Anonymous
+		v.Outcome = VerdictAnonymous
 		v.Text = "no credentials: a pull is tried once, anonymously" + r.anonymousReason()
 		v.Fix = r.pullSecretHint()
 	}
 	return v
 }
 
-// judgeTries predicts the outcome of a pull with credentials. The kubelet also passes
+// predictTries predicts the outcome of a pull with credentials. The kubelet also passes
 // credentials without a user name to the runtime, which ignores them.
-func (r *Explanation) judgeTries(tries int) (outcome, text string) {
+func (r *Explanation) predictTries(tries int) (outcome, text string) {
 	anonymous := 0
 	for _, c := range r.Credentials {
-		if c.Anonymous() {
+		if c.HasNoUsername() {
 			anonymous++
 		}
 	}
 	switch {
 	case anonymous == tries:
-		return Anonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.Count(tries, "credential"))
+		return VerdictAnonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.Count(tries, "credential"))
 	case anonymous > 0:
-		return WithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
+		return VerdictWithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
 	case tries == 1:
-		return WithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
+		return VerdictWithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 	}
-	return WithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if the registry rejects all of them, with no fallback to an anonymous pull", tries)
+	return VerdictWithCredentials, fmt.Sprintf("a pull tries %d credentials in order and fails if the registry rejects all of them, with no fallback to an anonymous pull", tries)
 }
 
-// afterFailure describes what the kubelet does after a failure.
-func (r *Explanation) afterFailure() string {
+// failureConsequence describes what the kubelet does after a failure.
+func (r *Explanation) failureConsequence() string {
 	if slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Rule == "predecessor-config" }) {
 		return "no kubelet starts with this configuration"
 	}
 	for _, s := range r.Sources {
-		if s.Kind == regcred.FromPullSecret && s.Outcome == Failed && !s.Unread {
+		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unread {
 			return "without the pull secret, the kubelet would not pull the image at all" // see lookup
 		}
 	}
 	return "the kubelet would still pull anonymously and, if that fails, report only a 401"
 }
 
-func (r *Explanation) judgeDryRun() Verdict {
+func (r *Explanation) predictDryRun() Verdict {
 	var would []string
 	for _, p := range r.Providers {
 		if p.Matched {
@@ -132,9 +134,9 @@ func (r *Explanation) judgeDryRun() Verdict {
 		}
 	}
 	if len(would) == 0 {
-		return Verdict{Outcome: Unmatched, Text: "no provider matches, so none would be run" + r.nearest() + "; without another credential source, the pull is anonymous"}
+		return Verdict{Outcome: VerdictUnmatched, Text: "no provider matches, so none would be run" + r.nearestPattern() + "; without another credential source, the pull is anonymous"}
 	}
-	return Verdict{Outcome: Matched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
+	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
 // anonymousReason returns the most common reasons for an unexpected anonymous pull.
@@ -145,11 +147,11 @@ func (r *Explanation) anonymousReason() string {
 		matched = matched || p.Matched
 		switch at := p.Attempt; {
 		case at == nil:
-		case at.Outcome == Skipped && !p.Matched:
+		case at.Outcome == OutcomeSkipped && !p.Matched:
 			text += fmt.Sprintf("; %s is not run: %s", p.Name, at.Skipped)
-		case at.Outcome == Skipped:
+		case at.Outcome == OutcomeSkipped:
 			text += fmt.Sprintf("; %s matches but is not run: %s", p.Name, at.Skipped)
-		case at.Outcome == Empty && len(at.Keys) > 0:
+		case at.Outcome == OutcomeEmpty && len(at.Keys) > 0:
 			text += fmt.Sprintf("; %s responded, but none of its keys (%s) matches", p.Name, strings.Join(at.Keys, ", "))
 		}
 	}
@@ -157,13 +159,13 @@ func (r *Explanation) anonymousReason() string {
 	case r.Config.Without != nil:
 		text = "; there are no credential providers"
 	case !matched && text == "":
-		text = "; no provider matches" + r.nearest()
+		text = "; no provider matches" + r.nearestPattern()
 	}
 	if r.pullSecretHint() != "" {
 		text += "; " + r.Subject.title() + " names no pull secret"
 	}
 	for _, s := range r.Sources {
-		if s.Outcome == Empty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
+		if s.Outcome == OutcomeEmpty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
 			text += fmt.Sprintf("; %s has credentials, but none of them matches", s.Title())
 		}
 	}
@@ -181,7 +183,7 @@ func (r *Explanation) pullSecretHint() string {
 		return "if the image is private: create a pull secret in the namespace and list it in the pod's imagePullSecrets"
 	default:
 		return fmt.Sprintf("if the image is private: create a pull secret in the namespace, then: kubectl patch serviceaccount --namespace %s %s --patch '{\"imagePullSecrets\": [{\"name\": \"SECRET\"}]}'; pods get the service account's pull secrets when they are created",
-			shown.ShellWord(s.ServiceAccount.Namespace), shown.ShellWord(s.ServiceAccount.Name))
+			shown.QuoteShellWord(s.ServiceAccount.Namespace), shown.QuoteShellWord(s.ServiceAccount.Name))
 	}
 }
 
@@ -197,8 +199,8 @@ func (s *Subject) title() string {
 	return strings.Join(parts, " with ")
 }
 
-// nearest describes the most similar pattern among all providers.
-func (r *Explanation) nearest() string {
+// nearestPattern describes the most similar pattern among all providers.
+func (r *Explanation) nearestPattern() string {
 	if r.Nearest == nil {
 		return ""
 	}
@@ -210,16 +212,16 @@ func (r *Explanation) nearest() string {
 	return text
 }
 
-// failed returns the providers and sources that failed.
-func (r *Explanation) failed() []string {
+// failedSources returns the providers and sources that failed.
+func (r *Explanation) failedSources() []string {
 	var list []string
 	for _, s := range r.Sources {
-		if s.Outcome == Failed {
+		if s.Outcome == OutcomeFailed {
 			list = append(list, s.Title())
 		}
 	}
 	for _, p := range r.Providers {
-		if p.Attempt != nil && p.Attempt.Outcome == Failed {
+		if p.Attempt != nil && p.Attempt.Outcome == OutcomeFailed {
 			list = append(list, fmt.Sprintf("provider %q", p.Name))
 		}
 	}

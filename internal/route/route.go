@@ -26,29 +26,29 @@ type Route struct {
 	Findings   []finding.Finding `json:"findings,omitempty"`
 }
 
-// Shown describes which credential a host receives if it requires authentication.
-type Shown string
+// CredentialSource describes which credential a host receives if it requires authentication.
+type CredentialSource string
 
 // The credentials that a host can receive.
 const (
-	ShownKubelets Shown = "kubelet" // the credential that the kubelet found for the image
-	ShownOwn      Shown = "own"     // a credential from the runtime's own files, found by host name
-	ShownHeader   Shown = "header"  // an Authorization header from the hosts file; after a 401, the kubelet's credential
-	ShownNone     Shown = "none"
+	CredentialKubelet CredentialSource = "kubelet" // the credential that the kubelet found for the image
+	CredentialRuntime CredentialSource = "own"     // a credential from the runtime's own files, found by host name
+	CredentialHeader  CredentialSource = "header"  // an Authorization header from the hosts file; after a 401, the kubelet's credential
+	CredentialNone    CredentialSource = "none"
 )
 
 // Hop is one host of a route.
 type Hop struct {
-	Base       *url.URL `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
-	URL        string   `json:"url"`               // Base without user info and query
-	Repository string   `json:"repository"`        // below Base
-	Origin     bool     `json:"origin"`            // the image's own host
-	Shown      Shown    `json:"shown"`             // also set if the host is queried only for layers
-	Skipped    string   `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
-	Silent     bool     `json:"silent,omitempty"`  // the host is skipped for layers too
-	File       string   `json:"file,omitempty"`    // file that configures the host, or ""
-	Line       int      `json:"line,omitempty"`
-	OwnFile    string   `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
+	Base       *url.URL         `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
+	URL        string           `json:"url"`               // Base without user info and query
+	Repository string           `json:"repository"`        // below Base
+	Origin     bool             `json:"origin"`            // the image's own host
+	Shown      CredentialSource `json:"shown"`             // also set if the host is queried only for layers
+	Skipped    string           `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
+	Silent     bool             `json:"silent,omitempty"`  // the host is skipped for layers too
+	File       string           `json:"file,omitempty"`    // file that configures the host, or ""
+	Line       int              `json:"line,omitempty"`
+	OwnFile    string           `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
 
 	CA         []string    `json:"ca,omitempty"`         // CA files, in addition to the system's CAs
 	Client     [][2]string `json:"client,omitempty"`     // certificate and key files
@@ -62,26 +62,26 @@ func NewHop(scheme, host, below, repository string) Hop {
 	base := &url.URL{Scheme: scheme, Host: host, Path: strings.TrimSuffix(path.Join("/", below), "/") + "/"}
 	shown := base.String()
 	if strings.Contains(base.Path, "@") {
-		shown = scheme + "://" + host + "/" + Masked(base.Path)
+		shown = scheme + "://" + host + "/" + RedactAddress(base.Path)
 	}
-	return Hop{Base: base, URL: shown, Repository: repository, Shown: ShownKubelets}
+	return Hop{Base: base, URL: shown, Repository: repository, Shown: CredentialKubelet}
 }
 
-// Masked returns an address without the part before an @, because it may be a password.
-func Masked(address string) string {
+// RedactAddress returns an address without the part before an @, because it may be a password.
+func RedactAddress(address string) string {
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
 		return "…" + address[at:]
 	}
 	return address
 }
 
-// Anonymous returns findings about mirrors that are queried without a credential, for
+// AnonymousFindings returns findings about mirrors that are queried without a credential, for
 // an image without credentials.
-func (r *Route) Anonymous() (found []finding.Finding) {
+func (r *Route) AnonymousFindings() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {
 		h := &r.Hops[i]
-		if h.Origin || h.Silent || h.Shown != ShownKubelets || h.File == "" {
+		if h.Origin || h.Silent || h.Shown != CredentialKubelet || h.File == "" {
 			continue
 		}
 		found = append(found, finding.Finding{

@@ -39,7 +39,7 @@ func TestString(t *testing.T) {
 	mirror, origin := route.NewHop("https", "m.example", "/v2/q/", "a"), route.NewHop("https", "quay.io", "/v2", "a")
 	origin.Origin = true
 	header, own, silent := mirror, mirror, mirror
-	header.Shown, own.Shown = route.ShownHeader, route.ShownOwn
+	header.Shown, own.Shown = route.CredentialHeader, route.CredentialRuntime
 	silent.Silent, silent.Skipped = true, "blocked"
 	plain := route.NewHop("http", "m.example:5000", "", "b/a")
 	plain.Skipped = "without \"pull\""

@@ -30,17 +30,17 @@ func (r *Route) String() string {
 		default:
 			text += ", then "
 		}
-		text += h.name(r)
+		text += h.displayName(r)
 	}
 	if len(asked) == 0 {
 		return fmt.Sprintf("%s has no host to pull %s from", r.Runtime, r.Repository)
 	}
-	return text + "; " + r.shown(asked)
+	return text + "; " + r.describeCredentials(asked)
 }
 
-// name returns the host's name and, if its repository differs from the image's, how it
+// displayName returns the host's name and, if its repository differs from the image's, how it
 // differs.
-func (h *Hop) name(r *Route) string {
+func (h *Hop) displayName(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
 	if h.Base != nil && h.Base.Scheme == "https" {
@@ -61,26 +61,26 @@ func (h *Hop) name(r *Route) string {
 	return name
 }
 
-// shown describes which credential each host gets.
-func (r *Route) shown(asked []Hop) string {
-	by := map[Shown][]string{}
+// describeCredentials describes which credential each host gets.
+func (r *Route) describeCredentials(asked []Hop) string {
+	by := map[CredentialSource][]string{}
 	for _, h := range asked {
 		h.Skipped = ""
-		by[h.Shown] = append(by[h.Shown], h.name(r))
+		by[h.Shown] = append(by[h.Shown], h.displayName(r))
 	}
 	what := "the credential for " + r.Repository
-	if len(by) == 1 && by[ShownKubelets] != nil {
+	if len(by) == 1 && by[CredentialKubelet] != nil {
 		return "a host that requires authentication gets " + what
 	}
 	var parts []string
 	for _, s := range []struct {
-		Shown
+		CredentialSource
 		text string
 	}{
-		{ShownKubelets, what}, {ShownHeader, "the Authorization header from its hosts.toml, then " + what},
-		{ShownOwn, "a credential from the runtime's own files"}, {ShownNone, "no credential"},
+		{CredentialKubelet, what}, {CredentialHeader, "the Authorization header from its hosts.toml, then " + what},
+		{CredentialRuntime, "a credential from the runtime's own files"}, {CredentialNone, "no credential"},
 	} {
-		if names := by[s.Shown]; names != nil {
+		if names := by[s.CredentialSource]; names != nil {
 			names = slices.Compact(names)
 			gets := "gets"
 			if len(names) > 1 {

@@ -5,7 +5,7 @@
 // error of programs. It finds a secret in plain, quoted, JSON, URL-encoded,
 // hexadecimal and base64 form.
 //
-//	line := scrub.Text(err.Error(), []string{password, token})
+//	line := scrub.Redact(err.Error(), []string{password, token})
 //
 // Redact a text before shortening it: half a password is also a secret. Plugins
 // link this package, so it imports no other package of the module.
@@ -31,8 +31,8 @@ const Mask = "[redacted]"
 // "[redacted: args[1]]".
 type Secret struct{ Text, Name string }
 
-// mask returns the mask with a name.
-func mask(name string) string {
+// maskFor returns the mask with a name.
+func maskFor(name string) string {
 	if name == "" {
 		return Mask
 	}
@@ -40,76 +40,76 @@ func mask(name string) string {
 }
 
 const (
-	// minWord is the minimum length of a secret's form that is redacted inside words.
+	// minWordLength is the minimum length of a secret's form that is redacted inside words.
 	// Shorter forms are redacted only as whole words, because redacting "a" everywhere
 	// would destroy the text and reveal the secret.
-	minWord = 4
+	minWordLength = 4
 
-	// minCut is the minimum length at which a secret's prefix at the end of a text is
+	// minCutLength is the minimum length at which a secret's prefix at the end of a text is
 	// redacted.
-	minCut = 8
+	minCutLength = 8
 
-	// minSure is the minimum length at which [Holds] reports a secret inside a word.
-	minSure = 8
+	// minCertainLength is the minimum length at which [Holds] reports a secret inside a word.
+	minCertainLength = 8
 )
 
-// Text redacts the secrets in all of their forms and returns printable UTF-8. Control
+// Redact redacts the secrets in all of their forms and returns printable UTF-8. Control
 // and formatting characters, except tabs and line feeds, become Go escapes. Empty
 // secrets are ignored.
-func Text(text string, secrets []string) string {
+func Redact(text string, secrets []string) string {
 	named := make([]Secret, len(secrets))
 	for i, s := range secrets {
 		named[i].Text = s
 	}
-	return Part(text, named, false, false)
+	return RedactPart(text, named, false, false)
 }
 
-// Part is like [Text] but for an excerpt of a longer text. It also redacts possible
+// RedactPart is like [Text] but for an excerpt of a longer text. It also redacts possible
 // parts of secrets where the text was cut. If secrets overlap, the mask has the name of
 // the longest named secret; if they are adjacent, it has no name.
 //
 // Part searches before and after escaping, because escaping changes bytes. It inserts
 // the masks last, so that no secret is found in a mask.
-func Part(text string, secrets []Secret, cutStart, cutEnd bool) string {
+func RedactPart(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
-	parts, names := cutHidden(text, findForms(text, forms, cutStart, cutEnd))
+	parts, names := splitHidden(text, findForms(text, forms, cutStart, cutEnd))
 	for i, part := range parts {
-		parts[i] = escape(part)
+		parts[i] = escapeNonPrintable(part)
 	}
 	text = strings.Join(parts, "\x00") // escape's output contains no NUL
 	hidden := findForms(text, forms, false, false)
 	for i := range hidden {
 		if text[i] == 0 {
-			hidden[i], names = byteMask{true, names[0]}, names[1:]
+			hidden[i], names = redactedByte{true, names[0]}, names[1:]
 		}
 	}
-	parts, names = cutHidden(text, hidden)
+	parts, names = splitHidden(text, hidden)
 	var b strings.Builder
 	for i, part := range parts {
 		if i > 0 {
-			b.WriteString(mask(names[i-1]))
+			b.WriteString(maskFor(names[i-1]))
 		}
 		b.WriteString(part)
 	}
 	return b.String()
 }
 
-// Holds reports whether text contains one of the secrets. Secrets shorter than 4 bytes
+// ContainsSecret reports whether text contains one of the secrets. Secrets shorter than 4 bytes
 // are ignored. Secrets shorter than 8 bytes must be whole words, so that "pass" is not
 // found in "password".
-func Holds(text string, secrets []string) bool {
+func ContainsSecret(text string, secrets []string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool {
-		return len(s) >= minWord &&
+		return len(s) >= minWordLength &&
 			slices.ContainsFunc(secretForms(s), func(form string) bool { return containsForm(text, form) })
 	})
 }
 
 // containsForm reports whether text contains form according to the rules of [Holds].
 func containsForm(text, form string) bool {
-	if len(form) < minWord {
+	if len(form) < minWordLength {
 		return false
 	}
-	if len(form) >= minSure {
+	if len(form) >= minCertainLength {
 		return strings.Contains(text, form)
 	}
 	for at := 0; ; at++ {
@@ -117,7 +117,7 @@ func containsForm(text, form string) bool {
 		if i < 0 {
 			return false
 		}
-		if at += i; isWord(text, at, at+len(form)) {
+		if at += i; isWholeWord(text, at, at+len(form)) {
 			return true
 		}
 	}
@@ -169,14 +169,14 @@ func secretForms(s string) []string {
 	for before := range 3 {
 		data := []byte(strings.Repeat("x", before) + s)
 		forms = append(forms,
-			inner(base64.RawStdEncoding.EncodeToString(data), before, len(data)),
-			inner(base64.RawURLEncoding.EncodeToString(data), before, len(data)))
+			stableBase64(base64.RawStdEncoding.EncodeToString(data), before, len(data)),
+			stableBase64(base64.RawURLEncoding.EncodeToString(data), before, len(data)))
 	}
 	return slices.DeleteFunc(forms, func(form string) bool { return form == "" })
 }
 
-// inner returns the base64 digits that depend only on bytes [from, to).
-func inner(encoded string, from, to int) string {
+// stableBase64 returns the base64 digits that depend only on bytes [from, to).
+func stableBase64(encoded string, from, to int) string {
 	first, last := (from*8+5)/6, to*8/6
 	if first >= last {
 		return ""
@@ -200,20 +200,20 @@ func percentEncode(s, plain, space string) string {
 	return b.String()
 }
 
-// byteMask records whether a byte is redacted, and the name for its mask.
-type byteMask struct {
+// redactedByte records whether a byte is redacted, and the name for its mask.
+type redactedByte struct {
 	hidden bool
 	name   string
 }
 
 // findForms returns which bytes belong to a form. If forms overlap, the first one in
 // forms sets a byte's name.
-func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
-	hidden := make([]byteMask, len(text))
+func findForms(text string, forms []Secret, cutStart, cutEnd bool) []redactedByte {
+	hidden := make([]redactedByte, len(text))
 	hide := func(from, to int, name string) {
 		for i := from; i < to; i++ {
 			if !hidden[i].hidden {
-				hidden[i] = byteMask{true, name}
+				hidden[i] = redactedByte{true, name}
 			}
 		}
 	}
@@ -225,22 +225,22 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []byteMask {
 				break
 			}
 			at += i
-			if len(form.Text) >= minWord || isWord(text, at, at+len(form.Text)) {
+			if len(form.Text) >= minWordLength || isWholeWord(text, at, at+len(form.Text)) {
 				hide(max(at, done), at+len(form.Text), form.Name)
 				done = at + len(form.Text)
 			}
 		}
 	}
 	for _, form := range forms { // after complete forms, which take precedence
-		hide(0, cutAtStart(text, form.Text, cutStart), form.Name)
-		hide(len(text)-cutAtEnd(text, form.Text, cutEnd), len(text), form.Name)
+		hide(0, partialAtStart(text, form.Text, cutStart), form.Name)
+		hide(len(text)-partialAtEnd(text, form.Text, cutEnd), len(text), form.Name)
 	}
 	return hidden
 }
 
-// cutHidden returns the parts around each run of hidden bytes, and the name of each
+// splitHidden returns the parts around each run of hidden bytes, and the name of each
 // run. The name is "" if the bytes of a run have different names.
-func cutHidden(text string, hidden []byteMask) (parts, names []string) {
+func splitHidden(text string, hidden []redactedByte) (parts, names []string) {
 	from := 0
 	for i, at := range hidden {
 		switch {
@@ -256,9 +256,9 @@ func cutHidden(text string, hidden []byteMask) (parts, names []string) {
 	return append(parts, text[from:]), names
 }
 
-// cutAtStart returns how many bytes at the start of a cut text may be the end of a
+// partialAtStart returns how many bytes at the start of a cut text may be the end of a
 // form.
-func cutAtStart(text, form string, cut bool) int {
+func partialAtStart(text, form string, cut bool) int {
 	if !cut {
 		return 0
 	}
@@ -273,11 +273,11 @@ func cutAtStart(text, form string, cut bool) int {
 	return 0
 }
 
-// cutAtEnd returns how many bytes at the end of text may be the start of a form. A
+// partialAtEnd returns how many bytes at the end of text may be the start of a form. A
 // plugin may be killed in the middle of a line, so the end of a complete text is also
-// checked, but only for prefixes of at least minCut bytes.
-func cutAtEnd(text, form string, cut bool) int {
-	least := minCut
+// checked, but only for prefixes of at least minCutLength bytes.
+func partialAtEnd(text, form string, cut bool) int {
+	least := minCutLength
 	if cut {
 		least = 1
 	}
@@ -289,7 +289,7 @@ func cutAtEnd(text, form string, cut bool) int {
 	return 0
 }
 
-func isWord(text string, from, to int) bool {
+func isWholeWord(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	return !isWordRune(before) && !isWordRune(after)
@@ -298,9 +298,9 @@ func isWord(text string, from, to int) bool {
 // isWordRune returns false for the RuneError that marks either end of the text.
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// escape returns s as printable UTF-8. Control and formatting characters, except tabs
+// escapeNonPrintable returns s as printable UTF-8. Control and formatting characters, except tabs
 // and line feeds, become Go escapes. CR LF becomes LF.
-func escape(s string) string {
+func escapeNonPrintable(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
 	for _, r := range s {

@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 		{"control characters in the secret", "x a\x1bbcd y", []string{"a\x1bbcd"}, "x [redacted] y"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Text(tt.text, tt.secrets); got != tt.want {
+			if got := Redact(tt.text, tt.secrets); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for name, form := range forms {
-		got := Text("error: "+form+" refused", []string{secret})
+		got := Redact("error: "+form+" refused", []string{secret})
 		canary.AssertAbsent(t, name, got)
 		if !strings.HasPrefix(got, "error: ") || !strings.HasSuffix(got, " refused") {
 			t.Errorf("%s: too much is masked", name)
@@ -110,7 +110,7 @@ func TestEachForm(t *testing.T) {
 		if strings.HasPrefix(tt.form, `"`) {
 			want = `a "` + Mask + `" z`
 		}
-		if got := Text("a "+tt.form+" z", []string{tt.secret}); got != want {
+		if got := Redact("a "+tt.form+" z", []string{tt.secret}); got != want {
 			t.Errorf("%s: %d bytes are left, want %q", name, len(got), want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestEachForm(t *testing.T) {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
 			// What depends on the user name too is left, and the filling.
 			form := encoding.EncodeToString([]byte(user + signs + "."))
-			got := Text("a "+form+" z", []string{signs})
+			got := Redact("a "+form+" z", []string{signs})
 			head, tail, _ := strings.Cut(got, Mask)
 			if len(head) > len("a ")+(len(user)*8+5)/6 || len(tail) > len("ab== z") || !strings.Contains(got, Mask) {
 				t.Errorf("%s behind %q: %d and %d bytes are left around the secret", name, user, len(head), len(tail))
@@ -130,7 +130,7 @@ func TestEachForm(t *testing.T) {
 // TestMaskIsNoText verifies that a password that is part of the mask is not replaced within the mask of another.
 func TestMaskIsNoText(t *testing.T) {
 	for _, secret := range []string{"e", "redact", "redacted", "[redacted]", "[", "red"} {
-		got := Text("pass: "+canary.PasswordSecret+" "+canary.PasswordSecret, []string{canary.PasswordSecret, secret})
+		got := Redact("pass: "+canary.PasswordSecret+" "+canary.PasswordSecret, []string{canary.PasswordSecret, secret})
 		if want := "pass: " + Mask + " " + Mask; got != want {
 			t.Errorf("with %q beside it: got %q, want %q", secret, got, want)
 		}
@@ -151,15 +151,15 @@ func TestNames(t *testing.T) {
 		{"side by side with one without", canary.PasswordSecret + "/etc/registry", "[redacted]"},
 		{"twice", "/etc/registry /etc/registry/login.json", "[redacted: args[0]] [redacted: args[1]]"},
 	} {
-		if got := Part(tt.text, args, false, false); got != tt.want {
+		if got := RedactPart(tt.text, args, false, false); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	same := []Secret{{Text: "/etc/registry"}, {"/etc/registry", "args[0]"}}
-	if got, want := Part("/etc/registry", same, false, false), "[redacted: args[0]]"; got != want {
+	if got, want := RedactPart("/etc/registry", same, false, false), "[redacted: args[0]]"; got != want {
 		t.Errorf("with and without a name: got %q, want %q", got, want)
 	}
-	if got, want := Part("xx /etc/regi", args, false, true), "xx [redacted: args[1]]"; got != want {
+	if got, want := RedactPart("xx /etc/regi", args, false, true), "xx [redacted: args[1]]"; got != want {
 		t.Errorf("cut off: got %q, want %q", got, want)
 	}
 }

@@ -37,16 +37,16 @@ type File struct {
 	Exposed, Writable bool
 }
 
-// Private returns an error if the file is [File.Exposed].
-func (f File) Private() error {
+// CheckNotExposed returns an error if the file is [File.Exposed].
+func (f File) CheckNotExposed() error {
 	if f.Exposed {
 		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %q", f.Path, f.Path)
 	}
 	return nil
 }
 
-// Unwritable returns an error if the file is [File.Writable].
-func (f File) Unwritable() error {
+// CheckNotWritable returns an error if the file is [File.Writable].
+func (f File) CheckNotWritable() error {
 	if f.Writable {
 		return fmt.Errorf("%q: other users can change it; run chmod o-w %q", f.Path, f.Path)
 	}
@@ -56,8 +56,8 @@ func (f File) Unwritable() error {
 // Format prints only the path of f, because its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 
-// tries bounds how often files are read again because they were replaced.
-const tries = 5
+// maxTries bounds how often files are read again because they were replaced.
+const maxTries = 5
 
 // errReplaced is returned if a path was replaced by another file during the read.
 var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
@@ -73,7 +73,7 @@ func Read(paths ...string) ([]File, error) {
 	for try := 1; ; try++ {
 		files, err := readOnce(paths)
 		again := errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist)
-		if err == nil || !again || try == tries {
+		if err == nil || !again || try == maxTries {
 			return files, err
 		}
 	}
@@ -90,7 +90,7 @@ func readOnce(paths []string) ([]File, error) {
 	for _, path := range paths {
 		f, err := regularfile.Open(path)
 		if err != nil {
-			return nil, explain(path, err)
+			return nil, simplifyError(path, err)
 		}
 		opened = append(opened, f)
 	}
@@ -98,7 +98,7 @@ func readOnce(paths []string) ([]File, error) {
 	for i, f := range opened {
 		info, err := f.Stat()
 		if err != nil {
-			return nil, explain(paths[i], err)
+			return nil, simplifyError(paths[i], err)
 		}
 		// While f is open, no other file can have its inode number.
 		if now, err := os.Stat(paths[i]); err != nil || !os.SameFile(info, now) {
@@ -106,16 +106,16 @@ func readOnce(paths []string) ([]File, error) {
 		}
 		data, err := regularfile.ReadAll(f, MaxSize)
 		if err != nil {
-			return nil, explain(paths[i], err)
+			return nil, simplifyError(paths[i], err)
 		}
-		files[i] = File{Path: paths[i], Data: data, Exposed: othersMay(0o006, info.Mode()), Writable: othersMay(0o002, info.Mode())}
+		files[i] = File{Path: paths[i], Data: data, Exposed: othersHavePermission(0o006, info.Mode()), Writable: othersHavePermission(0o002, info.Mode())}
 	}
 	return files, nil
 }
 
-// explain removes the name of the system call from an error.
-func explain(path string, err error) error {
-	err = regularfile.Cause(err)
+// simplifyError removes the name of the system call from an error.
+func simplifyError(path string, err error) error {
+	err = regularfile.BareError(err)
 	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
@@ -127,7 +127,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%q: %w", path, err)
 }
 
-// othersMay reports whether other users have any of the permissions.
-func othersMay(rights, mode fs.FileMode) bool {
+// othersHavePermission reports whether other users have any of the permissions.
+func othersHavePermission(rights, mode fs.FileMode) bool {
 	return runtime.GOOS != "windows" && mode.Perm()&rights != 0
 }

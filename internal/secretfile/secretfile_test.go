@@ -59,8 +59,8 @@ func TestRead(t *testing.T) {
 			if string(f.Data) != canary.PasswordSecret || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
 				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
-			wantRefusal(t, f.Private(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %q", path, path))
-			wantRefusal(t, f.Unwritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %q", path, path))
+			wantRefusal(t, f.CheckNotExposed(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %q", path, path))
+			wantRefusal(t, f.CheckNotWritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %q", path, path))
 		}
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// output runs a read-only command and returns the start of its output, in complete
+// commandOutput runs a read-only command and returns the start of its output, in complete
 // lines. The command is killed when ctx is done.
-func output(ctx context.Context, name string, args ...string) (string, error) {
+func commandOutput(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = plainEnviron()
+	cmd.Env = plainEnvironment()
 	cmd.WaitDelay = time.Second
-	var stdout head
-	var stderr tail
+	var stdout headBuffer
+	var stderr tailBuffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func runDetached(ctx context.Context, name string, args ...string) error {
 		return err
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.SysProcAttr = plainEnviron(), ownProcessGroup()
+	cmd.Env, cmd.SysProcAttr = plainEnvironment(), newProcessGroupAttr()
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
 		return err
@@ -55,15 +55,15 @@ func runDetached(ctx context.Context, name string, args ...string) error {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
-		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, lineBytes))
+		said, _ := io.ReadAll(io.NewSectionReader(printed, 0, maxLineBytes))
 		return programError(name, err, string(said))
 	case <-ctx.Done():
 		return &Error{fmt.Errorf("%w; %s is still running (process %d)", context.Cause(ctx), name, cmd.Process.Pid), "check the result: " + name + " " + args[0] + " status"}
 	}
 }
 
-// plainEnviron returns an environment that makes programs print English without colors.
-func plainEnviron() []string {
+// plainEnvironment returns an environment that makes programs print English without colors.
+func plainEnvironment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}
 }
 
@@ -72,46 +72,46 @@ func programError(name string, err error, stderr string) error {
 	if err == nil {
 		return nil
 	}
-	if lines := trimmed(strings.Split(stderr, "\n")); len(lines) > 0 {
+	if lines := trimLines(strings.Split(stderr, "\n")); len(lines) > 0 {
 		return fmt.Errorf("%s: %w: %s", name, err, redactAndShorten(lines[len(lines)-1]))
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return err // err names the program
 	}
-	return fmt.Errorf("%s: %w", shown.Line(name), err)
+	return fmt.Errorf("%s: %w", shown.EscapeLine(name), err)
 }
 
-// head is a writer that keeps the first bytes.
-type head struct {
+// headBuffer is a writer that keeps the first bytes.
+type headBuffer struct {
 	kept []byte
 	more bool
 }
 
-func (h *head) Write(p []byte) (int, error) {
-	n := min(len(p), readBytes-len(h.kept))
+func (h *headBuffer) Write(p []byte) (int, error) {
+	n := min(len(p), maxReadBytes-len(h.kept))
 	h.kept = append(h.kept, p[:n]...)
 	h.more = h.more || n < len(p)
 	return len(p), nil
 }
 
 // String returns the complete lines, or a single incomplete one.
-func (h *head) String() string {
+func (h *headBuffer) String() string {
 	if end := bytes.LastIndexByte(h.kept, '\n'); h.more && end >= 0 {
 		return string(h.kept[:end+1])
 	}
 	return string(h.kept)
 }
 
-// tail is a writer that keeps the last bytes.
-type tail struct{ kept []byte }
+// tailBuffer is a writer that keeps the last bytes.
+type tailBuffer struct{ kept []byte }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	n := len(p)
-	t.kept = append(t.kept, p[max(0, n-readBytes):]...)
-	if over := len(t.kept) - readBytes; over > readBytes {
+	t.kept = append(t.kept, p[max(0, n-maxReadBytes):]...)
+	if over := len(t.kept) - maxReadBytes; over > maxReadBytes {
 		t.kept = bytes.Clone(t.kept[over:])
 	}
 	return n, nil
 }
 
-func (t *tail) String() string { return string(t.kept[max(0, len(t.kept)-readBytes):]) }
+func (t *tailBuffer) String() string { return string(t.kept[max(0, len(t.kept)-maxReadBytes):]) }

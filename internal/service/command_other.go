@@ -7,4 +7,4 @@ package service
 
 import "syscall"
 
-func ownProcessGroup() *syscall.SysProcAttr { return nil }
+func newProcessGroupAttr() *syscall.SysProcAttr { return nil }

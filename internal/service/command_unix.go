@@ -7,5 +7,5 @@ package service
 
 import "syscall"
 
-// ownProcessGroup makes a program one that a terminal's ^C does not reach.
-func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// newProcessGroupAttr makes a program one that a terminal's ^C does not reach.
+func newProcessGroupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

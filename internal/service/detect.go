@@ -11,9 +11,9 @@ import (
 
 // Detect returns this machine's service manager. It returns an [*Error] if there is
 // none.
-func Detect() (Manager, error) { return detect("/") }
+func Detect() (Manager, error) { return detectManager("/") }
 
-func detect(root string) (Manager, error) {
+func detectManager(root string) (Manager, error) {
 	if isDir(filepath.Join(root, "run/systemd/system")) { // sd_booted(3)
 		return Systemd{}, nil
 	}

@@ -20,16 +20,16 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// timeout is a [context.DeadlineExceeded] error with a custom message.
-type timeout string
+// timeoutError is a [context.DeadlineExceeded] error with a custom message.
+type timeoutError string
 
-func (t timeout) Error() string { return string(t) }
+func (t timeoutError) Error() string { return string(t) }
 
-func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// within calls f with a timeout and adds the attempted operation to its error.
-func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeout("no response within "+limit.String()))
+// withTimeout calls f with a timeout and adds the attempted operation to its error.
+func withTimeout(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError("no response within "+limit.String()))
 	defer cancel()
 	if err := f(ctx); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -33,13 +33,13 @@ func HealthURL(bindAddress string, port int) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/healthz"
 }
 
-// askWithin is the timeout of a health check.
-const askWithin = 5 * time.Second
+// healthCheckTimeout is the timeout of a health check.
+const healthCheckTimeout = 5 * time.Second
 
 // checkHealth checks that a kubelet's health endpoint responds with 200. It uses no proxy and
 // follows no redirect.
 func checkHealth(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, askWithin, timeout("timed out after "+askWithin.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, healthCheckTimeout, timeoutError("timed out after "+healthCheckTimeout.String()))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

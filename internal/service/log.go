@@ -18,10 +18,10 @@ import (
 
 // Limits for the lines of a log that are shown, and for the part that is searched.
 const (
-	shownLines = 20
-	readLines  = 1000 // a kubelet with --v=1 starts with two hundred lines
-	readBytes  = 256 << 10
-	lineBytes  = 1 << 10
+	maxLogLines  = 20
+	maxReadLines = 1000 // a kubelet with --v=1 starts with two hundred lines
+	maxReadBytes = 256 << 10
+	maxLineBytes = 1 << 10
 )
 
 // Log returns the last lines that the kubelet logged after since, at most 20. Lines
@@ -29,41 +29,41 @@ const (
 // each. The first line is the one that best explains why the kubelet exited, if there
 // is one. If several processes exited, the last one counts.
 func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err error) {
-	err = within(ctx, logWithin, "read the log of "+s.Name, func(ctx context.Context) error {
+	err = withTimeout(ctx, logTimeout, "read the log of "+s.Name, func(ctx context.Context) error {
 		if s.LogFile != "" {
-			lines, err = fileLog(s.LogFile, since)
+			lines, err = readLogFile(s.LogFile, since)
 		} else {
-			lines, err = s.Manager.Log(ctx, s.Name, since, readLines)
+			lines, err = s.Manager.Log(ctx, s.Name, since, maxReadLines)
 		}
 		return err
 	})
 	return selectLines(lines), err
 }
 
-// log returns the log of the processes started since the wait began. It also works if
+// recentLog returns the log of the processes started since the wait began. It also works if
 // the caller's context is done.
-func (w *watch) log(ctx context.Context) []string {
+func (w *healthWatch) recentLog(ctx context.Context) []string {
 	if w.since.IsZero() {
 		return nil // nothing was started
 	}
 	lines, err := w.service.Log(context.WithoutCancel(ctx), w.since)
 	if err != nil {
-		return []string{shown.Line(err.Error())}
+		return []string{shown.EscapeLine(err.Error())}
 	}
 	return lines
 }
 
-// flagLine matches the lines that a kubelet with --v=1 logs for each flag when it
+// flagLinePattern matches the lines that a kubelet with --v=1 logs for each flag when it
 // starts.
-var flagLine = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
+var flagLinePattern = regexp.MustCompile(`^I\d{4} \S+ +\d+ flags\.go:\d+\] FLAG: `)
 
 // selectLines picks the lines to show: the most informative one, then the last ones.
 func selectLines(lines []string) (picked []string) {
-	lines = slices.DeleteFunc(slices.Clone(lines), flagLine.MatchString)
-	lines = sinceLastEnd(lines)
+	lines = slices.DeleteFunc(slices.Clone(lines), flagLinePattern.MatchString)
+	lines = linesSinceLastExit(lines)
 	best, most := -1, 0
 	for i, line := range lines {
-		if tells := weight(line); tells > 0 && tells >= most {
+		if tells := exitReasonWeight(line); tells > 0 && tells >= most {
 			best, most = i, tells
 		}
 	}
@@ -71,54 +71,54 @@ func selectLines(lines []string) (picked []string) {
 		picked = append(picked, lines[best])
 		lines = slices.Delete(lines, best, best+1)
 	}
-	picked = append(picked, lines[max(0, len(lines)-shownLines+len(picked)):]...)
+	picked = append(picked, lines[max(0, len(lines)-maxLogLines+len(picked)):]...)
 	for i, line := range picked {
 		picked[i] = redactAndShorten(line)
 	}
 	return picked
 }
 
-// sinceLastEnd drops the lines logged before the last process that logged why it
+// linesSinceLastExit drops the lines logged before the last process that logged why it
 // exited: earlier processes may have exited for a reason that has been fixed. A line
 // without a process ID, such as a panic, belongs to the same process as the line before
 // it.
-func sinceLastEnd(lines []string) []string {
+func linesSinceLastExit(lines []string) []string {
 	ended := false
 	for _, line := range slices.Backward(lines) {
-		ended = ended || weight(line) >= died
-		if process := processOf(line); ended && process != "" {
-			return lines[slices.IndexFunc(lines, func(l string) bool { return processOf(l) == process }):]
+		ended = ended || exitReasonWeight(line) >= minExitWeight
+		if process := lineProcessID(line); ended && process != "" {
+			return lines[slices.IndexFunc(lines, func(l string) bool { return lineProcessID(l) == process }):]
 		}
 	}
 	return lines
 }
 
-// processOf returns the id of the process that wrote a line, "" if unknown.
-func processOf(line string) string {
-	if m := klog.FindStringSubmatch(line); m != nil {
+// lineProcessID returns the id of the process that wrote a line, "" if unknown.
+func lineProcessID(line string) string {
+	if m := klogPattern.FindStringSubmatch(line); m != nil {
 		return m[3]
 	}
 	return ""
 }
 
-// klog matches the prefix of a kubelet log line: severity, month and day, time, process
+// klogPattern matches the prefix of a kubelet log line: severity, month and day, time, process
 // ID.
-var klog = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) `)
+var klogPattern = regexp.MustCompile(`^([IWEF])(\d{4} \d{2}:\d{2}:\d{2}\.\d{6}) +(\d+) `)
 
-// died is the minimum weight of a line that explains why a kubelet exited.
-const died = 3
+// minExitWeight is the minimum weight of a line that explains why a kubelet exited.
+const minExitWeight = 3
 
-// weight returns how well a line explains why a kubelet exited. The messages are from
+// exitReasonWeight returns how well a line explains why a kubelet exited. The messages are from
 // the kubelet (cmd/kubelet/app/server.go) and from k3s, which embeds a kubelet
 // (pkg/daemons/executor/embed.go).
-func weight(line string) int {
-	severe := klog.FindStringSubmatch(line)
+func exitReasonWeight(line string) int {
+	severe := klogPattern.FindStringSubmatch(line)
 	switch {
 	case strings.Contains(line, "Failed to register CRI auth plugins"), strings.Contains(line, "unknown flag"), strings.Contains(line, "kubelet exited: "):
-		return died + 1
+		return minExitWeight + 1
 	case strings.Contains(line, `"command failed"`), severe != nil && severe[1] == "F", strings.HasPrefix(line, "panic: "),
-		logrus.MatchString(line) && strings.Contains(line, " level=fatal "):
-		return died
+		logrusPattern.MatchString(line) && strings.Contains(line, " level=fatal "):
+		return minExitWeight
 	case severe != nil && severe[1] == "E" && strings.Contains(line, "err="):
 		return 2
 	case strings.Contains(line, "err="):
@@ -130,15 +130,15 @@ func weight(line string) int {
 // redactAndShorten redacts and shortens a line. It redacts first, because part of a secret is a secret.
 func redactAndShorten(line string) string {
 	line = redact(line)
-	if len(line) > lineBytes {
-		line = strings.ToValidUTF8(line[:lineBytes], "") + "…"
+	if len(line) > maxLineBytes {
+		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
-	return shown.Line(line)
+	return shown.EscapeLine(line)
 }
 
-// fileLog reads the end of the kubelet's log file, starting with the first line written
+// readLogFile reads the end of the kubelet's log file, starting with the first line written
 // after since.
-func fileLog(name string, since time.Time) ([]string, error) {
+func readLogFile(name string, since time.Time) ([]string, error) {
 	f, err := regularfile.Open(name)
 	if err != nil {
 		return nil, err
@@ -148,15 +148,15 @@ func fileLog(name string, since time.Time) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-readBytes), readBytes))
+	data, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-maxReadBytes), maxReadBytes))
 	if err != nil {
 		return nil, err
 	}
 	lines := slices.Collect(strings.Lines(string(data)))
-	if info.Size() > readBytes {
+	if info.Size() > maxReadBytes {
 		lines = lines[1:] // incomplete
 	}
-	return trimmed(linesSince(lines, since)), nil
+	return trimLines(linesSince(lines, since)), nil
 }
 
 // linesSince returns the lines from the first one with a timestamp at or after since, whose
@@ -164,28 +164,28 @@ func fileLog(name string, since time.Time) ([]string, error) {
 func linesSince(lines []string, since time.Time) []string {
 	since = since.Truncate(time.Second)
 	for i, line := range lines {
-		if at := timestampOf(line, since); !at.IsZero() && !at.Before(since) {
+		if at := lineTimestamp(line, since); !at.IsZero() && !at.Before(since) {
 			return lines[i:]
 		}
 	}
 	return nil
 }
 
-// logrus matches the prefix of a log line of k3s or rke2.
-var logrus = regexp.MustCompile(`^time="([^"]{1,64})"`)
+// logrusPattern matches the prefix of a log line of k3s or rke2.
+var logrusPattern = regexp.MustCompile(`^time="([^"]{1,64})"`)
 
-// timestampOf returns a line's timestamp, or zero.
-func timestampOf(line string, since time.Time) (at time.Time) {
-	if m := logrus.FindStringSubmatch(line); m != nil {
+// lineTimestamp returns a line's timestamp, or zero.
+func lineTimestamp(line string, since time.Time) (at time.Time) {
+	if m := logrusPattern.FindStringSubmatch(line); m != nil {
 		at, _ = time.Parse(time.RFC3339, m[1]) // zero if the format differs
 	}
-	if m := klog.FindStringSubmatch(line); m != nil {
+	if m := klogPattern.FindStringSubmatch(line); m != nil {
 		at, _ = time.ParseInLocation("2006 0102 15:04:05.000000", fmt.Sprintf("%d %s", since.Local().Year(), m[2]), time.Local)
 	}
 	return at
 }
 
-func trimmed(lines []string) (trimmed []string) {
+func trimLines(lines []string) (trimmed []string) {
 	for _, line := range lines {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			trimmed = append(trimmed, line)

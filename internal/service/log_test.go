@@ -98,7 +98,7 @@ func TestJournal(t *testing.T) {
 			return err == nil && len(lines) == 20 && strings.HasPrefix(lines[19], "200 ") && strings.HasPrefix(lines[0], "181 ")
 		}},
 		"one line without an end": {"head -c 20000000 /dev/zero", func(lines []string, err error) bool {
-			return err == nil && len(lines) == 1 && len(lines[0]) < 10*lineBytes
+			return err == nil && len(lines) == 1 && len(lines[0]) < 10*maxLineBytes
 		}},
 		"control characters": {`printf 'a\033[2Jb\302\233c\377\n\n'`, func(lines []string, err error) bool {
 			return err == nil && slices.Equal(lines, []string{`a\x1b[2Jb\u009bc\ufffd`})

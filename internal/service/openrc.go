@@ -25,7 +25,7 @@ type OpenRC struct {
 	Root    string // root of OpenRC's files; "" means "/"
 }
 
-func (o OpenRC) command() string { return cmp.Or(o.Command, "rc-service") }
+func (o OpenRC) commandName() string { return cmp.Or(o.Command, "rc-service") }
 
 // path returns the path of a file below Root.
 func (o OpenRC) path(elem ...string) string {
@@ -39,16 +39,16 @@ func (OpenRC) Reload(context.Context) error { return nil }
 // its state is reset ("zap").
 func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	if s, err := o.State(ctx, unit); err == nil && s.Active == "failed" {
-		if err := runDetached(ctx, o.command(), unit, "zap"); err != nil {
+		if err := runDetached(ctx, o.commandName(), unit, "zap"); err != nil {
 			return err
 		}
 	}
-	return runDetached(ctx, o.command(), unit, "restart")
+	return runDetached(ctx, o.commandName(), unit, "restart")
 }
 
 // State runs "rc-service UNIT status" and reads OpenRC's process records.
 func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
-	out, err := output(ctx, o.command(), unit, "status")
+	out, err := commandOutput(ctx, o.commandName(), unit, "status")
 	if strings.Contains(fmt.Sprint(out, err), "does not exist") {
 		return State{Load: "not-found", Active: "inactive", Sub: "dead"}, nil
 	}
@@ -68,14 +68,14 @@ func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 		return State{}, err
 	}
 	if ticks != 0 {
-		s.MainPID, s.Invocation, s.Started = pid, strconv.FormatInt(ticks, 10), o.started(ctx, ticks)
+		s.MainPID, s.Invocation, s.Started = pid, strconv.FormatInt(ticks, 10), o.startTime(ctx, ticks)
 	}
-	s.Active, s.Sub = openRCState(word, s.MainPID != 0, supervised)
+	s.Active, s.Sub = systemdState(word, s.MainPID != 0, supervised)
 	return s, nil
 }
 
-// openRCState converts an OpenRC state to systemd's terms.
-func openRCState(word string, runs, supervised bool) (active, sub string) {
+// systemdState converts an OpenRC state to systemd's terms.
+func systemdState(word string, runs, supervised bool) (active, sub string) {
 	switch {
 	case word == "stopped":
 		return "inactive", "dead"
@@ -95,7 +95,7 @@ func openRCState(word string, runs, supervised bool) (active, sub string) {
 // returns the supervised process.
 func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised bool, err error) {
 	kept := o.path("run/openrc/options", unit)
-	for _, name := range []string{filepath.Join(kept, "child_pid"), o.path(o.pidfile(ctx, kept, unit))} {
+	for _, name := range []string{filepath.Join(kept, "child_pid"), o.path(o.pidFilePath(ctx, kept, unit))} {
 		data, err := regularfile.Read(ctx, name, 64)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -112,8 +112,8 @@ func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised b
 	return 0, false, nil
 }
 
-// pidfile returns the pidfile set by the unit's script, or the default path.
-func (o OpenRC) pidfile(ctx context.Context, kept, unit string) string {
+// pidFilePath returns the pidfile set by the unit's script, or the default path.
+func (o OpenRC) pidFilePath(ctx context.Context, kept, unit string) string {
 	data, err := regularfile.Read(ctx, filepath.Join(kept, "pidfile"), 4<<10)
 	if name := string(bytes.TrimSpace(data)); err == nil && filepath.IsAbs(name) {
 		return name
@@ -143,8 +143,8 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	return strconv.ParseInt(fields[19], 10, 64)
 }
 
-// started returns when a process started, accurate to about a second.
-func (o OpenRC) started(ctx context.Context, ticks int64) time.Time {
+// startTime returns when a process started, accurate to about a second.
+func (o OpenRC) startTime(ctx context.Context, ticks int64) time.Time {
 	data, _ := regularfile.Read(ctx, o.path("proc/stat"), 1<<20)
 	_, rest, _ := strings.Cut(string(data), "\nbtime ")
 	boot, _, _ := strings.Cut(rest, "\n")
@@ -164,7 +164,7 @@ func (o OpenRC) Log(ctx context.Context, unit string, since time.Time, lines int
 			return nil, err
 		}
 		for _, name := range names {
-			of, err := fileLog(name, since)
+			of, err := readLogFile(name, since)
 			if err != nil {
 				return nil, err
 			}

@@ -94,7 +94,7 @@ func TestOpenRCState(t *testing.T) {
 	}
 	absent := openRC(t, "echo ' * rc-service: service `kubelet'\"' does not exist\" >&2; exit 1")
 	s, err := absent.State(t.Context(), "kubelet")
-	if err != nil || s.Unusable("kubelet") == nil {
+	if err != nil || s.CheckUsable("kubelet") == nil {
 		t.Errorf("got %s, %v", s, err)
 	}
 	if err := absent.Reload(t.Context()); err != nil {

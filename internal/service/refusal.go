@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// explain adds hints to a D-Bus error. If ctx is done, it reports that instead, because
+// explainDBusError adds hints to a D-Bus error. If ctx is done, it reports that instead, because
 // the end of ctx closes the connection.
-func explain(ctx context.Context, err error) error {
+func explainDBusError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func explain(ctx context.Context, err error) error {
 		return &Error{fmt.Errorf("systemd did not respond: %w", context.Cause(ctx)), "check systemd: systemctl is-system-running"}
 	}
 	if e, ok := errors.AsType[dbus.Error](err); ok {
-		return refused(e)
+		return convertDBusError(e)
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -38,13 +38,13 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// refused converts an error returned by systemd or the bus.
-func refused(e dbus.Error) error {
+// convertDBusError converts an error returned by systemd or the bus.
+func convertDBusError(e dbus.Error) error {
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-	err := errors.New(shown.Line(strings.TrimSpace(errorText(e) + " (" + name + ")")))
+	err := errors.New(shown.EscapeLine(strings.TrimSpace(dbusErrorText(e) + " (" + name + ")")))
 	switch name {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
-		return &Error{err, deniedHint(err.Error())}
+		return &Error{err, permissionHint(err.Error())}
 	case "NoSuchUnit", "BadUnitSetting", "LoadFailed", "UnitMasked":
 		return &Error{err, "show the unit: systemctl cat UNIT"}
 	case "ShuttingDown", "TransactionIsDestructive":
@@ -57,8 +57,8 @@ func refused(e dbus.Error) error {
 	return err
 }
 
-// errorText returns the text of an error, shortened.
-func errorText(e dbus.Error) string {
+// dbusErrorText returns the text of an error, shortened.
+func dbusErrorText(e dbus.Error) string {
 	const most = 512 // bytes
 	text := e.Error()
 	if len(text) > most {
@@ -67,9 +67,9 @@ func errorText(e dbus.Error) string {
 	return text
 }
 
-// deniedHint returns how to get permission when AppArmor, SELinux or polkit denies
+// permissionHint returns how to get permission when AppArmor, SELinux or polkit denies
 // access.
-func deniedHint(text string) string {
+func permissionHint(text string) string {
 	switch {
 	case strings.Contains(text, "AppArmor"):
 		return "this pod's AppArmor profile blocks D-Bus: set the appArmorProfile type to Unconfined, or mount /run/systemd, whose socket does not require D-Bus"

@@ -12,15 +12,15 @@ import (
 // redact redacts what looks like a secret in a log line: kubelets log their flags, k3s
 // its token, and both log other programs' errors.
 func redact(line string) string {
-	for _, s := range secretForms() {
+	for _, s := range secretPatterns() {
 		line = s.ReplaceAllString(line, "${1}"+scrub.Mask+"${2}")
 	}
 	return line
 }
 
-// secretForms returns patterns that match secrets. Text in their capture groups is
+// secretPatterns returns patterns that match secrets. Text in their capture groups is
 // kept.
-func secretForms() []*regexp.Regexp {
+func secretPatterns() []*regexp.Regexp {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
 	var list []*regexp.Regexp
 	for _, form := range []string{

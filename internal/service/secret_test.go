@@ -23,7 +23,7 @@ func TestMasked(t *testing.T) {
 		`password: ` + secret + ` refused`:                                          `password: [redacted] refused`,
 		`join with abcdef.0123456789abcdef failed`:                                  `join with [redacted] failed`,
 		`K10` + strings.Repeat("ab", 32) + `::server:` + secret + ` is invalid`:     `[redacted] is invalid`,
-		strings.Repeat("x", lineBytes-20) + ` --password=` + secret:                 `--password=`,
+		strings.Repeat("x", maxLineBytes-20) + ` --password=` + secret:              `--password=`,
 		`"failed to fetch token: serviceaccounts \"puller\" is forbidden"`:          `"failed to fetch token: serviceaccounts \"puller\" is forbidden"`,
 		`unknown flag: --image-repository`:                                          `unknown flag: --image-repository`,
 		`open /var/lib/kubelet/config.yaml: no such file or directory`:              `open /var/lib/kubelet/config.yaml: no such file or directory`,

@@ -7,7 +7,7 @@
 //	before, err := s.State(ctx)
 //	err = s.Reload(ctx)  // a unit or drop-in has changed
 //	err = s.Restart(ctx)
-//	now, err := s.WaitHealthy(ctx, before, service.Criteria{Health: service.HealthURL("127.0.0.1", 10248)})
+//	now, err := s.WaitHealthy(ctx, before, service.HealthCriteria{Health: service.HealthURL("127.0.0.1", 10248)})
 //
 // The unit's state is not enough: with systemd's Type=simple, a kubelet that exits after
 // a second is "active" and then "activating". A kubelet is healthy if its process is a
@@ -51,23 +51,23 @@ type Service struct {
 // Timeouts of the service manager's operations. By default systemd allows 90 s each for
 // stopping and starting a unit (systemd-system.conf(5)).
 const (
-	stateWithin   = 25 * time.Second
-	reloadWithin  = 3 * time.Minute
-	restartWithin = 5 * time.Minute
-	logWithin     = 10 * time.Second
+	stateTimeout   = 25 * time.Second
+	reloadTimeout  = 3 * time.Minute
+	restartTimeout = 5 * time.Minute
+	logTimeout     = 10 * time.Second
 )
 
 // Reload reloads all unit files. It returns an error if this unit is unusable
 // afterwards.
 func (s Service) Reload(ctx context.Context) error {
-	if err := within(ctx, reloadWithin, "reload units", s.Manager.Reload); err != nil {
+	if err := withTimeout(ctx, reloadTimeout, "reload units", s.Manager.Reload); err != nil {
 		return err
 	}
 	state, err := s.State(ctx)
 	if err != nil {
 		return err
 	}
-	if err := state.Unusable(s.Name); err != nil {
+	if err := state.CheckUsable(s.Name); err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return nil
@@ -76,16 +76,16 @@ func (s Service) Reload(ctx context.Context) error {
 // Restart restarts the unit, or starts it if it is not running. It does not check the
 // kubelet's health.
 func (s Service) Restart(ctx context.Context) error {
-	return within(ctx, restartWithin, "restart "+s.Name, func(ctx context.Context) error { return s.Manager.Restart(ctx, s.Name) })
+	return withTimeout(ctx, restartTimeout, "restart "+s.Name, func(ctx context.Context) error { return s.Manager.Restart(ctx, s.Name) })
 }
 
 // State returns the unit's state.
 func (s Service) State(ctx context.Context) (state State, err error) {
-	err = within(ctx, stateWithin, "get the state of "+s.Name, func(ctx context.Context) error {
+	err = withTimeout(ctx, stateTimeout, "get the state of "+s.Name, func(ctx context.Context) error {
 		state, err = s.Manager.State(ctx, s.Name)
 		return err
 	})
 	return state, err
 }
 
-func (s Service) poll() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }
+func (s Service) pollInterval() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }

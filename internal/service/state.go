@@ -17,21 +17,21 @@ type State systemd.Unit
 // Signalled reports whether the last main process was ended by a signal.
 func (s State) Signalled() bool { return s.ExitKind == 2 || s.ExitKind == 3 } // CLD_KILLED, CLD_DUMPED
 
-// SameProcess reports whether both states have the same running main process. It also
+// HasSameProcess reports whether both states have the same running main process. It also
 // compares the start times, because process IDs may be reused.
-func (s State) SameProcess(o State) bool {
+func (s State) HasSameProcess(o State) bool {
 	return s.MainPID != 0 && s.MainPID == o.MainPID && s.Invocation == o.Invocation && s.Started.Equal(o.Started)
 }
 
-// Ended reports whether the unit is stopped and will not be restarted automatically.
+// IsStopped reports whether the unit is stopped and will not be restarted automatically.
 // Between two automatic restarts a unit is also "failed" or "inactive", but with a
 // different substate ("failed-before-auto-restart", "dead-before-auto-restart").
-func (s State) Ended() bool {
+func (s State) IsStopped() bool {
 	return s.Job == 0 && (s.Active == "failed" && s.Sub == "failed" || s.Active == "inactive" && s.Sub == "dead")
 }
 
-// Runs reports whether the unit was started and is not stopping.
-func (s State) Runs() bool { return s.Active == "active" || s.Active == "reloading" }
+// IsRunning reports whether the unit was started and is not stopping.
+func (s State) IsRunning() bool { return s.Active == "active" || s.Active == "reloading" }
 
 // String returns the state in systemctl's terms.
 func (s State) String() string {
@@ -48,12 +48,12 @@ func (s State) String() string {
 	case s.ExitStatus != 0:
 		words = append(words, fmt.Sprintf("exit code %d", s.ExitStatus))
 	}
-	return shown.Line(strings.Join(words, ", "))
+	return shown.EscapeLine(strings.Join(words, ", "))
 }
 
-// Unusable returns an [*Error] that explains why a unit cannot be started, or nil if it
+// CheckUsable returns an [*Error] that explains why a unit cannot be started, or nil if it
 // can.
-func (s State) Unusable(unit string) error {
+func (s State) CheckUsable(unit string) error {
 	why, hint := "", ""
 	switch s.Load {
 	case "bad-setting", "error":
@@ -66,7 +66,7 @@ func (s State) Unusable(unit string) error {
 		return nil
 	}
 	if s.LoadError != "" {
-		why += ": " + shown.Line(s.LoadError)
+		why += ": " + shown.EscapeLine(s.LoadError)
 	}
 	return &Error{fmt.Errorf("%s (%s)", why, s.Load), hint}
 }

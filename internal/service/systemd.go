@@ -29,7 +29,7 @@ func (m Systemd) client() *systemd.Client {
 func (m Systemd) Reload(ctx context.Context) error {
 	c := m.client()
 	defer c.Close()
-	return explain(ctx, c.Reload(ctx))
+	return explainDBusError(ctx, c.Reload(ctx))
 }
 
 // State returns a unit's state.
@@ -37,7 +37,7 @@ func (m Systemd) State(ctx context.Context, unit string) (State, error) {
 	c := m.client()
 	defer c.Close()
 	u, err := c.Unit(ctx, unit)
-	return State(u), explain(ctx, err)
+	return State(u), explainDBusError(ctx, err)
 }
 
 // Restart is equivalent to "systemctl restart". It first resets the start limit,
@@ -50,7 +50,7 @@ func (m Systemd) Restart(ctx context.Context, unit string) error {
 	result := make(chan string, 1)
 	job, err := c.Restart(ctx, unit, result)
 	if err != nil {
-		return explain(ctx, err)
+		return explainDBusError(ctx, err)
 	}
 	return waitForJob(ctx, c, unit, job, result)
 }
@@ -63,7 +63,7 @@ func waitForJob(ctx context.Context, c *systemd.Client, unit string, job int, re
 	for gone := false; ; {
 		select {
 		case r := <-result:
-			return jobEnded(unit, r)
+			return jobError(unit, r)
 		case <-ctx.Done():
 			return &Error{fmt.Errorf("%w; systemd is still working on job %d", context.Cause(ctx), job), "systemctl list-jobs; systemctl status " + unit}
 		case <-tick.C:
@@ -76,8 +76,8 @@ func waitForJob(ctx context.Context, c *systemd.Client, unit string, job int, re
 	}
 }
 
-// jobEnded returns the error for a job's result, nil for "done".
-func jobEnded(unit, result string) error {
+// jobError returns the error for a job's result, nil for "done".
+func jobError(unit, result string) error {
 	why, hint := "", "systemctl status "+unit
 	switch result {
 	case "done":
@@ -105,15 +105,15 @@ func (m Systemd) Log(ctx context.Context, unit string, since time.Time, lines in
 	journalctl := cmp.Or(m.Journalctl, "journalctl")
 	// The last lines may not have arrived yet. journalctl before version 228 lacks
 	// --sync.
-	_, _ = output(ctx, journalctl, "--sync")
+	_, _ = commandOutput(ctx, journalctl, "--sync")
 	// Up to version 253, --since with --lines returns the first lines, unless --reverse
 	// is set.
-	out, err := output(ctx, journalctl, "--quiet", "--no-pager", "--output=cat", "--all", "--reverse",
+	out, err := commandOutput(ctx, journalctl, "--quiet", "--no-pager", "--output=cat", "--all", "--reverse",
 		"--lines="+strconv.Itoa(lines), fmt.Sprintf("--since=@%d", since.Unix()), "_SYSTEMD_UNIT="+unit)
 	if err != nil {
 		return nil, err
 	}
-	read := trimmed(strings.Split(out, "\n"))
+	read := trimLines(strings.Split(out, "\n"))
 	slices.Reverse(read)
 	return read, nil
 }

@@ -230,7 +230,7 @@ func TestDetect(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		got, err := detect(root)
+		got, err := detectManager(root)
 		if got != want || (err == nil) != (want != nil) {
 			t.Errorf("%s: got %v, %v", dir, got, err)
 		}

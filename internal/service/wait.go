@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Criteria define when a kubelet is healthy.
-type Criteria struct {
+// HealthCriteria define when a kubelet is healthy.
+type HealthCriteria struct {
 	// Health is a URL that must return 200. If it is "" (healthzPort 0), only the
 	// process is checked.
 	Health string
@@ -22,12 +22,12 @@ type Criteria struct {
 	Restarts int           // number of automatic restarts after which the wait fails; 0 means 3
 }
 
-// Deadline returns Within or, if it is 0, the default.
-func (w Criteria) Deadline() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
+// TimeoutOrDefault returns Within or, if it is 0, the default.
+func (w HealthCriteria) TimeoutOrDefault() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
 
-func (w Criteria) withDefaults() Criteria {
+func (w HealthCriteria) withDefaults() HealthCriteria {
 	w.Stable = cmp.Or(w.Stable, 10*time.Second)
-	w.Within = w.Deadline()
+	w.Within = w.TimeoutOrDefault()
 	w.Restarts = cmp.Or(w.Restarts, 3)
 	return w
 }
@@ -59,43 +59,43 @@ func (e *UnhealthyError) Unwrap() error { return e.Why }
 // WaitHealthy waits until the unit runs a new process that stays healthy for
 // want.Stable. It returns the unit's last state. Errors are of type [*UnhealthyError].
 // It returns early if the unit has ended or keeps restarting.
-func (s Service) WaitHealthy(ctx context.Context, before State, want Criteria) (State, error) {
+func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCriteria) (State, error) {
 	want = want.withDefaults()
 	begin := time.Now()
-	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeout("timed out"))
+	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeoutError("timed out"))
 	defer cancel()
-	w := watch{service: s, want: want, before: before, previous: before}
+	w := healthWatch{service: s, want: want, before: before, previous: before}
 	err := w.run(bounded)
 	if err == nil {
 		return w.previous, nil
 	}
 	return w.previous, &UnhealthyError{
 		Unit: s.Name, Waited: time.Since(begin), Why: err, State: w.previous,
-		Lines: w.log(ctx),
+		Lines: w.recentLog(ctx),
 	}
 }
 
-// watch holds the progress of a WaitHealthy call.
-type watch struct {
+// healthWatch holds the progress of a WaitHealthy call.
+type healthWatch struct {
 	service  Service
-	want     Criteria
+	want     HealthCriteria
 	before   State
 	previous State
 
-	good     time.Time // when the kubelet became healthy; zero if it is unhealthy
-	since    time.Time // start of the first new process
-	lacking  error     // why the kubelet was last unhealthy
-	restarts int       // as counted by the service manager
-	process  State     // state that contains the latest new process
-	others   int       // new processes before that one
+	healthySince     time.Time // when the kubelet became healthy; zero if it is unhealthy
+	since            time.Time // start of the first new process
+	lastUnhealthy    error     // why the kubelet was last unhealthy
+	restarts         int       // as counted by the service manager
+	process          State     // state that contains the latest new process
+	earlierProcesses int       // new processes before that one
 }
 
 // run polls the unit's state until the wait is over.
-func (w *watch) run(ctx context.Context) error {
-	tick := time.NewTicker(w.service.poll())
+func (w *healthWatch) run(ctx context.Context) error {
+	tick := time.NewTicker(w.service.pollInterval())
 	defer tick.Stop()
 	for {
-		done, err := w.look(ctx)
+		done, err := w.poll(ctx)
 		if done || err != nil {
 			return err
 		}
@@ -108,81 +108,81 @@ func (w *watch) run(ctx context.Context) error {
 }
 
 // timeoutError returns the error of a wait that timed out or was canceled.
-func (w *watch) timeoutError(cause error) error {
-	if w.lacking == nil {
+func (w *healthWatch) timeoutError(cause error) error {
+	if w.lastUnhealthy == nil {
 		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.Stable)
 	}
-	return fmt.Errorf("%w; last: %w", cause, w.lacking)
+	return fmt.Errorf("%w; last: %w", cause, w.lastUnhealthy)
 }
 
-// look reads the unit's state once. It returns an error if further waiting is
+// poll reads the unit's state once. It returns an error if further waiting is
 // pointless.
-func (w *watch) look(ctx context.Context) (done bool, err error) {
+func (w *healthWatch) poll(ctx context.Context) (done bool, err error) {
 	asked := time.Now()
 	state, err := w.service.State(ctx)
 	if err == nil {
-		if err := w.note(state); err != nil {
+		if err := w.recordState(state); err != nil {
 			return false, err
 		}
-		err = w.healthy(ctx, state)
+		err = w.checkHealthy(ctx, state)
 	}
 	if err != nil {
-		w.good = time.Time{}
-		if ctx.Err() == nil || w.lacking == nil { // otherwise err only results from ctx
-			w.lacking = err
+		w.healthySince = time.Time{}
+		if ctx.Err() == nil || w.lastUnhealthy == nil { // otherwise err only results from ctx
+			w.lastUnhealthy = err
 		}
 		return false, nil
 	}
 	// The health response is certain to be from this process only if the process is
 	// still running at the next look.
-	if w.good.IsZero() {
-		w.good = asked
+	if w.healthySince.IsZero() {
+		w.healthySince = asked
 		return false, nil
 	}
-	return asked.Sub(w.good) >= w.want.Stable, nil
+	return asked.Sub(w.healthySince) >= w.want.Stable, nil
 }
 
-// note records a state. It returns an error if further waiting is pointless.
-func (w *watch) note(state State) error {
-	if !state.SameProcess(w.previous) {
-		w.good = time.Time{}
+// recordState records a state. It returns an error if further waiting is pointless.
+func (w *healthWatch) recordState(state State) error {
+	if !state.HasSameProcess(w.previous) {
+		w.healthySince = time.Time{}
 	}
-	w.count(state)
+	w.countRestarts(state)
 	if w.since.IsZero() && !state.Started.Equal(w.before.Started) {
 		w.since = state.Started
 	}
 	w.previous = state
-	return w.hopeless()
+	return w.giveUpReason()
 }
 
-// count counts restarts in two ways: as reported by the manager, and by new processes,
+// countRestarts counts restarts in two ways: as reported by the manager, and by new processes,
 // because not every manager counts restarts.
-func (w *watch) count(state State) {
+func (w *healthWatch) countRestarts(state State) {
 	if state.Restarts >= w.previous.Restarts {
 		w.restarts += state.Restarts - w.previous.Restarts
 	} else {
 		w.restarts += state.Restarts // the unit was started manually
 	}
-	if state.MainPID == 0 || state.SameProcess(w.before) || state.SameProcess(w.process) {
+	if state.MainPID == 0 || state.HasSameProcess(w.before) || state.HasSameProcess(w.process) {
 		return
 	}
 	if w.process.MainPID != 0 {
-		w.others++
+		w.earlierProcesses++
 	}
 	w.process = state
 }
 
-// hopeless returns why further waiting is useless, nil if it is not.
-func (w *watch) hopeless() error {
-	restarts := max(w.restarts, w.others)
+// giveUpReason returns why further waiting is useless, nil if it is not.
+func (w *healthWatch) giveUpReason() error {
+	restarts := max(w.restarts, w.earlierProcesses)
 	switch s := w.previous; {
-	case s.Unusable(w.service.Name) != nil:
-		return s.Unusable(w.service.Name)
-	case s.Ended() && s.Active == "inactive" && s.ConditionsFailed:
+	case s.CheckUsable(w.service.Name) != nil:
+		return s.CheckUsable(w.service.Name)
+	case s.IsStopped() && s.Active == "inactive" && s.ConditionsFailed:
 		return errors.New("a Condition in the unit is not met, so the unit was not started")
-	case s.Ended() && w.since.IsZero():
+	case s.IsStopped() && w.since.IsZero():
 		return errors.New("it was not started")
-	case s.Ended():
+	case s.IsStopped():
 		return errors.New("it exited and was not restarted")
 	case restarts >= w.want.Restarts:
 		return fmt.Errorf("it keeps exiting: restarted %d times", restarts)
@@ -190,12 +190,12 @@ func (w *watch) hopeless() error {
 	return nil
 }
 
-// healthy returns why a unit is unhealthy, nil if it is healthy.
-func (w *watch) healthy(ctx context.Context, s State) error {
+// checkHealthy returns why a unit is unhealthy, nil if it is healthy.
+func (w *healthWatch) checkHealthy(ctx context.Context, s State) error {
 	switch {
 	case s.MainPID == 0:
 		return errors.New("no process is running")
-	case s.SameProcess(w.before):
+	case s.HasSameProcess(w.before):
 		return fmt.Errorf("the old process %d is still running", s.MainPID)
 	}
 	if w.want.Health != "" {
@@ -203,7 +203,7 @@ func (w *watch) healthy(ctx context.Context, s State) error {
 			return fmt.Errorf("%s: %w", w.want.Health, err)
 		}
 	}
-	if !s.Runs() {
+	if !s.IsRunning() {
 		return fmt.Errorf("the unit is %s", s)
 	}
 	return nil

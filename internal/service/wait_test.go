@@ -31,10 +31,10 @@ const (
 	farewell = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
 )
 
-var quick = Criteria{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
+var quick = HealthCriteria{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
 
 // waitFor waits for a unit with these successive states; process 7 is the earlier one.
-func waitFor(t *testing.T, want Criteria, look func(int) map[string]any) (State, *UnhealthyError) {
+func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
 	f := &faulty{look: look}
 	s := f.service(t)
@@ -71,11 +71,11 @@ func TestWaitHealthy(t *testing.T) {
 			want := quick
 			want.Health = serve(t, "127.0.0.1:0", answer(http.StatusOK))
 			state, err := waitFor(t, want, look)
-			if err != nil || state.MainPID == 0 || !state.Runs() {
+			if err != nil || state.MainPID == 0 || !state.IsRunning() {
 				t.Errorf("got %s, %v", state, err)
 			}
 			want.Health = "" // healthzPort 0
-			if state, err := waitFor(t, want, look); err != nil || state.MainPID == 0 || !state.Runs() {
+			if state, err := waitFor(t, want, look); err != nil || state.MainPID == 0 || !state.IsRunning() {
 				t.Errorf("not asked: got %s, %v", state, err)
 			}
 		})
@@ -85,7 +85,7 @@ func TestWaitHealthy(t *testing.T) {
 // TestWaitHealthyFlaps verifies that one failed response restarts the waiting time.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
-	want := Criteria{Within: time.Minute, Stable: 3 * time.Millisecond}
+	want := HealthCriteria{Within: time.Minute, Stable: 3 * time.Millisecond}
 	want.Health = serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n := asked.Add(1); n <= 20 && n%2 == 1 { // 500, 200, 500, …
 			w.WriteHeader(http.StatusInternalServerError)

@@ -14,10 +14,10 @@ import (
 // SchemaVersion is the version of the JSON results. Adding fields does not change it.
 const SchemaVersion = 1
 
-// Result encodes a result as an indented JSON object that begins with
+// EncodeResult encodes a result as an indented JSON object that begins with
 // schemaVersion. It returns an error if v is not an object.
-func Result(v any) ([]byte, error) {
-	doc, err := JSON(v)
+func EncodeResult(v any) ([]byte, error) {
+	doc, err := EncodeJSON(v)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func Result(v any) ([]byte, error) {
 	return fmt.Appendf(nil, "{\n  \"schemaVersion\": %d%s%s", SchemaVersion, comma, rest), nil
 }
 
-// JSON encodes v as indented JSON without control characters.
-func JSON(v any) ([]byte, error) {
+// EncodeJSON encodes v as indented JSON without control characters.
+func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -13,19 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// Lines escapes non-printable characters, including control characters, except tabs and
+// EscapeLines escapes non-printable characters, including control characters, except tabs and
 // line feeds. The caller must mark the lines, so that a plugin's output does not look
 // like regcred's.
-func Lines(s string) string {
-	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
+func EscapeLines(s string) string {
+	return escapeFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }
 
-// Line escapes all non-printable characters, including tabs and line feeds.
-func Line(s string) string {
-	return escape(s, func(r rune) bool { return !unicode.IsPrint(r) })
+// EscapeLine escapes all non-printable characters, including tabs and line feeds.
+func EscapeLine(s string) string {
+	return escapeFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-func escape(s string, bad func(rune) bool) string {
+func escapeFunc(s string, bad func(rune) bool) string {
 	if strings.IndexFunc(s, bad) < 0 && utf8.ValidString(s) {
 		return s
 	}
@@ -40,22 +40,22 @@ func escape(s string, bad func(rune) bool) string {
 	return b.String()
 }
 
-// ShellPath quotes a path like [ShellWord]. It adds the prefix "./" to a path that
+// QuoteShellPath quotes a path like [QuoteShellWord]. It adds the prefix "./" to a path that
 // begins with -, so that the path is not parsed as a flag.
-func ShellPath(path string) string {
+func QuoteShellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
 	}
-	return ShellWord(path)
+	return QuoteShellWord(path)
 }
 
-// ShellWord quotes s for use in a command line that users copy. Non-printable
+// QuoteShellWord quotes s for use in a command line that users copy. Non-printable
 // characters are escaped for bash, ksh and zsh.
-func ShellWord(s string) string {
+func QuoteShellWord(s string) string {
 	switch {
 	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "":
 		return s
-	case Line(s) == s:
+	case EscapeLine(s) == s:
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	var b strings.Builder

@@ -20,8 +20,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Flatten returns the errors joined by [errors.Join].
-func Flatten(err error) []error {
+// FlattenErrors returns the errors joined by [errors.Join].
+func FlattenErrors(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func Flatten(err error) []error {
 	}
 	var list []error
 	for _, e := range joined.Unwrap() {
-		list = append(list, Flatten(e)...)
+		list = append(list, FlattenErrors(e)...)
 	}
 	return list
 }

@@ -74,13 +74,13 @@ func (c *Client) Close() {
 
 // Reload reloads all unit files, like "systemctl daemon-reload".
 func (c *Client) Reload(ctx context.Context) error {
-	return c.call(ctx, func(ctx context.Context) error { return c.conn.ReloadContext(ctx) })
+	return c.callWithRetry(ctx, func(ctx context.Context) error { return c.conn.ReloadContext(ctx) })
 }
 
 // Restart starts a job that restarts a unit, and returns the job's number. The job's
 // result is sent to result, unless the connection is lost.
 func (c *Client) Restart(ctx context.Context, unit string, result chan<- string) (job int, err error) {
-	err = c.call(ctx, func(ctx context.Context) error {
+	err = c.callWithRetry(ctx, func(ctx context.Context) error {
 		job, err = c.conn.RestartUnitContext(ctx, unit, "replace", result)
 		return err
 	})
@@ -89,9 +89,9 @@ func (c *Client) Restart(ctx context.Context, unit string, result chan<- string)
 
 // StartTransient starts a transient unit. The unit may have been started even if
 // StartTransient returns an error. In that case the next call returns an error for
-// which [IsUnitExists] is true.
+// which [IsUnitExistsError] is true.
 func (c *Client) StartTransient(ctx context.Context, unit string, properties []Property) error {
-	return c.call(ctx, func(ctx context.Context) error {
+	return c.callWithRetry(ctx, func(ctx context.Context) error {
 		_, err := c.conn.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
 		return err
 	})
@@ -99,7 +99,7 @@ func (c *Client) StartTransient(ctx context.Context, unit string, properties []P
 
 // Stop starts a job that stops a unit, if the unit exists.
 func (c *Client) Stop(ctx context.Context, unit string) error {
-	return ignore("NoSuchUnit", c.call(ctx, func(ctx context.Context) error {
+	return ignoreErrorNamed("NoSuchUnit", c.callWithRetry(ctx, func(ctx context.Context) error {
 		_, err := c.conn.StopUnitContext(ctx, unit, "replace", nil)
 		return err
 	}))
@@ -107,34 +107,36 @@ func (c *Client) Stop(ctx context.Context, unit string) error {
 
 // ResetFailed resets a unit's failed state and start limit, if the unit exists.
 func (c *Client) ResetFailed(ctx context.Context, unit string) error {
-	return ignore("NoSuchUnit", c.call(ctx, func(ctx context.Context) error { return c.conn.ResetFailedUnitContext(ctx, unit) }))
+	return ignoreErrorNamed("NoSuchUnit", c.callWithRetry(ctx, func(ctx context.Context) error { return c.conn.ResetFailedUnitContext(ctx, unit) }))
 }
 
-// IsUnitExists reports whether systemd refused to create a unit because it already
+// IsUnitExistsError reports whether systemd refused to create a unit because it already
 // exists.
-func IsUnitExists(err error) bool { return err != nil && ignore("UnitExists", err) == nil }
+func IsUnitExistsError(err error) bool {
+	return err != nil && ignoreErrorNamed("UnitExists", err) == nil
+}
 
-// ignore returns nil if err has the given name.
-func ignore(name string, err error) error {
-	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == service+"."+name {
+// ignoreErrorNamed returns nil if err has the given name.
+func ignoreErrorNamed(name string, err error) error {
+	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == serviceName+"."+name {
 		return nil
 	}
 	return err
 }
 
-// call runs f with a connection, and runs it again if the connection is lost.
-func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
+// callWithRetry runs f with a connection, and runs it again if the connection is lost.
+func (c *Client) callWithRetry(ctx context.Context, f func(context.Context) error) error {
 	var lostAt time.Time
 	for {
 		err := c.try(ctx, f)
-		if !IsLost(err) || ctx.Err() != nil {
+		if !IsConnectionLost(err) || ctx.Err() != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
 		c.Close()
 		if lostAt.IsZero() {
 			lostAt = time.Now()
 		}
-		if !c.Reconnect || time.Since(lostAt) > c.lostTimeout() {
+		if !c.Reconnect || time.Since(lostAt) > c.reconnectTimeout() {
 			return err
 		}
 		select {
@@ -154,7 +156,7 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 		defer cancel()
 	}
 	if c.conn == nil {
-		if err := c.open(ctx, within); err != nil {
+		if err := c.connect(ctx, within); err != nil {
 			return cmp.Or(context.Cause(within), err)
 		}
 	}
@@ -165,17 +167,17 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 	return nil
 }
 
-// lostTimeout returns how long to retry after the connection is lost.
-func (c *Client) lostTimeout() time.Duration {
+// reconnectTimeout returns how long to retry after the connection is lost.
+func (c *Client) reconnectTimeout() time.Duration {
 	if info, err := os.Stat(c.Path()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
 		return absentTimeout
 	}
 	return reexecTimeout
 }
 
-// IsLost reports whether an error means that the connection was lost or could not be
+// IsConnectionLost reports whether an error means that the connection was lost or could not be
 // opened, so that a retry may succeed.
-func IsLost(err error) bool {
+func IsConnectionLost(err error) bool {
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		return strings.HasSuffix(e.Name, ".NoReply") || strings.HasSuffix(e.Name, ".Disconnected")
 	}

@@ -19,21 +19,21 @@ import (
 
 const (
 	privateSocket = "/run/systemd/private"
-	service       = "org.freedesktop.systemd1"
-	object        = dbus.ObjectPath("/org/freedesktop/systemd1")
+	serviceName   = "org.freedesktop.systemd1"
+	objectPath    = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// open connects to the private socket or, if that fails, to the bus. It gives up when
+// connect connects to the private socket or, if that fails, to the bus. It gives up when
 // within is done. The connection lasts until ctx is done.
-func (c *Client) open(ctx, within context.Context) error {
+func (c *Client) connect(ctx, within context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(within, cancel)
 	defer stop()
-	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Path(), wake) })
+	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Path(), pingUntilReply) })
 	if err != nil && c.Bus != "" && life.Err() == nil {
 		privateErr := err
-		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, hello) }); err != nil {
-			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.Path(), cause(privateErr), c.Bus, cause(err))
+		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, sayHelloToBus) }); err != nil {
+			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.Path(), kernelError(privateErr), c.Bus, kernelError(err))
 		}
 	}
 	if err != nil {
@@ -62,20 +62,20 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 	return conn, nil
 }
 
-// hello registers a connection with a bus.
-func hello(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
+// sayHelloToBus registers a connection with a bus.
+func sayHelloToBus(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
 
-// wake sends pings until one gets a response, even an error. systemd 252 does not read
+// pingUntilReply sends pings until one gets a response, even an error. systemd 252 does not read
 // a message that arrived together with the end of the authentication until another
 // message arrives.
-func wake(ctx context.Context, conn *dbus.Conn) error {
+func pingUntilReply(ctx context.Context, conn *dbus.Conn) error {
 	const interval, limit = 100 * time.Millisecond, 100
 	replies := make(chan *dbus.Call, limit) // large enough for all replies
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for sent := 0; ; {
 		if sent < limit {
-			conn.Object(service, object).GoWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0, replies)
+			conn.Object(serviceName, objectPath).GoWithContext(ctx, "org.freedesktop.DBus.Peer.Ping", 0, replies)
 			sent++
 		}
 		select {
@@ -91,8 +91,8 @@ func wake(ctx context.Context, conn *dbus.Conn) error {
 	}
 }
 
-// cause returns the kernel's error without the name of the failed call.
-func cause(err error) error {
+// kernelError returns the kernel's error without the name of the failed call.
+func kernelError(err error) error {
 	if e, ok := errors.AsType[*os.SyscallError](err); ok {
 		return e.Err
 	}

@@ -34,9 +34,9 @@ type Unit struct {
 // Unit returns the state of a unit, which does not have to exist. All properties are
 // read at once, so that they are consistent.
 func (c *Client) Unit(ctx context.Context, name string) (u Unit, err error) {
-	err = c.call(ctx, func(ctx context.Context) error {
+	err = c.callWithRetry(ctx, func(ctx context.Context) error {
 		p, err := c.conn.GetAllPropertiesContext(ctx, name)
-		u = decode(p)
+		u = decodeUnit(p)
 		return err
 	})
 	if err == nil && (u.Load == "" || u.Active == "") {
@@ -45,33 +45,33 @@ func (c *Client) Unit(ctx context.Context, name string) (u Unit, err error) {
 	return u, err
 }
 
-func decode(p map[string]any) Unit {
+func decodeUnit(p map[string]any) Unit {
 	u := Unit{
-		Load: get[string](p, "LoadState"), Active: get[string](p, "ActiveState"), Sub: get[string](p, "SubState"),
-		Enabled: get[string](p, "UnitFileState"), Description: get[string](p, "Description"),
-		File: get[string](p, "FragmentPath"), Transient: get[bool](p, "Transient"),
-		MainPID: int(get[uint32](p, "MainPID")), Restarts: int(get[uint32](p, "NRestarts")),
-		Result: get[string](p, "Result"), ExitKind: int(get[int32](p, "ExecMainCode")), ExitStatus: int(get[int32](p, "ExecMainStatus")),
-		ConditionsFailed: !get[bool](p, "ConditionResult") && get[uint64](p, "ConditionTimestamp") != 0,
+		Load: property[string](p, "LoadState"), Active: property[string](p, "ActiveState"), Sub: property[string](p, "SubState"),
+		Enabled: property[string](p, "UnitFileState"), Description: property[string](p, "Description"),
+		File: property[string](p, "FragmentPath"), Transient: property[bool](p, "Transient"),
+		MainPID: int(property[uint32](p, "MainPID")), Restarts: int(property[uint32](p, "NRestarts")),
+		Result: property[string](p, "Result"), ExitKind: int(property[int32](p, "ExecMainCode")), ExitStatus: int(property[int32](p, "ExecMainStatus")),
+		ConditionsFailed: !property[bool](p, "ConditionResult") && property[uint64](p, "ConditionTimestamp") != 0,
 	}
-	if id := get[[]byte](p, "InvocationID"); len(id) > 0 {
+	if id := property[[]byte](p, "InvocationID"); len(id) > 0 {
 		u.Invocation = fmt.Sprintf("%x", id)
 	}
-	if us := get[uint64](p, "ExecMainStartTimestamp"); us > 0 && us <= math.MaxInt64 {
+	if us := property[uint64](p, "ExecMainStartTimestamp"); us > 0 && us <= math.MaxInt64 {
 		u.Started = time.UnixMicro(int64(us))
 	}
-	if job := get[[]any](p, "Job"); len(job) > 0 {
+	if job := property[[]any](p, "Job"); len(job) > 0 {
 		id, _ := job[0].(uint32)
 		u.Job = int(id)
 	}
-	if e := get[[]any](p, "LoadError"); len(e) == 2 {
+	if e := property[[]any](p, "LoadError"); len(e) == 2 {
 		u.LoadError, _ = e[1].(string)
 	}
 	return u
 }
 
-// get returns a property, or the zero value if it is missing or has another type.
-func get[T any](p map[string]any, name string) T {
+// property returns a property, or the zero value if it is missing or has another type.
+func property[T any](p map[string]any, name string) T {
 	value, _ := p[name].(T)
 	return value
 }

@@ -10,10 +10,10 @@ import "testing"
 
 // TestDecode checks that properties that are absent or of another type are zero.
 func TestDecode(t *testing.T) {
-	if got := decode(nil); got != (Unit{}) {
+	if got := decodeUnit(nil); got != (Unit{}) {
 		t.Errorf("no properties: %+v", got)
 	}
-	got := decode(map[string]any{
+	got := decodeUnit(map[string]any{
 		"LoadState": "loaded", "ActiveState": 7, "ExecMainStatus": int32(3), "Job": []any{uint32(12), "/x"},
 		"FragmentPath": "/x.service", "Transient": true,
 	})

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	fileName    = "providers.json"
-	newName     = "providers.json.new"
-	droppedName = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
+	countsFileName    = "providers.json"
+	newCountsFileName = "providers.json.new"
+	droppedName       = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
 
-	maxFile    = 4 << 20 // bytes: maxProviders with the longest messages, with each byte escaped as six
-	maxDropped = 1 << 20
+	maxFileSize    = 4 << 20 // bytes: maxProviders with the longest messages, with each byte escaped as six
+	maxDroppedSize = 1 << 20
 )
 
-// Add adds a batch to the counts file in dir. It creates dir if necessary. If ctx is
+// AddBatch adds a batch to the counts file in dir. It creates dir if necessary. If ctx is
 // done before the file is written, the batch is counted as dropped. The next successful
 // Add records the dropped count. Anything else at the file's path is replaced if it is
 // a file, link or pipe; links and pipes are never opened. A directory that other users
 // own or may write to is left unchanged.
-func Add(ctx context.Context, dir string, b Batch) error {
+func AddBatch(ctx context.Context, dir string, b Batch) error {
 	root, err := openDir(dir)
 	if err != nil {
-		return fmt.Errorf("count in %s: %w", dir, regularfile.Cause(err))
+		return fmt.Errorf("count in %s: %w", dir, regularfile.BareError(err))
 	}
 	defer root.Close()
 	unlock, err := lock(ctx, root)
 	if err != nil {
-		drop(root)
+		recordDroppedBatch(root)
 		return fmt.Errorf("count in %s: wait for the lock: %w", dir, err)
 	}
 	defer unlock()
@@ -47,22 +47,22 @@ func Add(ctx context.Context, dir string, b Batch) error {
 	c, err := read(ctx, root)
 	switch {
 	case ctx.Err() != nil: // this says nothing about the file
-		drop(root)
+		recordDroppedBatch(root)
 		return fmt.Errorf("count in %s: %w", dir, ctx.Err())
 	case err != nil:
 		c = newCounts(now)
 	}
-	c.Dropped = dropped(root)
-	c.add(b, now)
+	c.Dropped = countDroppedBatches(root)
+	c.addBatch(b, now)
 	if err := write(root, c); err != nil {
-		return fmt.Errorf("count in %s: %w", filepath.Join(dir, fileName), regularfile.Cause(err))
+		return fmt.Errorf("count in %s: %w", filepath.Join(dir, countsFileName), regularfile.BareError(err))
 	}
 	return nil
 }
 
-// lockPause is the time between two attempts to take the lock. The lock is usually held
+// lockRetryInterval is the time between two attempts to take the lock. The lock is usually held
 // for less time than this, and the kubelet is waiting.
-const lockPause = time.Millisecond
+const lockRetryInterval = time.Millisecond
 
 // lock takes the lock on a directory. It does nothing on systems without locks.
 func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
@@ -77,7 +77,7 @@ func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
 		}
 		if err == nil {
 			select {
-			case <-time.After(lockPause):
+			case <-time.After(lockRetryInterval):
 				continue
 			case <-ctx.Done():
 				err = ctx.Err()
@@ -91,15 +91,15 @@ func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
 // Read returns the counts in dir. It returns an [fs.ErrNotExist] if nothing has been
 // counted since the node was booted.
 func Read(ctx context.Context, dir string) (*Counts, error) {
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, countsFileName)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.BareError(err))
 	}
 	defer root.Close()
 	c, err := read(ctx, root)
 	if err != nil {
-		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.BareError(err))
 	}
 	return c, nil
 }
@@ -114,7 +114,7 @@ func openDir(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() || !ours(info) || !onlyOwnerWrites(info.Mode()) {
+	if !info.IsDir() || !isOwnedByUser(info) || !onlyOwnerCanWrite(info.Mode()) {
 		return nil, errors.New("the path must be a directory that only this user can write to; nothing was changed")
 	}
 	root, err := os.OpenRoot(dir)
@@ -129,17 +129,17 @@ func openDir(dir string) (*os.Root, error) {
 }
 
 func read(ctx context.Context, root *os.Root) (*Counts, error) {
-	if info, err := root.Lstat(fileName); err != nil {
+	if info, err := root.Lstat(countsFileName); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("expected a regular file but found %s", (&regularfile.NotRegularError{Mode: info.Mode()}).Kind())
 	}
-	data, err := regularfile.ReadIn(ctx, root, fileName, maxFile)
+	data, err := regularfile.ReadIn(ctx, root, countsFileName, maxFileSize)
 	if err != nil {
 		return nil, err
 	}
 	var c Counts
-	if err := json.Unmarshal(data, &c); err != nil || !c.Sound() {
+	if err := json.Unmarshal(data, &c); err != nil || !c.IsValid() {
 		return nil, errors.New("not in regcred's format; the next provider run starts a new file")
 	}
 	return &c, nil
@@ -152,23 +152,23 @@ func write(root *os.Root, c *Counts) error {
 	if err != nil {
 		return err
 	}
-	_ = root.Remove(newName) // left over from a process that was killed while writing
-	f, err := root.OpenFile(newName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	_ = root.Remove(newCountsFileName) // left over from a process that was killed while writing
+	f, err := root.OpenFile(newCountsFileName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
-		_ = root.Remove(newName)
+		_ = root.Remove(newCountsFileName)
 		return err
 	}
-	return root.Rename(newName, fileName)
+	return root.Rename(newCountsFileName, countsFileName)
 }
 
-// drop records a dropped batch without holding the lock.
-func drop(root *os.Root) {
+// recordDroppedBatch records a dropped batch without holding the lock.
+func recordDroppedBatch(root *os.Root) {
 	info, err := root.Lstat(droppedName)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() >= maxDropped) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() >= maxDroppedSize) {
 		return
 	}
 	f, err := root.OpenFile(droppedName, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -179,9 +179,9 @@ func drop(root *os.Root) {
 	_, _ = f.Write([]byte{'.'})
 }
 
-// dropped returns how many batches were dropped since the node was booted. It removes
+// countDroppedBatches returns how many batches were dropped since the node was booted. It removes
 // anything that is not a regular file from the path.
-func dropped(root *os.Root) uint64 {
+func countDroppedBatches(root *os.Root) uint64 {
 	info, err := root.Lstat(droppedName)
 	if err != nil {
 		return 0
@@ -190,5 +190,5 @@ func dropped(root *os.Root) uint64 {
 		_ = root.Remove(droppedName)
 		return 0
 	}
-	return uint64(min(info.Size(), maxDropped))
+	return uint64(min(info.Size(), maxDroppedSize))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.Found, Duration: time.Second}}}
+var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.ResultFound, Duration: time.Second}}}
 
 // TestAdd verifies that batches are added up, in a file that only its owner can read.
 func TestAdd(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	for range 3 {
-		if err := tally.Add(t.Context(), dir, batch); err != nil {
+		if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,15 +49,15 @@ func check(t *testing.T, dir string, runs, dropped uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.SchemaVersion != 1 || c.Runs[tally.Answered] != runs || c.Providers["p"].Results[tally.Found] != runs || c.Dropped != dropped {
-		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.Answered], c.Providers["p"], c.Dropped, runs, dropped)
+	if c.SchemaVersion != 1 || c.Runs[tally.RunAnswered] != runs || c.Providers["p"].Results[tally.ResultFound] != runs || c.Dropped != dropped {
+		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.RunAnswered], c.Providers["p"], c.Dropped, runs, dropped)
 	}
 }
 
 // TestBusy verifies that a caller that does not get the lock gives up, and that the next one counts that.
 func TestBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := tally.Add(t.Context(), dir, batch); err != nil {
+	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := flock.LockDir(t.Context(), dir)
@@ -66,14 +66,14 @@ func TestBusy(t *testing.T) {
 	}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if err := tally.Add(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+		if err := tally.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 	}
 	unlock()
 	for range 2 { // once, not twice
-		if err := tally.Add(t.Context(), dir, batch); err != nil {
+		if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,15 +84,15 @@ func TestBusy(t *testing.T) {
 // before.
 func TestDroppedStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	must(t, tally.Add(t.Context(), dir, batch))
+	must(t, tally.AddBatch(t.Context(), dir, batch))
 	must(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
 	inTheWay := filepath.Join(dir, "providers.json.new")
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	if err := tally.Add(t.Context(), dir, batch); err == nil {
+	if err := tally.AddBatch(t.Context(), dir, batch); err == nil {
 		t.Fatal("it was written; this test shows nothing")
 	}
 	must(t, os.RemoveAll(inTheWay))
-	must(t, tally.Add(t.Context(), dir, batch))
+	must(t, tally.AddBatch(t.Context(), dir, batch))
 	check(t, dir, 2, 3)
 }
 
@@ -103,11 +103,11 @@ func TestTooLate(t *testing.T) {
 	cancel()
 	const tries = 50
 	for range tries {
-		must(t, tally.Add(t.Context(), dir, batch))
-		_ = tally.Add(ctx, dir, batch)
+		must(t, tally.AddBatch(t.Context(), dir, batch))
+		_ = tally.AddBatch(ctx, dir, batch)
 	}
-	must(t, tally.Add(t.Context(), dir, batch))
-	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.Answered]+c.Dropped != 2*tries+1 {
+	must(t, tally.AddBatch(t.Context(), dir, batch))
+	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.RunAnswered]+c.Dropped != 2*tries+1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestBusyInTheWay(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := tally.Add(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+	if err := tally.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestBusyInTheWay(t *testing.T) {
 // TestAtOnce verifies that all concurrent calls are counted or dropped, and that a reader finds a complete file.
 func TestAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := tally.Add(t.Context(), dir, batch); err != nil {
+	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
 	}
 	const writers, each = 8, 25
@@ -147,7 +147,7 @@ func TestAtOnce(t *testing.T) {
 	for range writers {
 		all.Go(func() {
 			for range each {
-				if err := tally.Add(t.Context(), dir, batch); err != nil {
+				if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 					t.Error(err)
 				}
 			}
@@ -202,7 +202,7 @@ func TestInTheWay(t *testing.T) {
 			write(t, other, "untouched")
 			tt.put(t, dir, filepath.Join(dir, "providers.json"))
 			_, _ = tally.Read(t.Context(), dir)
-			err := tally.Add(t.Context(), dir, batch)
+			err := tally.AddBatch(t.Context(), dir, batch)
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("got %v, want %q", err, tt.fails)

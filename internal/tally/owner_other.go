@@ -7,7 +7,7 @@ package tally
 
 import "io/fs"
 
-// ours returns true, because files have an owner and mode only on Unix.
-func ours(fs.FileInfo) bool { return true }
+// isOwnedByUser returns true, because files have an owner and mode only on Unix.
+func isOwnedByUser(fs.FileInfo) bool { return true }
 
-func onlyOwnerWrites(fs.FileMode) bool { return true }
+func onlyOwnerCanWrite(fs.FileMode) bool { return true }

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// ours reports whether this process's user owns a file.
-func ours(info fs.FileInfo) bool {
+// isOwnedByUser reports whether this process's user owns a file.
+func isOwnedByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-func onlyOwnerWrites(mode fs.FileMode) bool { return mode.Perm()&0o022 == 0 }
+func onlyOwnerCanWrite(mode fs.FileMode) bool { return mode.Perm()&0o022 == 0 }

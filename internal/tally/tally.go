@@ -6,7 +6,7 @@
 // a failure only if the run as a whole fails; so the counts stand in a file
 // below /run, which is empty after each boot, as a kubelet's metrics are.
 //
-//	err := tally.Add(ctx, tally.DefaultDir, batch) // from a dispatcher, after its answer
+//	err := tally.AddBatch(ctx, tally.DefaultDir, batch) // from a dispatcher, after its answer
 //	counts, err := tally.Read(ctx, tally.DefaultDir)
 //
 // Package metrics below this one shows them to Prometheus.
@@ -29,24 +29,24 @@ const DefaultDir = "/run/regcred"
 // Results of a provider run. If a run fails, the result is the stage at which it failed
 // ([github.com/regcred/regcred/plugin.Stage], or a stage of the lookup).
 const (
-	Found   = "credentials" // the provider returned at least one credential for the image
-	None    = "none"        // it had none
-	Skipped = "skipped"     // the provider was not called, because an annotation is missing
+	ResultFound   = "credentials" // the provider returned at least one credential for the image
+	ResultNone    = "none"        // it had none
+	ResultSkipped = "skipped"     // the provider was not called, because an annotation is missing
 )
 
 // Results of a dispatcher run.
 const (
-	Answered = "answered"
-	Failed   = "failed"
+	RunAnswered = "answered"
+	RunFailed   = "failed"
 )
 
 // Limits for the stored counts: more than a node needs, but few enough to be harmless.
 const (
-	maxProviders = 256
-	maxResults   = 24 // by provider
-	maxName      = 253
-	maxMessage   = 1000 // bytes
-	other        = "other"
+	maxProviders     = 256
+	maxResults       = 24 // by provider
+	maxNameLength    = 253
+	maxMessageLength = 1000 // bytes
+	otherName        = "other"
 )
 
 // Counts holds what a node's dispatchers have counted since Since.
@@ -99,25 +99,25 @@ func newCounts(now time.Time) *Counts {
 	return &Counts{SchemaVersion: schemaVersion, Since: now.UTC().Truncate(time.Second)}
 }
 
-// Sound reports whether this package could have written the counts.
-func (c *Counts) Sound() bool {
+// IsValid reports whether this package could have written the counts.
+func (c *Counts) IsValid() bool {
 	if c.SchemaVersion != schemaVersion || len(c.Providers) > maxProviders || len(c.Runs) > maxResults {
 		return false
 	}
 	for name, p := range c.Providers {
-		if p == nil || len(name) > maxName || len(p.Results) > maxResults || !(p.Seconds >= 0) {
+		if p == nil || len(name) > maxNameLength || len(p.Results) > maxResults || !(p.Seconds >= 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// add adds a batch to the counts.
-func (c *Counts) add(b Batch, now time.Time) {
+// addBatch adds a batch to the counts.
+func (c *Counts) addBatch(b Batch, now time.Time) {
 	now = now.UTC().Truncate(time.Second)
-	result := Answered
+	result := RunAnswered
 	if b.Err != "" {
-		result, c.LastError = Failed, &Error{Time: now, Message: line(b.Err)}
+		result, c.LastError = RunFailed, &Error{Time: now, Message: truncatedLine(b.Err)}
 	}
 	if c.Runs == nil {
 		c.Runs = map[string]uint64{}
@@ -125,15 +125,15 @@ func (c *Counts) add(b Batch, now time.Time) {
 	c.Runs[result]++
 	c.WithoutKey += uint64(max(b.WithoutKey, 0))
 	for _, r := range b.Runs {
-		if len(r.Provider) <= maxName { // always true, because the name is a file name
-			c.provider(r.Provider).add(r, now)
+		if len(r.Provider) <= maxNameLength { // always true, because the name is a file name
+			c.getProvider(r.Provider).addRun(r, now)
 		}
 	}
 }
 
-// provider returns the counts for a provider name and adds them if necessary. If there
+// getProvider returns the counts for a provider name and adds them if necessary. If there
 // are too many providers, it replaces the one whose last run is oldest.
-func (c *Counts) provider(name string) *Provider {
+func (c *Counts) getProvider(name string) *Provider {
 	if p := c.Providers[name]; p != nil {
 		return p
 	}
@@ -152,29 +152,29 @@ func (c *Counts) provider(name string) *Provider {
 	return p
 }
 
-func (p *Provider) add(r Run, now time.Time) {
+func (p *Provider) addRun(r Run, now time.Time) {
 	if p.Results == nil {
 		p.Results = map[string]uint64{}
 	}
 	result := r.Result
 	if _, known := p.Results[result]; !known && (len(p.Results) >= maxResults-1 || len(result) > 32) {
-		result = other
+		result = otherName
 	}
 	p.Results[result]++
 	p.LastRun = now
-	if r.Result != Skipped {
+	if r.Result != ResultSkipped {
 		p.Runs++
 		p.Seconds += max(r.Duration, 0).Seconds()
 	}
 	if r.Err != "" {
-		p.LastError = &Error{Time: now, Stage: result, Message: line(r.Err)}
+		p.LastError = &Error{Time: now, Stage: result, Message: truncatedLine(r.Err)}
 	}
 }
 
-// line makes one printable line of a text, of a bounded length.
-func line(s string) string {
-	if s = shown.Line(s); len(s) <= maxMessage {
+// truncatedLine makes one printable line of a text, of a bounded length.
+func truncatedLine(s string) string {
+	if s = shown.EscapeLine(s); len(s) <= maxMessageLength {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	return strings.ToValidUTF8(s[:maxMessageLength], "") + "…"
 }

@@ -19,20 +19,20 @@ func TestBounds(t *testing.T) {
 	c := newCounts(noon)
 	for i := range 3 * maxProviders {
 		at := noon.Add(time.Duration(i) * time.Second)
-		c.add(Batch{Runs: []Run{
-			{Provider: fmt.Sprintf("p%d", i), Result: Found},
+		c.addBatch(Batch{Runs: []Run{
+			{Provider: fmt.Sprintf("p%d", i), Result: ResultFound},
 			{Provider: "busy", Result: fmt.Sprintf("stage%d", i), Err: strings.Repeat("é\n\x1b", 2000), Duration: -time.Second},
-			{Provider: strings.Repeat("n", maxName+1), Result: Found},
+			{Provider: strings.Repeat("n", maxNameLength+1), Result: ResultFound},
 		}}, at)
 	}
 	busy := c.Providers["busy"]
-	if len(c.Providers) != maxProviders || c.Providers["p0"] != nil || busy == nil || len(busy.Results) != maxResults || busy.Results[other] == 0 || busy.Seconds != 0 {
+	if len(c.Providers) != maxProviders || c.Providers["p0"] != nil || busy == nil || len(busy.Results) != maxResults || busy.Results[otherName] == 0 || busy.Seconds != 0 {
 		t.Errorf("%d providers, first %v, busy %+v", len(c.Providers), c.Providers["p0"], busy)
 	}
-	if m := busy.LastError.Message; len(m) > maxMessage+len("…") || strings.ContainsAny(m, "\n\x1b\ufffd") {
+	if m := busy.LastError.Message; len(m) > maxMessageLength+len("…") || strings.ContainsAny(m, "\n\x1b\ufffd") {
 		t.Errorf("message of %d bytes: %q", len(m), m)
 	}
-	if !c.Sound() {
+	if !c.IsValid() {
 		t.Error("what was counted would not be read")
 	}
 }
@@ -44,16 +44,16 @@ func TestSound(t *testing.T) {
 		"no provider":       func(c *Counts) { c.Providers["p"] = nil },
 		"negative":          func(c *Counts) { c.Providers["p"].Seconds = -1 },
 		"not a number":      func(c *Counts) { c.Providers["p"].Seconds = math.NaN() },
-		"long name":         func(c *Counts) { c.Providers[strings.Repeat("n", maxName+1)] = &Provider{} },
+		"long name":         func(c *Counts) { c.Providers[strings.Repeat("n", maxNameLength+1)] = &Provider{} },
 		"too many results":  func(c *Counts) { many(c.Providers["p"].Results) },
 		"too many of a run": func(c *Counts) { many(c.Runs) },
 	} {
 		c := newCounts(noon)
-		c.add(Batch{Runs: []Run{{Provider: "p", Result: Found}}}, noon)
-		if !c.Sound() {
+		c.addBatch(Batch{Runs: []Run{{Provider: "p", Result: ResultFound}}}, noon)
+		if !c.IsValid() {
 			t.Fatal("it is not sound as it is")
 		}
-		if spoil(c); c.Sound() {
+		if spoil(c); c.IsValid() {
 			t.Errorf("%s: sound", name)
 		}
 	}

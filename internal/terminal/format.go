@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Span formats a duration without trailing zero units: 10m, not 10m0s.
-func Span(d time.Duration) string {
+// FormatDuration formats a duration without trailing zero units: 10m, not 10m0s.
+func FormatDuration(d time.Duration) string {
 	if d.Abs() < time.Second {
 		return d.String()
 	}
@@ -26,24 +26,24 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// Millis formats a short duration, in seconds.
-func Millis(seconds float64) string {
+// FormatMillis formats a short duration, in seconds.
+func FormatMillis(seconds float64) string {
 	if seconds < 0.0095 {
 		return fmt.Sprintf("%.1f ms", seconds*1000)
 	}
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// Took formats a possibly long duration in seconds.
-func Took(seconds float64) string {
+// FormatElapsed formats a possibly long duration in seconds.
+func FormatElapsed(seconds float64) string {
 	if seconds < 1 {
-		return Millis(seconds)
+		return FormatMillis(seconds)
 	}
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// Bytes formats a number of bytes with a unit.
-func Bytes(n int64) string {
+// FormatBytes formats a number of bytes with a unit.
+func FormatBytes(n int64) string {
 	const unit = 1024
 	if n < unit {
 		return fmt.Sprintf("%d B", n)
@@ -55,38 +55,38 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
 
-// Count is [shown.Count].
-func Count(n int, noun string) string { return shown.Count(n, noun) }
+// FormatCount is [shown.Count].
+func FormatCount(n int, noun string) string { return shown.Count(n, noun) }
 
-// ShellPath is [shown.ShellPath].
-func ShellPath(path string) string { return shown.ShellPath(path) }
+// QuoteShellPath is [shown.QuoteShellPath].
+func QuoteShellPath(path string) string { return shown.QuoteShellPath(path) }
 
-// ShellWord is [shown.ShellWord].
-func ShellWord(s string) string { return shown.ShellWord(s) }
+// QuoteShellWord is [shown.QuoteShellWord].
+func QuoteShellWord(s string) string { return shown.QuoteShellWord(s) }
 
-// Comment formats lines as YAML or shell comments.
-func Comment(lines []string) string {
+// CommentLines formats lines as YAML or shell comments.
+func CommentLines(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
-		b.WriteString("# " + inline(line) + "\n")
+		b.WriteString("# " + escapeLine(line) + "\n")
 	}
 	return b.String()
 }
 
-// Printable reports whether s is one line without control characters.
-func Printable(s string) bool { return inline(s) == s }
+// IsPrintable reports whether s is one line without control characters.
+func IsPrintable(s string) bool { return escapeLine(s) == s }
 
-// PrintableLines reports whether s contains no control characters other than line
+// IsPrintableLines reports whether s contains no control characters other than line
 // endings.
-func PrintableLines(s string) bool { return printable(s) == s }
+func IsPrintableLines(s string) bool { return escapeLines(s) == s }
 
-// printable and inline escape everything that is printed.
-func printable(s string) string { return shown.Lines(s) }
-func inline(s string) string    { return shown.Line(s) }
+// escapeLines and inline escape everything that is printed.
+func escapeLines(s string) string { return shown.EscapeLines(s) }
+func escapeLine(s string) string  { return shown.EscapeLine(s) }
 
-// WriteJSON writes a result as [shown.Result] encodes it.
+// WriteJSON writes a result as [shown.EncodeResult] encodes it.
 func (t *Terminal) WriteJSON(v any) error {
-	doc, err := shown.Result(v)
+	doc, err := shown.EncodeResult(v)
 	if err != nil {
 		return err
 	}
@@ -95,12 +95,12 @@ func (t *Terminal) WriteJSON(v any) error {
 
 // WriteForeignJSON writes a document with a third-party schema, such as SARIF.
 func (t *Terminal) WriteForeignJSON(v any) error {
-	doc, err := JSON(v)
+	doc, err := EncodeJSON(v)
 	if err != nil {
 		return err
 	}
 	return t.WriteRaw(doc)
 }
 
-// JSON is [shown.JSON].
-func JSON(v any) ([]byte, error) { return shown.JSON(v) }
+// EncodeJSON is [shown.EncodeJSON].
+func EncodeJSON(v any) ([]byte, error) { return shown.EncodeJSON(v) }

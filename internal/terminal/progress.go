@@ -20,7 +20,7 @@ import (
 
 // progress returns the container for progress bars, or nil.
 func (t *Terminal) progress() *mpb.Progress {
-	if terminalOf(t.Stderr) == nil || t.dumb() || t.Quiet {
+	if asTerminal(t.Stderr) == nil || t.isDumb() || t.Quiet {
 		return nil
 	}
 	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
@@ -40,43 +40,43 @@ func (b *oneBar) Close() {
 	}
 }
 
-// Layers draws one bar per download. The zero value draws nothing.
-type Layers struct {
+// LayerProgress draws one bar per download. The zero value draws nothing.
+type LayerProgress struct {
 	out *mpb.Progress
 
 	mu   sync.Mutex
 	bars map[string]*mpb.Bar // by digest
 }
 
-// Layers starts drawing downloads.
-func (t *Terminal) Layers() *Layers {
-	return &Layers{out: t.progress(), bars: map[string]*mpb.Bar{}}
+// NewLayerProgress starts drawing downloads.
+func (t *Terminal) NewLayerProgress() *LayerProgress {
+	return &LayerProgress{out: t.progress(), bars: map[string]*mpb.Bar{}}
 }
 
 // Queue adds or restarts a download with a size in bytes.
-func (l *Layers) Queue(what, digest string, size int64) {
-	l.with(digest, func(bar *mpb.Bar) {
+func (l *LayerProgress) Queue(what, digest string, size int64) {
+	l.withBar(digest, func(bar *mpb.Bar) {
 		if bar != nil {
 			bar.Abort(true)
 		}
 		l.bars[digest] = l.out.AddBar(size,
-			mpb.PrependDecorators(decor.Name(inline(what+" "+shortDigest(digest)), decor.WCSyncSpaceR)),
+			mpb.PrependDecorators(decor.Name(escapeLine(what+" "+shortDigest(digest)), decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(decor.OnComplete(decor.CountersKibiByte("% .1f / % .1f", decor.WCSyncSpace), "done")),
 		)
 	})
 }
 
-// At sets the number of bytes received for a download.
-func (l *Layers) At(digest string, n int64) {
-	l.with(digest, func(bar *mpb.Bar) { bar.SetCurrent(n) })
+// SetBytes sets the number of bytes received for a download.
+func (l *LayerProgress) SetBytes(digest string, n int64) {
+	l.withBar(digest, func(bar *mpb.Bar) { bar.SetCurrent(n) })
 }
 
 // Done marks a download as complete.
-func (l *Layers) Done(digest string, size int64) {
-	l.with(digest, func(bar *mpb.Bar) { bar.SetTotal(size, true) })
+func (l *LayerProgress) Done(digest string, size int64) {
+	l.withBar(digest, func(bar *mpb.Bar) { bar.SetTotal(size, true) })
 }
 
-func (l *Layers) with(digest string, do func(*mpb.Bar)) {
+func (l *LayerProgress) withBar(digest string, do func(*mpb.Bar)) {
 	if l.out == nil {
 		return
 	}
@@ -86,7 +86,7 @@ func (l *Layers) with(digest string, do func(*mpb.Bar)) {
 }
 
 // Close removes the bars.
-func (l *Layers) Close() {
+func (l *LayerProgress) Close() {
 	if l.out == nil {
 		return
 	}
@@ -104,22 +104,22 @@ func shortDigest(digest string) string {
 	return hex[:min(12, len(hex))]
 }
 
-// Checks draws one bar for a series of checks, with the name of the running check.
-type Checks struct {
+// CheckProgress draws one bar for a series of checks, with the name of the running check.
+type CheckProgress struct {
 	oneBar
 	running atomic.Value // string
 }
 
-// Checks starts drawing checks, whose names have at most width columns.
-func (t *Terminal) Checks(width int) *Checks {
-	c := &Checks{oneBar: oneBar{out: t.progress()}}
+// NewCheckProgress starts drawing checks, whose names have at most width columns.
+func (t *Terminal) NewCheckProgress(width int) *CheckProgress {
+	c := &CheckProgress{oneBar: oneBar{out: t.progress()}}
 	if c.out != nil {
-		c.begin(width)
+		c.addBar(width)
 	}
 	return c
 }
 
-func (c *Checks) begin(width int) {
+func (c *CheckProgress) addBar(width int) {
 	c.running.Store("")
 	c.bar = c.out.AddBar(0,
 		mpb.PrependDecorators(decor.CountersNoUnit("check %d of %d")),
@@ -127,30 +127,30 @@ func (c *Checks) begin(width int) {
 	)
 }
 
-// At sets how many checks are done, and which one runs.
-func (c *Checks) At(done, total int, name string) {
+// Update sets how many checks are done, and which one runs.
+func (c *CheckProgress) Update(done, total int, name string) {
 	if c.out == nil {
 		return
 	}
-	c.running.Store(inline(name))
+	c.running.Store(escapeLine(name))
 	c.bar.SetTotal(int64(total), false)
 	c.bar.SetCurrent(int64(done))
 }
 
-// Counter draws one bar that counts items.
-type Counter struct{ oneBar }
+// CounterProgress draws one bar that counts items.
+type CounterProgress struct{ oneBar }
 
-// Counter begins to draw how many items are done. format is such as "node %d of %d".
-func (t *Terminal) Counter(format string) *Counter {
-	c := &Counter{oneBar{out: t.progress()}}
+// NewCounterProgress begins to draw how many items are done. format is such as "node %d of %d".
+func (t *Terminal) NewCounterProgress(format string) *CounterProgress {
+	c := &CounterProgress{oneBar{out: t.progress()}}
 	if c.out != nil {
 		c.bar = c.out.AddBar(0, mpb.AppendDecorators(decor.CountersNoUnit(format)))
 	}
 	return c
 }
 
-// Next counts one more finished item.
-func (c *Counter) Next(total int) {
+// Increment counts one more finished item.
+func (c *CounterProgress) Increment(total int) {
 	if c.out == nil {
 		return
 	}
@@ -158,45 +158,45 @@ func (c *Counter) Next(total int) {
 	c.bar.Increment()
 }
 
-// Images shows which images are being pulled when neither bytes nor layers are known.
-type Images struct{ oneBar }
+// ImageProgress shows which images are being pulled when neither bytes nor layers are known.
+type ImageProgress struct{ oneBar }
 
-// Images begins to draw n pulls. When ctx ends, it hides a ^C that the terminal echoed.
-func (t *Terminal) Images(ctx context.Context, n int) *Images {
-	p := &Images{oneBar{out: t.progress()}}
+// NewImageProgress begins to draw n pulls. When ctx ends, it hides a ^C that the terminal echoed.
+func (t *Terminal) NewImageProgress(ctx context.Context, n int) *ImageProgress {
+	p := &ImageProgress{oneBar{out: t.progress()}}
 	if p.out == nil {
 		return p
 	}
 	// The terminal echoes ^C at the cursor, and bars are cleared from its column.
 	context.AfterFunc(ctx, func() { io.WriteString(t.Stderr, "\r") })
-	p.begin(n)
+	p.addTotalBar(n)
 	return p
 }
 
-func (p *Images) begin(n int) {
+func (p *ImageProgress) addTotalBar(n int) {
 	p.bar = p.out.AddBar(int64(n),
 		mpb.BarPriority(math.MaxInt), // below the others
 		mpb.BarRemoveOnComplete(),
 		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
 }
 
-// Begin shows an image until the returned function is called.
-func (p *Images) Begin(image string) (end func()) {
+// Show shows an image until the returned function is called.
+func (p *ImageProgress) Show(image string) (end func()) {
 	if p.out == nil {
 		return func() {}
 	}
 	bar := p.out.New(1, mpb.SpinnerStyle(), mpb.BarWidth(1),
-		mpb.AppendDecorators(decor.Name(inline(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
+		mpb.AppendDecorators(decor.Name(escapeLine(image)+" "), decor.Elapsed(decor.ET_STYLE_GO)))
 	return func() {
 		bar.Abort(true)
 		p.bar.Increment()
 	}
 }
 
-// Above returns a writer for complete lines. If w is the terminal, the lines appear
+// WriterAbove returns a writer for complete lines. If w is the terminal, the lines appear
 // above the bars.
-func (p *Images) Above(w io.Writer) io.Writer {
-	if p.out == nil || terminalOf(w) == nil {
+func (p *ImageProgress) WriterAbove(w io.Writer) io.Writer {
+	if p.out == nil || asTerminal(w) == nil {
 		return w
 	}
 	return p.out

@@ -38,28 +38,28 @@ type Terminal struct {
 	Wrote bool // a document was written to Stdout
 }
 
-// Text returns an empty Text with the width of standard output.
-func (t *Terminal) Text() *Text {
+// NewText returns an empty Text with the width of standard output.
+func (t *Terminal) NewText() *Text {
 	text := &Text{Width: t.Width, Now: t.Now}
-	f := terminalOf(t.Stdout)
+	f := asTerminal(t.Stdout)
 	if f == nil {
 		return text
 	}
 	text.Width = defaultWidth
-	text.Color = !t.NoColor && t.Getenv("NO_COLOR") == "" && !t.dumb()
+	text.Color = !t.NoColor && t.Getenv("NO_COLOR") == "" && !t.isDumb()
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w >= 40 {
 		text.Width = w
 	}
 	return text
 }
 
-func (t *Terminal) dumb() bool { return t.Getenv("TERM") == "dumb" }
+func (t *Terminal) isDumb() bool { return t.Getenv("TERM") == "dumb" }
 
-// OnScreen reports whether standard output is a terminal.
-func (t *Terminal) OnScreen() bool { return terminalOf(t.Stdout) != nil }
+// StdoutIsTerminal reports whether standard output is a terminal.
+func (t *Terminal) StdoutIsTerminal() bool { return asTerminal(t.Stdout) != nil }
 
-// terminalOf returns w as a terminal if it is one.
-func terminalOf(w io.Writer) *os.File {
+// asTerminal returns w as a terminal if it is one.
+func asTerminal(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}
@@ -67,43 +67,45 @@ func terminalOf(w io.Writer) *os.File {
 }
 
 // Note prints a note on standard error.
-func (t *Terminal) Note(format string, args ...any) { t.remark("note", fmt.Sprintf(format, args...)) }
+func (t *Terminal) Note(format string, args ...any) {
+	t.printUnlessQuiet("note", fmt.Sprintf(format, args...))
+}
 
 // Warn prints a warning on standard error.
 func (t *Terminal) Warn(format string, args ...any) {
-	t.remark("warning", fmt.Sprintf(format, args...))
+	t.printUnlessQuiet("warning", fmt.Sprintf(format, args...))
 }
 
 // Hint prints a hint about an error on standard error.
-func (t *Terminal) Hint(text string) { t.remark("hint", text) }
+func (t *Terminal) Hint(text string) { t.printUnlessQuiet("hint", text) }
 
-// remark prints a message unless Quiet is set.
-func (t *Terminal) remark(what, text string) {
+// printUnlessQuiet prints a message unless Quiet is set.
+func (t *Terminal) printUnlessQuiet(what, text string) {
 	if !t.Quiet {
-		t.say(what, text)
+		t.printMessage(what, text)
 	}
 }
 
 // Error prints each joined error on standard error.
 func (t *Terminal) Error(err error) {
-	for _, e := range Flatten(err) {
-		t.say("error", e.Error())
+	for _, e := range FlattenErrors(err) {
+		t.printMessage("error", e.Error())
 	}
 }
 
-// say prints a message. It indents all lines after the first, so that they cannot
+// printMessage prints a message. It indents all lines after the first, so that they cannot
 // imitate another message.
-func (t *Terminal) say(what, text string) {
+func (t *Terminal) printMessage(what, text string) {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
-	fmt.Fprintf(t.Stderr, "%s: %s\n", what, printable(text))
+	fmt.Fprintf(t.Stderr, "%s: %s\n", what, escapeLines(text))
 }
 
 // WriteRaw writes a document for another program unchanged, or escaped if standard
 // output is a terminal.
 func (t *Terminal) WriteRaw(document []byte) error {
 	t.Wrote = true
-	if t.OnScreen() {
-		document = []byte(printable(string(document)))
+	if t.StdoutIsTerminal() {
+		document = []byte(escapeLines(string(document)))
 	}
 	_, err := t.Stdout.Write(document)
 	return err
@@ -114,13 +116,13 @@ func (t *Terminal) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// BrokenPipe reports whether err means that the reader of standard output is gone, as
+// IsBrokenPipe reports whether err means that the reader of standard output is gone, as
 // in "regcred … | head". In that case no error is printed.
-func (t *Terminal) BrokenPipe(err error) bool {
+func (t *Terminal) IsBrokenPipe(err error) bool {
 	f, ok := t.Stdout.(*os.File)
 	failed, isPath := errors.AsType[*fs.PathError](err)
 	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }
 
-// Flatten is [shown.Flatten].
-func Flatten(err error) []error { return shown.Flatten(err) }
+// FlattenErrors is [shown.FlattenErrors].
+func FlattenErrors(err error) []error { return shown.FlattenErrors(err) }

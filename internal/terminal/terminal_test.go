@@ -25,9 +25,9 @@ func TestEscapes(t *testing.T) {
 	term := &Terminal{Stdout: &stdout, Stderr: &stderr}
 	lay := func(do func(*Text)) func() {
 		return func() {
-			text := term.Text()
+			text := term.NewText()
 			do(text)
-			if err := text.Print(&stdout); err != nil {
+			if err := text.FlushTo(&stdout); err != nil {
 				t.Error(err)
 			}
 		}
@@ -37,17 +37,17 @@ func TestEscapes(t *testing.T) {
 		"warning":  func() { term.Warn("%s", evil) },
 		"error":    func() { term.Error(errors.Join(errors.New(evil), errors.New("b"))) },
 		"hint":     func() { term.Hint(evil) },
-		"comment":  func() { stdout.WriteString(Comment([]string{evil})) },
-		"head":     lay(func(t *Text) { t.Head(evil) }),
-		"item":     lay(func(t *Text) { t.Item(OK, evil) }),
+		"comment":  func() { stdout.WriteString(CommentLines([]string{evil})) },
+		"head":     lay(func(t *Text) { t.Heading(evil) }),
+		"item":     lay(func(t *Text) { t.Item(MarkOK, evil) }),
 		"detail":   lay(func(t *Text) { t.Detail("%s", evil) }),
-		"line":     lay(func(t *Text) { t.Line(OK, evil) }),
-		"below":    lay(func(t *Text) { t.Below(evil) }),
-		"row":      lay(func(t *Text) { t.Row(OK, 4, evil, "x") }),
-		"row text": lay(func(t *Text) { t.Row(OK, 4, "x", evil) }),
-		"belowrow": lay(func(t *Text) { t.BelowRow(evil, evil) }),
+		"line":     lay(func(t *Text) { t.MarkedLine(MarkOK, evil) }),
+		"below":    lay(func(t *Text) { t.ContinuationLine(evil) }),
+		"row":      lay(func(t *Text) { t.Row(MarkOK, 4, evil, "x") }),
+		"row text": lay(func(t *Text) { t.Row(MarkOK, 4, "x", evil) }),
+		"belowrow": lay(func(t *Text) { t.ContinuationRow(evil, evil) }),
 		"pair":     lay(func(t *Text) { t.Pair(evil, evil) }),
-		"hang":     lay(func(t *Text) { t.Hang(evil, evil) }),
+		"hang":     lay(func(t *Text) { t.HangingIndent(evil, evil) }),
 		"quote":    lay(func(t *Text) { t.Quote("", evil) }),
 		"table":    lay(func(t *Text) { t.Table([]string{"A"}, [][]string{{evil}}) }),
 		"blocks":   lay(func(t *Text) { t.Width = 10; t.Table([]string{"A", "B"}, [][]string{{evil, evil}}) }),
@@ -83,15 +83,15 @@ func TestNobodyForgesALine(t *testing.T) {
 		"warning":  say(func(t *Terminal) { t.Warn("%s", text) }),
 		"hint":     say(func(t *Terminal) { t.Hint(text) }),
 		"error":    say(func(t *Terminal) { t.Error(errors.New(text)) }),
-		"comment":  Comment([]string{text}),
-		"head":     lay(func(t *Text) { t.Head(text) }),
-		"item":     lay(func(t *Text) { t.Item(OK, row) }),
+		"comment":  CommentLines([]string{text}),
+		"head":     lay(func(t *Text) { t.Heading(text) }),
+		"item":     lay(func(t *Text) { t.Item(MarkOK, row) }),
 		"detail":   lay(func(t *Text) { t.Detail("%s", row) }),
-		"line":     lay(func(t *Text) { t.Line(OK, row) }),
-		"row":      lay(func(t *Text) { t.Row(OK, 4, row, row) }),
-		"belowrow": lay(func(t *Text) { t.BelowRow(row, row) }),
+		"line":     lay(func(t *Text) { t.MarkedLine(MarkOK, row) }),
+		"row":      lay(func(t *Text) { t.Row(MarkOK, 4, row, row) }),
+		"belowrow": lay(func(t *Text) { t.ContinuationRow(row, row) }),
 		"pair":     lay(func(t *Text) { t.Pair(row, row) }),
-		"hang":     lay(func(t *Text) { t.Hang(row, row) }),
+		"hang":     lay(func(t *Text) { t.HangingIndent(row, row) }),
 		"table":    lay(func(t *Text) { t.Table([]string{"A", row}, [][]string{{row, row}}) }),
 		"blocks":   lay(func(t *Text) { t.Width = 10; t.Table([]string{"A", row}, [][]string{{row, row}}) }),
 	} {
@@ -108,23 +108,23 @@ func TestProgressEscapes(t *testing.T) {
 	const name = "\n\x1b[2J" + evil
 	for what, draw := range map[string]func(p *mpb.Progress, drawn func()){
 		"layer": func(p *mpb.Progress, drawn func()) {
-			l := &Layers{out: p, bars: map[string]*mpb.Bar{}}
+			l := &LayerProgress{out: p, bars: map[string]*mpb.Bar{}}
 			l.Queue("layer", "sha256:"+name, 10)
 			drawn()
 			l.Close()
 		},
 		"check": func(p *mpb.Progress, drawn func()) {
-			c := &Checks{oneBar: oneBar{out: p}}
-			c.begin(40)
+			c := &CheckProgress{oneBar: oneBar{out: p}}
+			c.addBar(40)
 			drawn() // before the first check runs
-			c.At(1, 2, name)
+			c.Update(1, 2, name)
 			drawn()
 			c.Close()
 		},
 		"image": func(p *mpb.Progress, drawn func()) {
-			i := &Images{oneBar{out: p}}
-			i.begin(1)
-			end := i.Begin(name)
+			i := &ImageProgress{oneBar{out: p}}
+			i.addTotalBar(1)
+			end := i.Show(name)
 			drawn()
 			end()
 			i.Close()
@@ -191,7 +191,7 @@ func TestJSONObeyed(t *testing.T) {
 		if err := write(map[string]string{value: value}); err != nil {
 			t.Fatal(err)
 		}
-		if got := printable(stdout.String()); got != stdout.String() {
+		if got := escapeLines(stdout.String()); got != stdout.String() {
 			t.Errorf("%s: a terminal obeys %q", name, stdout.String())
 		}
 		if !strings.Contains(stdout.String(), "<é世>") {
@@ -219,28 +219,28 @@ func TestErrors(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	var stderr bytes.Buffer
 	term := &Terminal{Stdout: &stderr, Stderr: &stderr}
-	layers := term.Layers()
+	layers := term.NewLayerProgress()
 	layers.Queue("layer", "sha256:0123456789abcdef", 10)
-	layers.At("sha256:0123456789abcdef", 5)
+	layers.SetBytes("sha256:0123456789abcdef", 5)
 	layers.Done("sha256:0123456789abcdef", 10)
 	layers.Close()
-	checks := term.Checks(3)
-	checks.At(1, 2, "a")
+	checks := term.NewCheckProgress(3)
+	checks.Update(1, 2, "a")
 	checks.Close()
-	images := term.Images(t.Context(), 1)
-	images.Begin("a")()
-	if images.Above(&stderr) != &stderr {
+	images := term.NewImageProgress(t.Context(), 1)
+	images.Show("a")()
+	if images.WriterAbove(&stderr) != &stderr {
 		t.Error("lines do not go straight to what is no terminal")
 	}
 	images.Close()
-	if term.OnScreen() || stderr.Len() > 0 {
+	if term.StdoutIsTerminal() || stderr.Len() > 0 {
 		t.Errorf("drawn: %q", stderr.String())
 	}
 }
 
 func TestIsPrintable(t *testing.T) {
 	for in, want := range map[string]bool{"": true, "a é": true, "a\nb": false, "a\tb": false, evil: false, "\xff": false} {
-		if got := Printable(in); got != want {
+		if got := IsPrintable(in); got != want {
 			t.Errorf("%q: got %v, want %v", in, got, want)
 		}
 	}
@@ -250,18 +250,18 @@ func TestUntil(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	term := &Text{Now: func() time.Time { return now }}
 	at := now.Add(10 * time.Minute)
-	if got, want := term.Until(&at), "03:14:05 (10m)"; got != want {
+	if got, want := term.FormatExpiry(&at), "03:14:05 (10m)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := term.Until(nil), "not cached"; got != want {
+	if got, want := term.FormatExpiry(nil), "not cached"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestWords(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{Bytes(1023), "1023 B"}, {Bytes(1536), "1.5 KiB"}, {Bytes(3 << 30), "3.0 GiB"},
-		{Millis(0.0012), "1.2 ms"}, {Millis(0.25), "250 ms"}, {Took(0.25), "250 ms"}, {Took(2.34), "2.3 s"},
+		{FormatBytes(1023), "1023 B"}, {FormatBytes(1536), "1.5 KiB"}, {FormatBytes(3 << 30), "3.0 GiB"},
+		{FormatMillis(0.0012), "1.2 ms"}, {FormatMillis(0.25), "250 ms"}, {FormatElapsed(0.25), "250 ms"}, {FormatElapsed(2.34), "2.3 s"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %s, want %s", tt.got, tt.want)

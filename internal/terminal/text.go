@@ -26,29 +26,29 @@ type Mark string
 
 // Severities, as in package finding.
 const (
-	OK      Mark = "ok"
-	Error   Mark = "error"
-	Warning Mark = "warning"
-	Info    Mark = "info"
-	Skipped Mark = "skipped" // the check could not run
+	MarkOK      Mark = "ok"
+	MarkError   Mark = "error"
+	MarkWarning Mark = "warning"
+	MarkInfo    Mark = "info"
+	MarkSkipped Mark = "skipped" // the check could not run
 )
 
 // Marks that are not severities.
 const (
-	No   Mark = "no"   // no match
-	None Mark = "none" // no credential
+	MarkNoMatch      Mark = "no"   // no match
+	MarkNoCredential Mark = "none" // no credential
 )
 
-const markWidth = len(Skipped)
+const markWidth = len(MarkSkipped)
 
-// Tally returns the number of findings for each severity, the worst first.
-func Tally[S ~string](n map[S]int) string {
+// SeverityCounts returns the number of findings for each severity, the worst first.
+func SeverityCounts[S ~string](n map[S]int) string {
 	var parts []string
-	for _, m := range []Mark{Error, Warning, Info, Skipped, OK} {
+	for _, m := range []Mark{MarkError, MarkWarning, MarkInfo, MarkSkipped, MarkOK} {
 		switch count := n[S(m)]; {
 		case count == 0:
-		case m == Error || m == Warning:
-			parts = append(parts, Count(count, string(m)))
+		case m == MarkError || m == MarkWarning:
+			parts = append(parts, FormatCount(count, string(m)))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", count, m))
 		}
@@ -56,36 +56,36 @@ func Tally[S ~string](n map[S]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (m Mark) color() string {
+func (m Mark) colorCode() string {
 	switch m {
-	case OK:
+	case MarkOK:
 		return "\x1b[32m"
-	case Warning, Skipped:
+	case MarkWarning, MarkSkipped:
 		return "\x1b[33m"
-	case Error:
+	case MarkError:
 		return "\x1b[31m"
 	}
 	return ""
 }
 
-// pad pads m with spaces to markWidth, and colors it if t.Color is set.
-func (t *Text) pad(m Mark) string {
+// paddedMark pads m with spaces to markWidth, and colors it if t.Color is set.
+func (t *Text) paddedMark(m Mark) string {
 	fill := strings.Repeat(" ", max(0, markWidth-len(m)))
-	if c := m.color(); t.Color && c != "" {
+	if c := m.colorCode(); t.Color && c != "" {
 		return c + string(m) + "\x1b[0m" + fill
 	}
 	return string(m) + fill
 }
 
-// Blank adds an empty line.
-func (t *Text) Blank() { t.out.WriteByte('\n') }
+// BlankLine adds an empty line.
+func (t *Text) BlankLine() { t.out.WriteByte('\n') }
 
-// Head adds the title of a section.
-func (t *Text) Head(title string) { t.out.WriteString("\n" + inline(title) + "\n") }
+// Heading adds the title of a section.
+func (t *Text) Heading(title string) { t.out.WriteString("\n" + escapeLine(title) + "\n") }
 
 // Item adds a line with a mark under a section title.
 func (t *Text) Item(m Mark, s string) {
-	t.out.WriteString("  " + t.pad(m) + "  ")
+	t.out.WriteString("  " + t.paddedMark(m) + "  ")
 	t.wrap(4+markWidth, 4+markWidth, s)
 }
 
@@ -96,32 +96,32 @@ func (t *Text) Detail(format string, args ...any) {
 	t.wrap(indent, indent+2, fmt.Sprintf(format, args...))
 }
 
-// Line adds a line with a mark. An empty mark is replaced by spaces.
-func (t *Text) Line(m Mark, s string) {
-	t.out.WriteString(t.pad(m) + " ")
+// MarkedLine adds a line with a mark. An empty mark is replaced by spaces.
+func (t *Text) MarkedLine(m Mark, s string) {
+	t.out.WriteString(t.paddedMark(m) + " ")
 	t.wrap(markWidth+1, markWidth+3, s)
 }
 
-// Below adds a line that continues the previous one.
-func (t *Text) Below(s string) { t.Hang(strings.Repeat(" ", markWidth+3), s) }
+// ContinuationLine adds a line that continues the previous one.
+func (t *Text) ContinuationLine(s string) { t.HangingIndent(strings.Repeat(" ", markWidth+3), s) }
 
 // Row adds a mark, a label of fixed width, and s.
 func (t *Text) Row(m Mark, columns int, label, s string) {
-	fmt.Fprintf(&t.out, "%s  %-*s", t.pad(m), columns, inline(label))
+	fmt.Fprintf(&t.out, "%s  %-*s", t.paddedMark(m), columns, escapeLine(label))
 	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
 }
 
-// BelowRow adds a label and a text that continue the previous row.
-func (t *Text) BelowRow(label, s string) {
-	t.Hang(fmt.Sprintf("%*s%-9s", markWidth+2, "", label), s)
+// ContinuationRow adds a label and a text that continue the previous row.
+func (t *Text) ContinuationRow(label, s string) {
+	t.HangingIndent(fmt.Sprintf("%*s%-9s", markWidth+2, "", label), s)
 }
 
 // Pair adds a label and a value.
-func (t *Text) Pair(label, value string) { t.Hang(fmt.Sprintf("%-14s", label), value) }
+func (t *Text) Pair(label, value string) { t.HangingIndent(fmt.Sprintf("%-14s", label), value) }
 
-// Hang adds s after a prefix. Continuation lines are indented by the prefix.
-func (t *Text) Hang(prefix, s string) {
-	prefix = inline(prefix)
+// HangingIndent adds s after a prefix. Continuation lines are indented by the prefix.
+func (t *Text) HangingIndent(prefix, s string) {
+	prefix = escapeLine(prefix)
 	t.out.WriteString(prefix)
 	indent := utf8.RuneCountInString(prefix)
 	t.wrap(indent, indent, s)
@@ -130,7 +130,7 @@ func (t *Text) Hang(prefix, s string) {
 // Quote adds the lines of s unchanged, each with a prefix.
 func (t *Text) Quote(prefix, s string) {
 	for line := range strings.Lines(s) {
-		t.out.WriteString(strings.TrimRight(printable(prefix+strings.TrimRight(line, "\r\n")), " ") + "\n")
+		t.out.WriteString(strings.TrimRight(escapeLines(prefix+strings.TrimRight(line, "\r\n")), " ") + "\n")
 	}
 }
 
@@ -139,7 +139,7 @@ func (t *Text) Quote(prefix, s string) {
 // repeated spaces, because a path may contain them.
 func (t *Text) wrap(at, indent int, s string) {
 	column, gap := at, 0
-	for i, w := range strings.Split(inLine(printable(s)), " ") {
+	for i, w := range strings.Split(joinLines(escapeLines(s)), " ") {
 		n := utf8.RuneCountInString(w)
 		switch {
 		case i == 0:
@@ -160,8 +160,8 @@ func (t *Text) wrap(at, indent int, s string) {
 	t.out.WriteByte('\n')
 }
 
-// inLine joins lines into a single line.
-func inLine(s string) string {
+// joinLines joins lines into a single line.
+func joinLines(s string) string {
 	var parts []string
 	for _, line := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }) {
 		if line = strings.Trim(line, " "); line != "" {
@@ -171,12 +171,12 @@ func inLine(s string) string {
 	return strings.Join(parts, " ")
 }
 
-// Until formats a time of day with the remaining time.
-func (t *Text) Until(at *time.Time) string {
+// FormatExpiry formats a time of day with the remaining time.
+func (t *Text) FormatExpiry(at *time.Time) string {
 	if at == nil {
 		return "not cached"
 	}
-	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), Span(at.Sub(t.Now()).Round(time.Second)))
+	return fmt.Sprintf("%s (%s)", at.Local().Format(time.TimeOnly), FormatDuration(at.Sub(t.Now()).Round(time.Second)))
 }
 
 // Table adds rows under a header. If a row is too wide, each row becomes a block of
@@ -185,7 +185,7 @@ func (t *Text) Table(header []string, rows [][]string) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(inline(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(escapeLine(cell)))
 		}
 	}
 	total := 2 * (len(widths) - 1)
@@ -193,49 +193,49 @@ func (t *Text) Table(header []string, rows [][]string) {
 		total += w
 	}
 	if t.Width > 0 && total > t.Width {
-		t.blocks(header, rows)
+		t.tableBlocks(header, rows)
 		return
 	}
-	t.row(widths, header)
+	t.tableRow(widths, header)
 	for _, row := range rows {
-		t.row(widths, row)
+		t.tableRow(widths, row)
 	}
 }
 
-// CutTable adds rows under a header. The cells of one column have the color of their
-// row's mark. CutTable truncates lines that are too wide and reports whether it did.
-func (t *Text) CutTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
+// TruncatedTable adds rows under a header. The cells of one column have the color of their
+// row's mark. TruncatedTable truncates lines that are too wide and reports whether it did.
+func (t *Text) TruncatedTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(inline(cell)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(escapeLine(cell)))
 		}
 	}
-	t.cutRow(widths, header, -1, "")
+	t.truncatedRow(widths, header, -1, "")
 	for i, row := range rows {
-		if t.cutRow(widths, row, column, marks[i]) {
+		if t.truncatedRow(widths, row, column, marks[i]) {
 			cut = true
 		}
 	}
 	return cut
 }
 
-// cutRow adds a row. The cell in column has the mark's color; -1 means none.
-func (t *Text) cutRow(widths []int, cells []string, column int, mark Mark) (cut bool) {
+// truncatedRow adds a row. The cell in column has the mark's color; -1 means none.
+func (t *Text) truncatedRow(widths []int, cells []string, column int, mark Mark) (cut bool) {
 	begin := 0
 	for _, w := range widths[:max(0, column)] {
 		begin += w + 2
 	}
 	var b strings.Builder
 	for i, cell := range cells {
-		fmt.Fprintf(&b, "%-*s  ", widths[i], inline(cell))
+		fmt.Fprintf(&b, "%-*s  ", widths[i], escapeLine(cell))
 	}
 	line := []rune(strings.TrimRight(b.String(), " "))
 	if cut = t.Width > 0 && len(line) > t.Width; cut {
 		line = append(line[:t.Width-1], '…')
 	}
-	if color := mark.color(); column >= 0 && t.Color && color != "" && begin < len(line) {
-		end := min(begin+utf8.RuneCountInString(inline(cells[column])), len(line))
+	if color := mark.colorCode(); column >= 0 && t.Color && color != "" && begin < len(line) {
+		end := min(begin+utf8.RuneCountInString(escapeLine(cells[column])), len(line))
 		t.out.WriteString(string(line[:begin]) + color + string(line[begin:end]) + "\x1b[0m" + string(line[end:]) + "\n")
 		return cut
 	}
@@ -243,31 +243,31 @@ func (t *Text) cutRow(widths []int, cells []string, column int, mark Mark) (cut 
 	return cut
 }
 
-func (t *Text) row(widths []int, cells []string) {
+func (t *Text) tableRow(widths []int, cells []string) {
 	var line strings.Builder
 	for i, cell := range cells {
-		fmt.Fprintf(&line, "%-*s  ", widths[i], inline(cell))
+		fmt.Fprintf(&line, "%-*s  ", widths[i], escapeLine(cell))
 	}
 	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// blocks adds each row as a block: the first cell in front, and one line for each other
+// tableBlocks adds each row as a block: the first cell in front, and one line for each other
 // cell.
-func (t *Text) blocks(header []string, rows [][]string) {
+func (t *Text) tableBlocks(header []string, rows [][]string) {
 	for _, row := range rows {
-		first := inline(row[0])
+		first := escapeLine(row[0])
 		indent := utf8.RuneCountInString(first) + 2
 		for i := 1; i < len(row); i++ {
 			if i > 1 {
 				first = ""
 			}
-			t.Hang(fmt.Sprintf("%-*s%-14s", indent, first, strings.ToLower(header[i])), row[i])
+			t.HangingIndent(fmt.Sprintf("%-*s%-14s", indent, first, strings.ToLower(header[i])), row[i])
 		}
 	}
 }
 
-// Print writes the text and clears it.
-func (t *Text) Print(w io.Writer) error {
+// FlushTo writes the text and clears it.
+func (t *Text) FlushTo(w io.Writer) error {
 	_, err := io.WriteString(w, t.out.String())
 	t.out.Reset()
 	return err

@@ -23,7 +23,7 @@ func TestPrintable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := printable(tt.in); got != tt.want {
+			if got := escapeLines(tt.in); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -65,7 +65,7 @@ func TestWrapUnlimited(t *testing.T) {
 
 // TestCutTable verifies that a line that is too long is cut, and that a color ends with its cell.
 func TestCutTable(t *testing.T) {
-	header, marks := []string{"NODE", "STATE", "ERROR"}, []Mark{OK, Error}
+	header, marks := []string{"NODE", "STATE", "ERROR"}, []Mark{MarkOK, MarkError}
 	rows := [][]string{{"a", "well", "-"}, {"b\n", "failed", "no space left"}}
 	for _, tt := range []struct {
 		name  string
@@ -83,7 +83,7 @@ func TestCutTable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := &Text{Width: tt.width, Color: tt.color}
-			cut := text.CutTable(header, rows, 1, marks)
+			cut := text.TruncatedTable(header, rows, 1, marks)
 			if got := text.out.String(); got != tt.want || cut != tt.cut {
 				t.Errorf("cut %v, got\n%q\nwant\n%q", cut, got, tt.want)
 			}
@@ -128,13 +128,13 @@ func TestTable(t *testing.T) {
 }
 
 func TestMarkColors(t *testing.T) {
-	for _, m := range []Mark{OK, Skipped, No, None, Error, Warning, Info} {
-		plain := (&Text{}).pad(m)
+	for _, m := range []Mark{MarkOK, MarkSkipped, MarkNoMatch, MarkNoCredential, MarkError, MarkWarning, MarkInfo} {
+		plain := (&Text{}).paddedMark(m)
 		if len(plain) != markWidth || strings.TrimSpace(plain) != string(m) {
 			t.Errorf("without colour: %q, want %s in %d columns", plain, m, markWidth)
 		}
-		colored := (&Text{Color: true}).pad(m)
-		if strings.Contains(colored, "\x1b") != (m.color() != "") {
+		colored := (&Text{Color: true}).paddedMark(m)
+		if strings.Contains(colored, "\x1b") != (m.colorCode() != "") {
 			t.Errorf("with colour: %q", colored)
 		}
 	}
@@ -142,11 +142,11 @@ func TestMarkColors(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	type severity string // of another package
-	got := Tally(map[severity]int{"error": 2, "warning": 1, "info": 3, "skipped": 4, "ok": 5})
+	got := SeverityCounts(map[severity]int{"error": 2, "warning": 1, "info": 3, "skipped": 4, "ok": 5})
 	if want := "2 errors, 1 warning, 3 info, 4 skipped, 5 ok"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := Tally(map[severity]int{"ok": 1, "error": 0}), "1 ok"; got != want {
+	if got, want := SeverityCounts(map[severity]int{"ok": 1, "error": 0}), "1 ok"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -161,7 +161,7 @@ func TestSpan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Span(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

@@ -93,7 +93,7 @@ func NewAWS() (*AWS, error) {
 		SecretKey: canary.PasswordSecret + "-key", SessionToken: canary.TokenSecret + "-session", KeyLife: 6 * time.Hour,
 		Region: "eu-west-1",
 	}}
-	a.Server = Serve(http.HandlerFunc(a.dispatch))
+	a.Server = NewServer(http.HandlerFunc(a.dispatch))
 	return a, nil
 }
 
@@ -103,15 +103,15 @@ func (a *AWS) Close() {
 	os.RemoveAll(a.dir)
 }
 
-// Set changes all later responses.
-func (a *AWS) Set(change func(*AWSState)) {
+// Update changes all later responses.
+func (a *AWS) Update(change func(*AWSState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(&a.state)
 }
 
-// get returns the current state.
-func (a *AWS) get() AWSState {
+// currentState returns the current state.
+func (a *AWS) currentState() AWSState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state
@@ -127,21 +127,21 @@ func (a *AWS) Environ() []string {
 		"AWS_CONFIG_FILE=" + none, "AWS_SHARED_CREDENTIALS_FILE=" + none,
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + a.URL(),
 		// Use an unreachable proxy, so that all other requests fail.
-		"HTTP_PROXY=" + noProxy, "HTTPS_PROXY=" + noProxy, "http_proxy=" + noProxy, "https_proxy=" + noProxy,
+		"HTTP_PROXY=" + refusingProxy, "HTTPS_PROXY=" + refusingProxy, "http_proxy=" + refusingProxy, "https_proxy=" + refusingProxy,
 		"NO_PROXY=", "no_proxy=",
 	}
 	// The SDK's credential chain ignores AWS_ENDPOINT_URL for STS.
 	for _, service := range strings.Fields("ECR ECR_PUBLIC STS SSO SSO_OIDC SIGNIN") {
 		environ = append(environ, "AWS_ENDPOINT_URL_"+service+"="+a.URL())
 	}
-	for _, name := range strings.Fields(awsUnset) {
+	for _, name := range strings.Fields(awsUnsetVars) {
 		environ = append(environ, name+"=")
 	}
 	return environ
 }
 
-// awsUnset lists variables to unset, because they could select other endpoints.
-const awsUnset = `
+// awsUnsetVars lists variables to unset, because they could select other endpoints.
+const awsUnsetVars = `
 	AWS_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_CA_BUNDLE AWS_CONTAINER_AUTHORIZATION_TOKEN
 	AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI
 	AWS_CONTAINER_CREDENTIALS_RELATIVE_URI AWS_DEFAULTS_MODE AWS_DEFAULT_PROFILE AWS_DEFAULT_REGION AWS_EC2_METADATA_DISABLED
@@ -150,8 +150,8 @@ const awsUnset = `
 	AWS_ROLE_SESSION_NAME AWS_SECRET_ACCESS_KEY AWS_SECRET_KEY AWS_SESSION_TOKEN AWS_USE_DUALSTACK_ENDPOINT
 	AWS_USE_FIPS_ENDPOINT AWS_WEB_IDENTITY_TOKEN_FILE`
 
-// noProxy refuses connections, because no server listens on port 1.
-const noProxy = "http://127.0.0.1:1"
+// refusingProxy refuses connections, because no server listens on port 1.
+const refusingProxy = "http://127.0.0.1:1"
 
 // ContainerURL returns the URL of the container credentials endpoint, for
 // AWS_CONTAINER_CREDENTIALS_FULL_URI.
@@ -163,7 +163,7 @@ const (
 )
 
 func (a *AWS) dispatch(w http.ResponseWriter, r *http.Request) {
-	state := a.get()
+	state := a.currentState()
 	w.Header().Set("X-Amzn-Requestid", AWSRequestID)
 	switch {
 	case strings.HasPrefix(r.URL.Path, metadataPath):
@@ -192,14 +192,14 @@ func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case service == "" || r.Header.Get("X-Amz-Target") != target+".GetAuthorizationToken":
-		refuseJSON(w, http.StatusBadRequest, "UnknownOperationException", "")
+		writeJSONError(w, http.StatusBadRequest, "UnknownOperationException", "")
 	case r.Header.Get("Content-Type") != "application/x-amz-json-1.1":
-		refuseJSON(w, http.StatusBadRequest, "SerializationException", "content type")
+		writeJSONError(w, http.StatusBadRequest, "SerializationException", "content type")
 	case !isObject(r.Body):
-		refuseJSON(w, http.StatusBadRequest, "SerializationException", "body")
+		writeJSONError(w, http.StatusBadRequest, "SerializationException", "body")
 	default:
 		if problem := s.checkSignature(r, service, region); problem != "" {
-			refuseJSON(w, http.StatusForbidden, "InvalidSignatureException", problem)
+			writeJSONError(w, http.StatusForbidden, "InvalidSignatureException", problem)
 			return
 		}
 		s.writeAuthorization(w, service)

@@ -105,23 +105,23 @@ func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 		refusal = "InvalidIdentityToken"
 	}
 	if refusal != "" {
-		refuseXML(w, http.StatusBadRequest, refusal, "")
+		writeXMLError(w, http.StatusBadRequest, refusal, "")
 		return
 	}
 	key := AWSKeyRole
 	if s.Roles != nil {
 		trust, ok := s.Roles[form.Get("RoleArn")]
-		by, _ := AWSSigned(r.Header)
+		by, _ := ParseAWSSignature(r.Header)
 		if !ok || trust.By != by.KeyID || trust.ExternalID != "" && trust.ExternalID != form.Get("ExternalId") {
-			refuseXML(w, http.StatusForbidden, "AccessDenied", "User: "+by.KeyID+" is not authorized to perform: sts:"+action+" on resource: "+form.Get("RoleArn"))
+			writeXMLError(w, http.StatusForbidden, "AccessDenied", "User: "+by.KeyID+" is not authorized to perform: sts:"+action+" on resource: "+form.Get("RoleArn"))
 			return
 		}
 		key = trust.Key
 	}
-	s.writeRole(w, action, key, form.Get("RoleArn"), form.Get("RoleSessionName"))
+	s.writeRoleCredentials(w, action, key, form.Get("RoleArn"), form.Get("RoleSessionName"))
 }
 
-func (s AWSState) writeRole(w http.ResponseWriter, action, key, role, session string) {
+func (s AWSState) writeRoleCredentials(w http.ResponseWriter, action, key, role, session string) {
 	w.Header().Set("Content-Type", "text/xml")
 	io.WriteString(w, `<`+action+`Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><`+action+`Result><Credentials>`+
 		`<AccessKeyId>`+escapeXML(key)+`</AccessKeyId><SecretAccessKey>`+escapeXML(s.SecretKey)+`</SecretAccessKey>`+
@@ -137,8 +137,8 @@ type AWSSignature struct {
 	KeyID, Region, Service string
 }
 
-// AWSSigned parses the signature of a request. ok is false if the request is unsigned.
-func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
+// ParseAWSSignature parses the signature of a request. ok is false if the request is unsigned.
+func ParseAWSSignature(header http.Header) (sig AWSSignature, ok bool) {
 	rest, ok := strings.CutPrefix(header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	if !ok {
 		return sig, false
@@ -155,7 +155,7 @@ func AWSSigned(header http.Header) (sig AWSSignature, ok bool) {
 // checkSignature returns what is wrong with a request's signature, or "". An empty
 // region accepts any.
 func (s AWSState) checkSignature(r *http.Request, service, region string) string {
-	sig, ok := AWSSigned(r.Header)
+	sig, ok := ParseAWSSignature(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole
 	for _, trust := range s.Roles {
 		handedOut = handedOut || sig.KeyID == trust.Key
@@ -173,15 +173,15 @@ func (s AWSState) checkSignature(r *http.Request, service, region string) string
 	return ""
 }
 
-// refuseJSON writes an error in ECR's format.
-func refuseJSON(w http.ResponseWriter, status int, code, message string) {
+// writeJSONError writes an error in ECR's format.
+func writeJSONError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.WriteHeader(status)
 	io.WriteString(w, AWSErrorJSON(code, message))
 }
 
-// refuseXML writes an error in STS's format.
-func refuseXML(w http.ResponseWriter, status int, code, message string) {
+// writeXMLError writes an error in STS's format.
+func writeXMLError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "text/xml")
 	w.WriteHeader(status)
 	io.WriteString(w, AWSErrorXML(code, message))

@@ -21,7 +21,7 @@ func TestAWSRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cloud.Close()
-	cloud.Set(func(s *testcloud.AWSState) {
+	cloud.Update(func(s *testcloud.AWSState) {
 		s.ContainerToken, s.SigningRegion, s.SessionToken = "open-sesame", "eu-west-1", "open-session"
 		s.RoleARN, s.WebIdentityToken = "r", "t"
 	})

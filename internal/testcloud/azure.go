@@ -81,25 +81,25 @@ func NewAzure() *Azure {
 		Life:        3 * time.Hour,
 		Header:      canary.TokenSecret + "-header",
 	}}
-	a.Server = Serve(http.HandlerFunc(a.dispatch))
+	a.Server = NewServer(http.HandlerFunc(a.dispatch))
 	return a
 }
 
-// Set changes all later responses.
-func (a *Azure) Set(change func(*AzureState)) {
+// Update changes all later responses.
+func (a *Azure) Update(change func(*AzureState)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(&a.state)
 }
 
-func (a *Azure) get() AzureState {
+func (a *Azure) currentState() AzureState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state
 }
 
-// Join adds the real host names of the endpoints to a [Net].
-func (a *Azure) Join(n *Net) {
+// AddHosts adds the real host names of the endpoints to a [Net].
+func (a *Azure) AddHosts(n *FakeNetwork) {
 	for _, host := range []string{
 		"login.microsoftonline.com", "login.microsoftonline.us", "login.chinacloudapi.cn",
 		"management.azure.com", "*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us",
@@ -108,8 +108,8 @@ func (a *Azure) Join(n *Net) {
 	}
 }
 
-// azureNone clears the variables that select an identity.
-var azureNone = []string{
+// azureUnsetVars clears the variables that select an identity.
+var azureUnsetVars = []string{
 	"IDENTITY_ENDPOINT=", "IDENTITY_HEADER=", "IDENTITY_SERVER_THUMBPRINT=", "IMDS_ENDPOINT=",
 	"MSI_ENDPOINT=", "MSI_SECRET=", "DEFAULT_IDENTITY_CLIENT_ID=",
 	"AZURE_ENVIRONMENT_FILEPATH=", "AZURE_REGIONAL_AUTHORITY_NAME=",
@@ -118,12 +118,12 @@ var azureNone = []string{
 // Environ returns the environment variables of a virtual machine. There are no
 // variables for login servers and Microsoft Entra ID; use a [Net] for them.
 func (a *Azure) Environ() []string {
-	return append(append([]string{}, azureNone...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
+	return append(append([]string{}, azureUnsetVars...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
 }
 
 // AppServiceEnviron returns the environment variables of App Service.
 func (a *Azure) AppServiceEnviron() []string {
-	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.get().Header)
+	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.currentState().Header)
 }
 
 // ArcEnviron returns the environment variables of a machine with the Azure Arc agent.
@@ -131,11 +131,11 @@ func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// Steps returns [Server.Lines] in a deterministic order. A plugin requests a login
+// SortedLines returns [Server.Lines] in a deterministic order. A plugin requests a login
 // server's challenge and the token concurrently; here the challenge comes last.
-func (a *Azure) Steps() []string {
+func (a *Azure) SortedLines() []string {
 	var steps, challenges []string
-	for _, line := range a.Lines() {
+	for _, line := range a.RequestLines() {
 		switch {
 		case strings.HasPrefix(line, "GET ") && strings.HasSuffix(line, "/v2/"):
 			challenges = append(challenges, line)
@@ -151,7 +151,7 @@ func (a *Azure) Steps() []string {
 // dispatch selects the endpoint by path. Each endpoint has its own paths.
 func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Ms-Request-Id", AzureRequestID)
-	s := a.get()
+	s := a.currentState()
 	switch path := r.URL.Path; {
 	case path == azureIMDSPath, path == azureAppServicePath, path == azureArcPath:
 		s.serveIdentity(w, r)
@@ -182,7 +182,7 @@ func (s AzureState) serveChallenge(w http.ResponseWriter, r *http.Request) {
 		challenge = fmt.Sprintf(challenge, r.Host)
 	}
 	w.Header().Set("Www-Authenticate", challenge)
-	refuseRegistry(w, http.StatusUnauthorized, "UNAUTHORIZED")
+	writeRegistryError(w, http.StatusUnauthorized, "UNAUTHORIZED")
 }
 
 // serveExchange exchanges an access token for the registry's refresh token.
@@ -192,12 +192,12 @@ func (s AzureState) serveExchange(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Ms-Correlation-Request-Id", AzureRequestID)
 	switch {
 	case r.Method != http.MethodPost:
-		refuseRegistry(w, http.StatusMethodNotAllowed, "UNSUPPORTED")
+		writeRegistryError(w, http.StatusMethodNotAllowed, "UNSUPPORTED")
 	case form.Get("grant_type") != "access_token_refresh_token", form.Get("service") == "":
-		refuseRegistry(w, http.StatusBadRequest, "INVALID_REQUEST")
+		writeRegistryError(w, http.StatusBadRequest, "INVALID_REQUEST")
 	case s.Tenant != "" && form.Get("tenant") != s.Tenant,
 		form.Get("access_token") != s.AccessToken, form.Get("refresh_token") != s.AccessToken:
-		refuseRegistry(w, http.StatusUnauthorized, "UNAUTHORIZED")
+		writeRegistryError(w, http.StatusUnauthorized, "UNAUTHORIZED")
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{"refresh_token": s.refreshToken()})
 	}
@@ -224,6 +224,6 @@ func AzureJWT(claims map[string]any) string {
 	return encode([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + encode(payload) + "." + encode([]byte("signature"))
 }
 
-func refuseRegistry(w http.ResponseWriter, status int, code string) {
+func writeRegistryError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"errors": []map[string]string{{"code": code, "message": canary.TokenSecret}}})
 }

@@ -17,23 +17,23 @@ import (
 // the path and host.
 func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
+		writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "")
 		return
 	}
 	r.ParseForm()
-	version, clientID, resourceID, secret := s.identityRules(r)
+	version, clientID, resourceID, secret := s.identityRequirements(r)
 	switch {
 	case r.Form.Get("api-version") != version:
-		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "unknown api-version")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "unknown api-version")
 	case !secret && r.URL.Path == azureArcPath && r.Header.Get("Authorization") == "":
 		w.Header().Set("Www-Authenticate", "Basic realm="+s.KeyFile)
 		w.WriteHeader(http.StatusUnauthorized)
 	case !secret:
-		refuseOAuth(w, http.StatusUnauthorized, "invalid_header", "")
+		writeOAuthError(w, http.StatusUnauthorized, "invalid_header", "")
 	case r.Form.Get("resource") != azureResource:
-		refuseOAuth(w, http.StatusBadRequest, "invalid_resource", "AADSTS500011: the resource principal was not found")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_resource", "AADSTS500011: the resource principal was not found")
 	case s.ClientID != "" && clientID != s.ClientID, s.Resource != "" && resourceID != s.Resource:
-		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "Identity not found")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "Identity not found")
 	default:
 		answer := map[string]string{
 			"access_token": s.AccessToken, "token_type": "Bearer", "resource": azureResource,
@@ -49,9 +49,9 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// identityRules describes how the identity endpoints differ: API version, names of an
+// identityRequirements describes how the identity endpoints differ: API version, names of an
 // identity, and proof that the caller has permission.
-func (s AzureState) identityRules(r *http.Request) (version, clientID, resourceID string, secret bool) {
+func (s AzureState) identityRequirements(r *http.Request) (version, clientID, resourceID string, secret bool) {
 	clientID = r.Form.Get("client_id")
 	switch r.URL.Path {
 	case azureAppServicePath:
@@ -72,20 +72,20 @@ func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 	assertion := form.Get("client_assertion")
 	switch {
 	case r.Method != http.MethodPost:
-		refuseOAuth(w, http.StatusMethodNotAllowed, "invalid_request", "")
+		writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "")
 	case s.Tenant != "" && r.URL.Path != "/" && tenant != s.Tenant:
-		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "AADSTS90002: Tenant not found")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "AADSTS90002: Tenant not found")
 	case form.Get("grant_type") != "client_credentials":
-		refuseOAuth(w, http.StatusBadRequest, "unsupported_grant_type", "AADSTS70003")
+		writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type", "AADSTS70003")
 	case !strings.Contains(" "+form.Get("scope")+" ", " "+azureResource+"/.default "):
-		refuseOAuth(w, http.StatusBadRequest, "invalid_scope", "AADSTS70011")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_scope", "AADSTS70011")
 	case form.Get("client_id") == "", s.ClientID != "" && form.Get("client_id") != s.ClientID:
-		refuseOAuth(w, http.StatusBadRequest, "unauthorized_client", "AADSTS700016: the application was not found")
+		writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", "AADSTS700016: the application was not found")
 	case assertion != "" && form.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
-		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "AADSTS900144")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "AADSTS900144")
 	case s.Assertion != "" && assertion != s.Assertion, s.Secret != "" && form.Get("client_secret") != s.Secret,
 		assertion == "" && form.Get("client_secret") == "":
-		refuseOAuth(w, http.StatusUnauthorized, "invalid_client", "AADSTS700213: no matching federated identity record")
+		writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "AADSTS700213: no matching federated identity record")
 	default:
 		writeJSON(w, http.StatusOK, map[string]any{"access_token": s.AccessToken, "token_type": "Bearer", "expires_in": 3599})
 	}
@@ -111,15 +111,15 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request) {
 // serveMetadata returns the resource manager's cloud metadata.
 func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.URL.Query().Get("api-version") == "" {
-		refuseOAuth(w, http.StatusBadRequest, "invalid_request", "")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	io.WriteString(w, s.Metadata)
 }
 
-// refuseOAuth writes an error as in RFC 6749, section 5.2. The trace contains a secret,
+// writeOAuthError writes an error as in RFC 6749, section 5.2. The trace contains a secret,
 // because real traces contain data that must not be logged.
-func refuseOAuth(w http.ResponseWriter, status int, code, description string) {
+func writeOAuthError(w http.ResponseWriter, status int, code, description string) {
 	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.TokenSecret})
 }

@@ -49,15 +49,15 @@ func azureAsk(t *testing.T, client *http.Client, address string, form url.Values
 func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
-	az.Set(func(s *testcloud.AzureState) {
+	az.Update(func(s *testcloud.AzureState) {
 		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.TokenSecret, "[]", canary.TokenSecret
 	})
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer net.Close()
-	az.Join(net)
+	az.AddHosts(net)
 	client := &http.Client{Transport: net.Transport()}
 	const resource = "https://containerregistry.azure.net"
 	access := canary.TokenSecret + "-access"
@@ -119,7 +119,7 @@ func TestAzure(t *testing.T) {
 	if want := `Bearer realm="https://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`; status != 401 || answer["challenge"] != want {
 		t.Errorf("login server: status %d, challenge %v", status, answer["challenge"])
 	}
-	if len(net.Strays()) > 0 {
-		t.Errorf("asked elsewhere: %q", net.Strays())
+	if len(net.UnknownHosts()) > 0 {
+		t.Errorf("asked elsewhere: %q", net.UnknownHosts())
 	}
 }

@@ -9,7 +9,7 @@
 // has all variables needed to keep requests on this machine. If the host names are
 // fixed, requests go through a [Net]: a proxy that terminates TLS with its own CA.
 //
-//	net, err := testcloud.NewNet()
+//	net, err := testcloud.NewFakeNetwork()
 //	defer net.Close()
 //	net.Handle("sts.googleapis.com", server)
 //	cmd.Environ = net.Environ()

@@ -17,15 +17,15 @@ import (
 
 // The paths of [Google].
 const (
-	GoogleTokenPath        = googleInstance + "service-accounts/default/token"
-	GoogleEmailPath        = googleInstance + "service-accounts/default/email"
-	GoogleDockercfgPath    = googleInstance + "attributes/google-dockercfg"
-	GoogleDockercfgURLPath = googleInstance + "attributes/google-dockercfg-url"
+	GoogleTokenPath        = googleInstancePath + "service-accounts/default/token"
+	GoogleEmailPath        = googleInstancePath + "service-accounts/default/email"
+	GoogleDockercfgPath    = googleInstancePath + "attributes/google-dockercfg"
+	GoogleDockercfgURLPath = googleInstancePath + "attributes/google-dockercfg-url"
 	GoogleSTSPath          = "/v1/token"
 	GoogleFilePath         = "/files/dockercfg" // for DockercfgURL
 
-	googleInstance = "/computeMetadata/v1/instance/"
-	googleAccounts = "/v1/projects/-/serviceAccounts/"
+	googleInstancePath = "/computeMetadata/v1/instance/"
+	googleAccountsPath = "/v1/projects/-/serviceAccounts/"
 )
 
 // GoogleState determines the responses of [Google]. The zero value is not valid.
@@ -51,8 +51,8 @@ type GoogleState struct {
 // host names in a [Net]. They reject invalid requests with the real error codes.
 type Google struct {
 	*Server
-	net  *Net
-	home string
+	net     *FakeNetwork
+	homeDir string
 
 	mu    sync.Mutex
 	state GoogleState
@@ -60,22 +60,22 @@ type Google struct {
 
 // NewGoogle starts the servers in a net under the default universe domain. The caller
 // must close them before closing the net.
-func NewGoogle(net *Net) (*Google, error) {
+func NewGoogle(net *FakeNetwork) (*Google, error) {
 	home, err := os.MkdirTemp("", "testcloud-")
 	if err != nil {
 		return nil, err
 	}
-	g := &Google{net: net, home: home, state: GoogleState{
+	g := &Google{net: net, homeDir: home, state: GoogleState{
 		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Life: time.Hour,
 		Email: "node@project.iam.gserviceaccount.com",
 	}}
-	g.Server = Serve(http.HandlerFunc(g.dispatch))
-	g.Join("googleapis.com")
+	g.Server = NewServer(http.HandlerFunc(g.dispatch))
+	g.AddHosts("googleapis.com")
 	return g, nil
 }
 
-// Join adds the services' host names under a universe domain to the net.
-func (g *Google) Join(universe string) {
+// AddHosts adds the services' host names under a universe domain to the net.
+func (g *Google) AddHosts(universe string) {
 	g.net.Handle("sts."+universe, g)
 	g.net.Handle("iamcredentials."+universe, g)
 }
@@ -83,18 +83,18 @@ func (g *Google) Join(universe string) {
 // Close stops the server.
 func (g *Google) Close() {
 	g.Server.Close()
-	os.RemoveAll(g.home)
+	os.RemoveAll(g.homeDir)
 }
 
-// Set changes all later responses.
-func (g *Google) Set(change func(*GoogleState)) {
+// Update changes all later responses.
+func (g *Google) Update(change func(*GoogleState)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.state)
 }
 
-// get returns the current state.
-func (g *Google) get() GoogleState {
+// currentState returns the current state.
+func (g *Google) currentState() GoogleState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state
@@ -104,36 +104,36 @@ func (g *Google) get() GoogleState {
 // these servers.
 func (g *Google) Environ() []string {
 	environ := append(g.net.Environ(), "GCE_METADATA_HOST="+g.Addr(), "GCE_METADATA_IP=", "GCE_METADATA_ROOT=",
-		"HOME="+g.home, "USERPROFILE="+g.home, "APPDATA="+g.home, "CLOUDSDK_CONFIG="+g.home)
-	for _, name := range strings.Fields(googleUnset) {
+		"HOME="+g.homeDir, "USERPROFILE="+g.homeDir, "APPDATA="+g.homeDir, "CLOUDSDK_CONFIG="+g.homeDir)
+	for _, name := range strings.Fields(googleUnsetVars) {
 		environ = append(environ, name+"=")
 	}
 	return environ
 }
 
-// googleUnset lists variables to unset, because they could select other endpoints.
-const googleUnset = `
+// googleUnsetVars lists variables to unset, because they could select other endpoints.
+const googleUnsetVars = `
 	GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_UNIVERSE_DOMAIN GOOGLE_API_USE_CLIENT_CERTIFICATE
 	KUBE_SIDECAR_CACHE_DURATION KUBE_SIDECAR_CACHE_TYPE`
 
 func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/computeMetadata/"):
-		g.metadata(w, r)
+		g.serveMetadata(w, r)
 	case r.URL.Path == GoogleSTSPath:
-		g.exchange(w, r)
-	case strings.HasPrefix(r.URL.Path, googleAccounts):
-		g.impersonate(w, r)
+		g.serveTokenExchange(w, r)
+	case strings.HasPrefix(r.URL.Path, googleAccountsPath):
+		g.serveImpersonation(w, r)
 	case r.URL.Path == GoogleFilePath:
-		plain(w, g.get().File)
+		writePlainText(w, g.currentState().File)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// metadata implements the metadata server. It requires a header that a web page cannot
+// serveMetadata implements the metadata server. It requires a header that a web page cannot
 // set, and rejects proxied requests.
-func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
+func (g *Google) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("Server", "Metadata Server for VM")
 	switch {
@@ -144,27 +144,27 @@ func (g *Google) metadata(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "missing header, or forwarded", http.StatusForbidden)
 		return
 	}
-	state := g.get()
+	state := g.currentState()
 	switch r.URL.Path {
 	case GoogleTokenPath:
 		if state.Email == "" {
 			http.NotFound(w, r)
 			return
 		}
-		writeJSON(w, http.StatusOK, state.oauth(state.Token, map[string]any{"token_type": "Bearer"}))
+		writeJSON(w, http.StatusOK, state.tokenResponse(state.Token, map[string]any{"token_type": "Bearer"}))
 	case GoogleEmailPath:
-		value(w, r, state.Email)
+		writeMetadataValue(w, r, state.Email)
 	case GoogleDockercfgPath:
-		value(w, r, state.Dockercfg)
+		writeMetadataValue(w, r, state.Dockercfg)
 	case GoogleDockercfgURLPath:
-		value(w, r, state.DockercfgURL)
+		writeMetadataValue(w, r, state.DockercfgURL)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// oauth writes a token and its lifetime.
-func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
+// tokenResponse writes a token and its lifetime.
+func (s GoogleState) tokenResponse(token string, answer map[string]any) map[string]any {
 	answer["access_token"] = token
 	if !s.NoLife {
 		answer["expires_in"] = int(s.Life / time.Second)
@@ -172,46 +172,46 @@ func (s GoogleState) oauth(token string, answer map[string]any) map[string]any {
 	return answer
 }
 
-// value writes a metadata value if it is set.
-func value(w http.ResponseWriter, r *http.Request, text string) {
+// writeMetadataValue writes a metadata value if it is set.
+func writeMetadataValue(w http.ResponseWriter, r *http.Request, text string) {
 	if text == "" {
 		http.NotFound(w, r)
 		return
 	}
-	plain(w, text)
+	writePlainText(w, text)
 }
 
-func plain(w http.ResponseWriter, text string) {
+func writePlainText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/text")
 	w.Write([]byte(text))
 }
 
-// exchange implements the token exchange of STS (RFC 8693).
-func (g *Google) exchange(w http.ResponseWriter, r *http.Request) {
-	state := g.get()
-	field, ok := fields(r)
+// serveTokenExchange implements the token exchange of STS (RFC 8693).
+func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
+	state := g.currentState()
+	field, ok := requestFields(r)
 	switch {
 	case r.Method != http.MethodPost || !ok:
-		oauthError(w, "invalid_request", "not a form and not JSON")
+		writeOAuthJSONError(w, "invalid_request", "not a form and not JSON")
 	case field("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange":
-		oauthError(w, "unsupported_grant_type", "grant_type")
+		writeOAuthJSONError(w, "unsupported_grant_type", "grant_type")
 	case field("requested_token_type") != "urn:ietf:params:oauth:token-type:access_token",
 		field("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt", field("scope") == "":
-		oauthError(w, "invalid_request", "a field is missing or has a value that is not known")
+		writeOAuthJSONError(w, "invalid_request", "a field is missing or has a value that is not known")
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
-		oauthError(w, "invalid_target", "the audience does not name a provider")
+		writeOAuthJSONError(w, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
 		// The real STS quotes parts of the request; this server quotes the token.
-		oauthError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
+		writeOAuthJSONError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
-		writeJSON(w, http.StatusOK, state.oauth(state.Federated, map[string]any{
+		writeJSON(w, http.StatusOK, state.tokenResponse(state.Federated, map[string]any{
 			"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
 		}))
 	}
 }
 
-// fields returns the fields of a form or of a JSON object.
-func fields(r *http.Request) (field func(string) string, ok bool) {
+// requestFields returns the fields of a form or of a JSON object.
+func requestFields(r *http.Request) (field func(string) string, ok bool) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		var members map[string]string
 		err := json.NewDecoder(r.Body).Decode(&members)
@@ -221,22 +221,22 @@ func fields(r *http.Request) (field func(string) string, ok bool) {
 	return r.PostForm.Get, err == nil
 }
 
-func oauthError(w http.ResponseWriter, code, description string) {
+func writeOAuthJSONError(w http.ResponseWriter, code, description string) {
 	writeJSON(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": description})
 }
 
-// impersonate implements generateAccessToken of the IAM credentials service.
-func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
-	state := g.get()
-	email, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, googleAccounts), ":")
+// serveImpersonation implements generateAccessToken of the IAM credentials service.
+func (g *Google) serveImpersonation(w http.ResponseWriter, r *http.Request) {
+	state := g.currentState()
+	email, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, googleAccountsPath), ":")
 	email, err := url.PathUnescape(email)
 	switch {
 	case r.Method != http.MethodPost || verb != "generateAccessToken" || err != nil:
 		http.NotFound(w, r)
 	case r.Header.Get("Authorization") != "Bearer "+state.Federated:
-		googleError(w, http.StatusUnauthorized, "UNAUTHENTICATED")
+		writeGoogleError(w, http.StatusUnauthorized, "UNAUTHENTICATED")
 	case !strings.HasSuffix(email, ".iam.gserviceaccount.com"):
-		googleError(w, http.StatusForbidden, "PERMISSION_DENIED")
+		writeGoogleError(w, http.StatusForbidden, "PERMISSION_DENIED")
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{
 			"accessToken": state.Account, "expireTime": time.Now().Add(state.Life).UTC().Format(time.RFC3339),
@@ -244,8 +244,8 @@ func (g *Google) impersonate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// googleError writes an error like Google's services. Its message contains a secret, so
+// writeGoogleError writes an error like Google's services. Its message contains a secret, so
 // that tests detect plugins that quote it.
-func googleError(w http.ResponseWriter, status int, code string) {
+func writeGoogleError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.PasswordSecret}})
 }

@@ -15,7 +15,7 @@ import (
 
 // TestGoogle verifies that only requests that the real services accept succeed.
 func TestGoogle(t *testing.T) {
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestGoogle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer google.Close()
-	google.Set(func(s *testcloud.GoogleState) { s.Dockercfg, s.SubjectToken = "{}", "subject" })
+	google.Update(func(s *testcloud.GoogleState) { s.Dockercfg, s.SubjectToken = "{}", "subject" })
 	const (
 		sts         = "https://sts.googleapis.com/v1/token"
 		impersonate = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/a@p.iam.gserviceaccount.com:generateAccessToken"
@@ -86,14 +86,14 @@ func TestGoogle(t *testing.T) {
 			}
 		})
 	}
-	if strays := net.Strays(); len(strays) > 0 {
+	if strays := net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("others were asked: %q", strays)
 	}
 }
 
 // TestGoogleEnviron verifies that no variable of Google's SDKs selects another endpoint.
 func TestGoogleEnviron(t *testing.T) {
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}

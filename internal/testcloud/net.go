@@ -27,29 +27,29 @@ import (
 	"time"
 )
 
-// Net is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It
+// FakeNetwork is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It
 // responds to other hosts with status 502 and records them.
-type Net struct {
+type FakeNetwork struct {
 	dir      string
 	proxy    *http.Server
 	inner    *http.Server   // serves the decrypted TLS connections
 	direct   []*http.Server // see [Net.ServeTLS]
-	conns    *connections
+	conns    *connListener
 	addr     string
 	key      *ecdsa.PrivateKey
 	root     *x509.Certificate
 	rootPool *x509.CertPool
 
-	mu     sync.Mutex
-	hosts  map[string]http.Handler
-	leaves map[string]*tls.Certificate
-	strays []string
+	mu           sync.Mutex
+	hosts        map[string]http.Handler
+	certificates map[string]*tls.Certificate
+	unknownHosts []string
 }
 
-// NewNet starts a net without hosts. The caller must close it.
-func NewNet() (*Net, error) {
-	n := &Net{hosts: map[string]http.Handler{}, leaves: map[string]*tls.Certificate{}}
-	if err := n.makeAuthority(); err != nil {
+// NewFakeNetwork starts a net without hosts. The caller must close it.
+func NewFakeNetwork() (*FakeNetwork, error) {
+	n := &FakeNetwork{hosts: map[string]http.Handler{}, certificates: map[string]*tls.Certificate{}}
+	if err := n.createCA(); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func NewNet() (*Net, error) {
 		return nil, err
 	}
 	n.addr = listener.Addr().String()
-	n.conns = &connections{addr: listener.Addr(), next: make(chan net.Conn), done: make(chan struct{})}
+	n.conns = &connListener{addr: listener.Addr(), next: make(chan net.Conn), done: make(chan struct{})}
 	// Do not log clients that disconnect.
 	discard := log.New(io.Discard, "", 0)
 	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
@@ -70,7 +70,7 @@ func NewNet() (*Net, error) {
 
 // Handle maps a host to a handler. A host that begins with "*." matches every name
 // below it.
-func (n *Net) Handle(host string, handler http.Handler) {
+func (n *FakeNetwork) Handle(host string, handler http.Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[host] = handler
@@ -78,15 +78,15 @@ func (n *Net) Handle(host string, handler http.Handler) {
 
 // ServeTLS also serves the hosts on a listener, for clients that do not use a proxy. It
 // supports HTTP/2, as real clouds do. The net closes the listener.
-func (n *Net) ServeTLS(listener net.Listener) {
+func (n *FakeNetwork) ServeTLS(listener net.Listener) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if n.Find(hello.ServerName) == nil {
-				n.addStray(hello.ServerName)
+			if n.HandlerFor(hello.ServerName) == nil {
+				n.recordUnknownHost(hello.ServerName)
 				return nil, errors.New("nobody is called " + hello.ServerName + " here")
 			}
-			return n.leaf(strings.ToLower(hello.ServerName))
+			return n.certificateFor(strings.ToLower(hello.ServerName))
 		}},
 	}
 	n.mu.Lock()
@@ -95,17 +95,17 @@ func (n *Net) ServeTLS(listener net.Listener) {
 	go server.ServeTLS(listener, "", "")
 }
 
-// Strays returns the requested hosts that have no handler.
-func (n *Net) Strays() []string {
+// UnknownHosts returns the requested hosts that have no handler.
+func (n *FakeNetwork) UnknownHosts() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.strays)
+	return slices.Clone(n.unknownHosts)
 }
 
 // Environ returns the variables that make a Go program use the proxy for every host
 // except metadata servers and loopback. (Go reads the CA from SSL_CERT_FILE only on
 // Linux and the BSDs.)
-func (n *Net) Environ() []string {
+func (n *FakeNetwork) Environ() []string {
 	proxy := "http://" + n.addr
 	return []string{
 		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "http_proxy=" + proxy, "https_proxy=" + proxy,
@@ -115,10 +115,10 @@ func (n *Net) Environ() []string {
 }
 
 // Addr returns the proxy's address.
-func (n *Net) Addr() string { return n.addr }
+func (n *FakeNetwork) Addr() string { return n.addr }
 
 // Transport returns a transport that uses the proxy.
-func (n *Net) Transport() *http.Transport {
+func (n *FakeNetwork) Transport() *http.Transport {
 	return &http.Transport{
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: n.addr}),
 		TLSClientConfig: &tls.Config{RootCAs: n.rootPool},
@@ -126,13 +126,13 @@ func (n *Net) Transport() *http.Transport {
 }
 
 // CAFile returns the path of the net's CA certificate in PEM.
-func (n *Net) CAFile() string { return filepath.Join(n.dir, "ca.pem") }
+func (n *FakeNetwork) CAFile() string { return filepath.Join(n.dir, "ca.pem") }
 
-// CAs returns a pool with the net's CA.
-func (n *Net) CAs() *x509.CertPool { return n.rootPool }
+// CAPool returns a pool with the net's CA.
+func (n *FakeNetwork) CAPool() *x509.CertPool { return n.rootPool }
 
 // Close stops the net.
-func (n *Net) Close() {
+func (n *FakeNetwork) Close() {
 	n.proxy.Close()
 	n.conns.Close()
 	n.inner.Close()
@@ -145,14 +145,14 @@ func (n *Net) Close() {
 }
 
 // serveProxy implements the proxy.
-func (n *Net) serveProxy(w http.ResponseWriter, r *http.Request) {
+func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		n.dispatch(w, r)
 		return
 	}
 	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil || n.Find(host) == nil {
-		n.stray(w, r.Host)
+	if err != nil || n.HandlerFor(host) == nil {
+		n.rejectUnknownHost(w, r.Host)
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -160,29 +160,29 @@ func (n *Net) serveProxy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
-	n.conns.add(tls.Server(&readAhead{conn, buffered.Reader}, &tls.Config{
+	n.conns.add(tls.Server(&bufferedConn{conn, buffered.Reader}, &tls.Config{
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return n.leaf(strings.ToLower(host))
+			return n.certificateFor(strings.ToLower(host))
 		},
 	}))
 }
 
 // dispatch calls the handler of the requested host.
-func (n *Net) dispatch(w http.ResponseWriter, r *http.Request) {
+func (n *FakeNetwork) dispatch(w http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	handler := n.Find(host)
+	handler := n.HandlerFor(host)
 	if handler == nil {
-		n.stray(w, r.Host)
+		n.rejectUnknownHost(w, r.Host)
 		return
 	}
 	handler.ServeHTTP(w, r)
 }
 
-// Find returns the handler of a host, or nil.
-func (n *Net) Find(host string) http.Handler {
+// HandlerFor returns the handler of a host, or nil.
+func (n *FakeNetwork) HandlerFor(host string) http.Handler {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
@@ -201,19 +201,19 @@ func (n *Net) Find(host string) http.Handler {
 	}
 }
 
-func (n *Net) stray(w http.ResponseWriter, host string) {
-	n.addStray(host)
+func (n *FakeNetwork) rejectUnknownHost(w http.ResponseWriter, host string) {
+	n.recordUnknownHost(host)
 	http.Error(w, "nobody is called "+host+" here", http.StatusBadGateway)
 }
 
-func (n *Net) addStray(host string) {
+func (n *FakeNetwork) recordUnknownHost(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.strays = append(n.strays, host)
+	n.unknownHosts = append(n.unknownHosts, host)
 }
 
-// makeAuthority creates the CA and the directory with its certificate.
-func (n *Net) makeAuthority() (err error) {
+// createCA creates the CA and the directory with its certificate.
+func (n *FakeNetwork) createCA() (err error) {
 	if n.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
 	}
@@ -237,15 +237,15 @@ func (n *Net) makeAuthority() (err error) {
 	return os.WriteFile(n.CAFile(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 }
 
-// leaf returns the certificate of a host.
-func (n *Net) leaf(host string) (*tls.Certificate, error) {
+// certificateFor returns the certificate of a host.
+func (n *FakeNetwork) certificateFor(host string) (*tls.Certificate, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if leaf, ok := n.leaves[host]; ok {
+	if leaf, ok := n.certificates[host]; ok {
 		return leaf, nil
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(len(n.leaves) + 2)), Subject: pkix.Name{CommonName: "leaf"},
+		SerialNumber: big.NewInt(int64(len(n.certificates) + 2)), Subject: pkix.Name{CommonName: "leaf"},
 		NotBefore: n.root.NotBefore, NotAfter: n.root.NotAfter,
 		DNSNames: []string{strings.TrimSuffix(host, ".")}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -254,27 +254,27 @@ func (n *Net) leaf(host string) (*tls.Certificate, error) {
 		return nil, err
 	}
 	leaf := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: n.key}
-	n.leaves[host] = leaf
+	n.certificates[host] = leaf
 	return leaf, nil
 }
 
-// readAhead is a connection of which some bytes were already read.
-type readAhead struct {
+// bufferedConn is a connection of which some bytes were already read.
+type bufferedConn struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func (c *readAhead) Read(p []byte) (int, error) { return c.r.Read(p) }
+func (c *bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// connections is a listener that returns connections added by other code.
-type connections struct {
+// connListener is a listener that returns connections added by other code.
+type connListener struct {
 	addr net.Addr
 	next chan net.Conn
 	once sync.Once
 	done chan struct{}
 }
 
-func (c *connections) add(conn net.Conn) {
+func (c *connListener) add(conn net.Conn) {
 	select {
 	case c.next <- conn:
 	case <-c.done:
@@ -282,7 +282,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-func (c *connections) Accept() (net.Conn, error) {
+func (c *connListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-c.next:
 		return conn, nil
@@ -291,9 +291,9 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 }
 
-func (c *connections) Close() error {
+func (c *connListener) Close() error {
 	c.once.Do(func() { close(c.done) })
 	return nil
 }
 
-func (c *connections) Addr() net.Addr { return c.addr }
+func (c *connListener) Addr() net.Addr { return c.addr }

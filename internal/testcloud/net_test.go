@@ -15,9 +15,9 @@ import (
 )
 
 func TestNet(t *testing.T) {
-	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here "+r.Host) }))
+	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here "+r.Host) }))
 	defer server.Close()
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestNet(t *testing.T) {
 	if _, err := client.Get("https://elsewhere.example/"); err == nil {
 		t.Error("https://elsewhere.example/: answered")
 	}
-	if got := world.Strays(); len(got) != 1 || got[0] != "elsewhere.example:443" {
+	if got := world.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example:443" {
 		t.Errorf("strays: %q", got)
 	}
 	if got := len(server.Requests()); got != 3 {
@@ -49,9 +49,9 @@ func TestNet(t *testing.T) {
 
 // TestServeTLS verifies that without the proxy, the TLS server name selects the handler.
 func TestServeTLS(t *testing.T) {
-	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
+	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
 	defer server.Close()
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestServeTLS(t *testing.T) {
 	}
 	world.ServeTLS(listener)
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: world.CAs()},
+		TLSClientConfig:   &tls.Config{RootCAs: world.CAPool()},
 		ForceAttemptHTTP2: true,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
@@ -82,7 +82,7 @@ func TestServeTLS(t *testing.T) {
 	if _, err := client.Get("https://elsewhere.example/"); err == nil {
 		t.Error("https://elsewhere.example/: answered")
 	}
-	if got := world.Strays(); len(got) != 1 || got[0] != "elsewhere.example" {
+	if got := world.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example" {
 		t.Errorf("strays: %q", got)
 	}
 }

@@ -36,8 +36,8 @@ func (r Request) Form() url.Values {
 	return values
 }
 
-// JSON returns the members of a JSON object in the body.
-func (r Request) JSON() map[string]any {
+// JSONBody returns the members of a JSON object in the body.
+func (r Request) JSONBody() map[string]any {
 	var members map[string]any
 	json.Unmarshal(r.Body, &members)
 	return members
@@ -69,11 +69,11 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
-	faults   testfault.Set[Fault]
+	faults   testfault.FaultSet[Fault]
 }
 
-// Serve starts a server. The caller must close it.
-func Serve(handler http.Handler) *Server {
+// NewServer starts a server. The caller must close it.
+func NewServer(handler http.Handler) *Server {
 	s := &Server{handler: handler}
 	s.http = httptest.NewServer(s)
 	return s
@@ -98,8 +98,8 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Lines returns the requests so far in the format of [Request.String].
-func (s *Server) Lines() []string {
+// RequestLines returns the requests so far in the format of [Request.String].
+func (s *Server) RequestLines() []string {
 	var lines []string
 	for _, r := range s.Requests() {
 		lines = append(lines, r.String())
@@ -132,7 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: time.Now(), Method: r.Method, Host: r.Host, Path: r.URL.Path,
 		Query: r.URL.Query(), Header: r.Header.Clone(), Body: body,
 	})
-	if struck == nil || !struck.serve(w, r) {
+	if struck == nil || !struck.serveFault(w, r) {
 		s.handler.ServeHTTP(w, r)
 	}
 }
@@ -147,12 +147,12 @@ func (s *Server) record(r Request) *Fault {
 	})
 }
 
-// serve sends a fault's response. It returns false if the handler must respond instead.
-func (f *Fault) serve(w http.ResponseWriter, r *http.Request) bool {
+// serveFault sends a fault's response. It returns false if the handler must respond instead.
+func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hang {
 		<-r.Context().Done()
 	}
-	if !testfault.Wait(r.Context(), f.Delay) || f.Drop || f.Hang {
+	if !testfault.Sleep(r.Context(), f.Delay) || f.Drop || f.Hang {
 		// Panic to close the connection without a log line; returning would send status
 		// 200.
 		panic(http.ErrAbortHandler)

@@ -26,7 +26,7 @@ type Containerd struct {
 
 	t       testing.TB
 	dir     string
-	pause   string // image of SandboxImage
+	pause   string // image of SetSandboxImage
 	environ []string
 
 	mu  sync.Mutex
@@ -35,10 +35,10 @@ type Containerd struct {
 
 // StartContainerd runs containerd until the test ends, with environ added to its
 // environment. containerd uses plain HTTP for registries on loopback. If containerd
-// cannot run, StartContainerd skips the test with [testenv.SkipWithout].
+// cannot run, StartContainerd skips the test with [testenv.SkipUnlessAvailable].
 func StartContainerd(t testing.TB, environ ...string) *Containerd {
 	t.Helper()
-	require(t)
+	requireContainerd(t)
 	// Do not use t.TempDir, because a socket's path is limited to 107 bytes.
 	dir, err := os.MkdirTemp("", "cri")
 	if err != nil {
@@ -51,24 +51,24 @@ func StartContainerd(t testing.TB, environ ...string) *Containerd {
 			t.Errorf("removing containerd's directory: %v", err)
 		}
 	})
-	c.SandboxImage("pause.invalid/pause:1")
+	c.SetSandboxImage("pause.invalid/pause:1")
 	c.Start()
 	return c
 }
 
-// Config returns the path of containerd's config.toml.
-func (c *Containerd) Config() string { return c.path("config.toml") }
+// ConfigPath returns the path of containerd's config.toml.
+func (c *Containerd) ConfigPath() string { return c.path("config.toml") }
 
-// SandboxImage sets the image for pod sandboxes. It takes effect at the next start.
-func (c *Containerd) SandboxImage(image string) {
+// SetSandboxImage sets the image for pod sandboxes. It takes effect at the next start.
+func (c *Containerd) SetSandboxImage(image string) {
 	c.t.Helper()
 	c.pause = image
-	if err := os.WriteFile(c.Config(), []byte(c.config()), 0o600); err != nil {
+	if err := os.WriteFile(c.ConfigPath(), []byte(c.configTOML()), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func require(t testing.TB) {
+func requireContainerd(t testing.TB) {
 	t.Helper()
 	why := ""
 	if _, err := exec.LookPath("containerd"); err != nil {
@@ -79,14 +79,14 @@ func require(t testing.TB) {
 	if why == "" {
 		return
 	}
-	testenv.SkipWithout(t, "containerd", "%s", why)
+	testenv.SkipUnlessAvailable(t, "containerd", "%s", why)
 }
 
 func (c *Containerd) path(name string) string { return filepath.Join(c.dir, name) }
 
-// config disables plugins that are needed only for containers. It uses the native
+// configTOML disables plugins that are needed only for containers. It uses the native
 // snapshotter, which copies directories and therefore works on every file system.
-func (c *Containerd) config() string {
+func (c *Containerd) configTOML() string {
 	return fmt.Sprintf(`version = 2
 root = %q
 state = %q
@@ -105,7 +105,7 @@ state = %q
 // Start starts containerd again with its previous state.
 func (c *Containerd) Start() {
 	c.t.Helper()
-	cmd := exec.Command("containerd", "--config", c.Config())
+	cmd := exec.Command("containerd", "--config", c.ConfigPath())
 	cmd.Env = append(os.Environ(), c.environ...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -132,12 +132,12 @@ func (c *Containerd) Start() {
 }
 
 // Stop sends SIGTERM and waits for containerd to exit.
-func (c *Containerd) Stop() { c.end(syscall.SIGTERM) }
+func (c *Containerd) Stop() { c.stopWithSignal(syscall.SIGTERM) }
 
 // Kill sends SIGKILL and waits for containerd to exit.
-func (c *Containerd) Kill() { c.end(syscall.SIGKILL) }
+func (c *Containerd) Kill() { c.stopWithSignal(syscall.SIGKILL) }
 
-func (c *Containerd) end(sig os.Signal) {
+func (c *Containerd) stopWithSignal(sig os.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cmd == nil {
@@ -148,9 +148,9 @@ func (c *Containerd) end(sig os.Signal) {
 	c.cmd = nil
 }
 
-// Mirror adds a mirror for a registry to hosts.toml, for example Mirror("docker.io",
+// AddMirror adds a mirror for a registry to hosts.toml, for example Mirror("docker.io",
 // "http://127.0.0.1:5000"). Certificates are not verified.
-func (c *Containerd) Mirror(registry, url string) {
+func (c *Containerd) AddMirror(registry, url string) {
 	c.t.Helper()
 	dir := filepath.Join(c.path("certs.d"), registry)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

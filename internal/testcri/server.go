@@ -73,8 +73,8 @@ func (s *Server) Stop() {
 	<-s.ended
 }
 
-// Pulls returns the pull requests in order of arrival.
-func (s *Server) Pulls() []*runtimeapi.PullImageRequest {
+// PullRequests returns the pull requests in order of arrival.
+func (s *Server) PullRequests() []*runtimeapi.PullImageRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.pulls)
@@ -140,8 +140,8 @@ func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	return &runtimeapi.PullImageResponse{ImageRef: ref}, nil
 }
 
-// Unauthorized is the error that containerd 1.6 returns for a 401.
-func Unauthorized(req *runtimeapi.PullImageRequest) error {
+// UnauthorizedError is the error that containerd 1.6 returns for a 401.
+func UnauthorizedError(req *runtimeapi.PullImageRequest) error {
 	return status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %[1]q: "+
 		"failed to authorize: failed to fetch oauth token: unexpected status: 401 Unauthorized", req.Image.Image)
 }

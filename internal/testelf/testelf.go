@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Image returns an ELF file with headers and no code. If there is a loader, the file
+// BuildFile returns an ELF file with headers and no code. If there is a loader, the file
 // has two program headers, of which the second is PT_INTERP, and ends with the loader's
 // name. Otherwise it has no program headers.
-func Image(t testing.TB, class elf.Class, order binary.ByteOrder, machine elf.Machine, loader string) []byte {
+func BuildFile(t testing.TB, class elf.Class, order binary.ByteOrder, machine elf.Machine, loader string) []byte {
 	t.Helper()
 	data, headers := elf.ELFDATA2LSB, uint16(0)
 	if order == binary.ByteOrder(binary.BigEndian) {

@@ -9,7 +9,7 @@ import "testing"
 // there repeatedly. On Linux the port is reserved until the test ends.
 func FreeAddr(t testing.TB) (host string) {
 	t.Helper()
-	host, err := reserve(t)
+	host, err := reserveAddr(t)
 	if err != nil {
 		t.Fatalf("find a free port: %v", err)
 	}

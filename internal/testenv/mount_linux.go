@@ -23,7 +23,7 @@ const mountNamespaceEnv = "REGCRED_TEST_OWN_MOUNTS"
 //	if !testenv.InMountNamespace(t) {
 //		return
 //	}
-//	dir := testenv.HungMount(t)
+//	dir := testenv.MountHungFS(t)
 func InMountNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(mountNamespaceEnv) != "" {
@@ -48,10 +48,10 @@ func InMountNamespace(t *testing.T) bool {
 	return false
 }
 
-// HungMount returns a directory where every operation hangs until the test ends, as on
+// MountHungFS returns a directory where every operation hangs until the test ends, as on
 // a network file system whose server is down. It is a FUSE file system whose daemon
 // never responds.
-func HungMount(t *testing.T) string {
+func MountHungFS(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	fuse, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// reserve binds a socket without listening on it. With SO_REUSEADDR, which Go's
+// reserveAddr binds a socket without listening on it. With SO_REUSEADDR, which Go's
 // listeners set, another socket can bind the same port number. The kernel does not
 // choose a bound port for port 0.
-func reserve(t testing.TB) (host string, err error) {
+func reserveAddr(t testing.TB) (host string, err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return "", os.NewSyscallError("socket", err)

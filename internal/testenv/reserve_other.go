@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func reserve(testing.TB) (host string, err error) {
+func reserveAddr(testing.TB) (host string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// SkipWithout skips the test because the named tool or service is not available on this
+// SkipUnlessAvailable skips the test because the named tool or service is not available on this
 // machine. If the name is in the comma-separated list REGCRED_TEST_REQUIRE, the test
 // fails instead.
-func SkipWithout(t testing.TB, name, format string, args ...any) {
+func SkipUnlessAvailable(t testing.TB, name, format string, args ...any) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("REGCRED_TEST_REQUIRE"), ","), name) {
 		t.Fatalf("REGCRED_TEST_REQUIRE names "+name+", but "+format, args...)

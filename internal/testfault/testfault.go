@@ -20,26 +20,26 @@ import (
 // Forever is the count of a fault that applies until it is removed.
 const Forever = math.MaxInt
 
-// Set holds the faults of one server, of type F. The zero value is empty. It is safe
+// FaultSet holds the faults of one server, of type F. The zero value is empty. It is safe
 // for concurrent use.
-type Set[F any] struct {
+type FaultSet[F any] struct {
 	mu   sync.Mutex
 	list []entry[F]
 }
 
 type entry[F any] struct {
 	fault F
-	in    *Injected
+	in    *InjectedFault
 }
 
 // Inject adds a fault. The fault skips the first matching requests and then applies to
 // the given number of requests; 0 means one. If several faults match a request, only
 // the one added first applies and counts the request.
-func (s *Set[F]) Inject(fault F, after, times int) *Injected {
+func (s *FaultSet[F]) Inject(fault F, after, times int) *InjectedFault {
 	if times == 0 {
 		times = 1
 	}
-	in := &Injected{after: after}
+	in := &InjectedFault{after: after}
 	in.left.Store(int64(times))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Set[F]) Inject(fault F, after, times int) *Injected {
 }
 
 // Next counts a request and returns the fault that applies to it, or nil.
-func (s *Set[F]) Next(matches func(F) bool) *F {
+func (s *FaultSet[F]) Next(matches func(F) bool) *F {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.list {
@@ -68,29 +68,29 @@ func (s *Set[F]) Next(matches func(F) bool) *F {
 }
 
 // Clear removes all faults.
-func (s *Set[F]) Clear() {
+func (s *FaultSet[F]) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = nil
 }
 
-// Injected is a fault added to a server. The zero value does nothing.
-type Injected struct {
+// InjectedFault is a fault added to a server. The zero value does nothing.
+type InjectedFault struct {
 	after int          // matching requests still to skip; guarded by the set's mu
 	left  atomic.Int64 // matching requests still to fail
 	hits  atomic.Int64
 }
 
 // Hits returns the number of requests that failed.
-func (in *Injected) Hits() int { return int(in.hits.Load()) }
+func (in *InjectedFault) Hits() int { return int(in.hits.Load()) }
 
 // Remove removes the fault. It does not release a waiting request.
-func (in *Injected) Remove() { in.left.Store(0) }
+func (in *InjectedFault) Remove() { in.left.Store(0) }
 
-// Wait waits for d, but at most a minute, so that a test always ends. It reports
+// Sleep waits for d, but at most a minute, so that a test always ends. It reports
 // whether the client is still connected.
-func Wait(ctx context.Context, d time.Duration) bool {
-	return remote.Pause(ctx, min(d, time.Minute))
+func Sleep(ctx context.Context, d time.Duration) bool {
+	return remote.Sleep(ctx, min(d, time.Minute))
 }
 
 // SetRetryAfter sets Retry-After if d is not 0, and returns its value in seconds,

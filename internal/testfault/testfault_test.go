@@ -10,7 +10,7 @@ import (
 
 // TestNext verifies that only the first of several faults applies and counts.
 func TestNext(t *testing.T) {
-	var s Set[string]
+	var s FaultSet[string]
 	first := s.Inject("a", 1, 0)
 	second := s.Inject("a or b", 0, 2)
 	third := s.Inject("b", 0, Forever)

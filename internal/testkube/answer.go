@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const maxBody = 3 << 20 // request size in bytes, as in the real API server
+const maxBodySize = 3 << 20 // request size in bytes, as in the real API server
 
-func notFound(w http.ResponseWriter, resource, name string) {
+func writeNotFound(w http.ResponseWriter, resource, name string) {
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
 		&metav1.StatusDetails{Name: name, Kind: resource})
 }
 
-// forbid writes an error message of the real server's admission or authorizer.
-func forbid(w http.ResponseWriter, req Request, why string) {
+// writeForbidden writes an error message of the real server's admission or authorizer.
+func writeForbidden(w http.ResponseWriter, req Request, why string) {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	subject := resource
 	if req.Name != "" {
@@ -45,7 +45,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 
 // readJSON decodes a request's body. If decoding fails, readJSON sends the response.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBodySize)).Decode(v)
 	if err != nil {
 		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request does not parse", nil)
 	}

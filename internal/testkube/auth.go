@@ -17,8 +17,8 @@ import (
 // the pod's volumes uses. The resource is the audience.
 const AudienceVerb = "request-serviceaccounts-token-audience"
 
-// grant allows a user an action in all namespaces.
-type grant struct{ user, verb, resource string }
+// permission allows a user an action in all namespaces.
+type permission struct{ user, verb, resource string }
 
 // Grant allows a user an action in all namespaces: "get" "pods", "create"
 // "serviceaccounts/token", or [AudienceVerb] and an audience. "*" means every verb or
@@ -26,14 +26,14 @@ type grant struct{ user, verb, resource string }
 func (s *Server) Grant(user, verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grants = append(s.grants, grant{user, verb, resource})
+	s.grants = append(s.grants, permission{user, verb, resource})
 }
 
 // Revoke removes a permission added by Grant.
 func (s *Server) Revoke(user, verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grants = slices.DeleteFunc(s.grants, func(g grant) bool { return g == grant{user, verb, resource} })
+	s.grants = slices.DeleteFunc(s.grants, func(g permission) bool { return g == permission{user, verb, resource} })
 }
 
 // authorize returns the real server's error message if a request is forbidden, and ""
@@ -66,20 +66,20 @@ func (s *Server) allowed(req Request) (ok bool, why string) {
 			return true, ""
 		}
 	}
-	if node, ok := nodeName(req.User); ok {
+	if node, ok := nodeNameOfUser(req.User); ok {
 		return s.nodeAllowed(node, req)
 	}
 	return false, ""
 }
 
-func nodeName(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }
+func nodeNameOfUser(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }
 
 // nodeAllowed reports whether a node may read its pods and the objects that pods use.
 // (The real Node authorizer also checks that the node's own pods use them.)
 func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
 	switch req.Verb + " " + req.Resource {
 	case "get pods":
-		if pod := s.pod(req.Namespace, req.Name); pod == nil || pod.Spec.NodeName != node {
+		if pod := s.getPod(req.Namespace, req.Name); pod == nil || pod.Spec.NodeName != node {
 			return false, fmt.Sprintf("no relationship found between node '%s' and this object", node)
 		}
 		return true, ""
@@ -117,7 +117,7 @@ func serveSelfReview(w http.ResponseWriter, r *http.Request, req Request) {
 	review.TypeMeta = typeMeta("authentication.k8s.io/v1", "SelfSubjectReview")
 	user := &review.Status.UserInfo
 	user.Username, user.Groups = req.User, []string{"system:authenticated"}
-	switch _, isNode := nodeName(req.User); {
+	switch _, isNode := nodeNameOfUser(req.User); {
 	case isNode:
 		user.Groups = append([]string{"system:nodes"}, user.Groups...)
 	case req.User == Admin:

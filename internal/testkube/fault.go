@@ -20,22 +20,22 @@ type FaultKind int
 
 // Kinds of faults. The kinds up to Garbage replace the response.
 const (
-	Unauthorized    FaultKind = iota // 401
-	Forbidden                        // 403 for a missing permission, or with Fault.Message if set
-	NotFound                         // 404
-	Conflict                         // 409
-	Gone                             // 410
-	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
-	ServerError                      // 500
-	Unavailable                      // 503, with Retry-After if Fault.RetryAfter is set
-	Reset                            // closes the connection without a response
-	Hang                             // no response until Server.Release, or until the client disconnects
-	Huge                             // 200 and Fault.Bytes bytes of JSON; 64 MiB if 0
-	Garbage                          // 200 and an HTML page
-	BadJSON                          // 200 and JSON that is not a Kubernetes object
-	Slow                             // the correct response after Fault.Delay
-	Cut                              // the first half of the correct response, then closes the connection
-	Replace                          // the correct response with Fault.Old replaced by Fault.New
+	FaultUnauthorized    FaultKind = iota // 401
+	FaultForbidden                        // 403 for a missing permission, or with Fault.Message if set
+	FaultNotFound                         // 404
+	FaultConflict                         // 409
+	FaultGone                             // 410
+	FaultTooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
+	FaultServerError                      // 500
+	FaultUnavailable                      // 503, with Retry-After if Fault.RetryAfter is set
+	FaultConnReset                        // closes the connection without a response
+	FaultHang                             // no response until Server.Release, or until the client disconnects
+	FaultHugeBody                         // 200 and Fault.Bytes bytes of JSON; 64 MiB if 0
+	FaultHTMLBody                         // 200 and an HTML page
+	FaultBadObject                        // 200 and JSON that is not a Kubernetes object
+	FaultSlow                             // the correct response after Fault.Delay
+	FaultTruncate                         // the first half of the correct response, then closes the connection
+	FaultReplaceText                      // the correct response with Fault.Old replaced by Fault.New
 )
 
 // Forever is the [Fault.Times] value for a fault that applies until it is removed.
@@ -60,12 +60,12 @@ type Fault struct {
 
 // Inject adds a fault. If several faults match a request, only the one added first
 // applies and counts the request.
-func (s *Server) Inject(f Fault) *testfault.Injected {
+func (s *Server) Inject(f Fault) *testfault.InjectedFault {
 	return s.faults.Inject(f, f.After, f.Times)
 }
 
-// Release sends the correct response to hanging requests.
-func (s *Server) Release() {
+// ReleaseHanging sends the correct response to hanging requests.
+func (s *Server) ReleaseHanging() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.release)
@@ -76,21 +76,21 @@ func (f Fault) matches(req Request) bool {
 	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
 }
 
-// strike sends the fault's response if the fault replaces the response.
-func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
+// writeFault sends the fault's response if the fault replaces the response.
+func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
 	switch f.Kind {
-	case Reset:
+	case FaultConnReset:
 		panic(http.ErrAbortHandler)
-	case Hang:
-		return !s.hang(r)
-	case Slow:
-		return !testfault.Wait(r.Context(), f.Delay)
-	case Huge:
+	case FaultHang:
+		return !s.waitForRelease(r)
+	case FaultSlow:
+		return !testfault.Sleep(r.Context(), f.Delay)
+	case FaultHugeBody:
 		f.writeHuge(w)
-	case Garbage:
+	case FaultHTMLBody:
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, "<html><body>Please log in: open-sesame</body></html>")
-	case BadJSON:
+	case FaultBadObject:
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"login": "open-sesame"}`)
 	default:
@@ -99,8 +99,8 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, req Request, f *
 	return true
 }
 
-// hang waits for Release. It returns false if the client has disconnected.
-func (s *Server) hang(r *http.Request) bool {
+// waitForRelease waits for Release. It returns false if the client has disconnected.
+func (s *Server) waitForRelease(r *http.Request) bool {
 	s.mu.Lock()
 	release := s.release
 	s.mu.Unlock()
@@ -140,22 +140,22 @@ func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 		writeStatus(w, code, reason, message, details)
 	}
 	switch f.Kind {
-	case Unauthorized:
+	case FaultUnauthorized:
 		say(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
-	case Forbidden:
+	case FaultForbidden:
 		say(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("%s %q is forbidden: User %q cannot %s resource %q in API group \"\" in the namespace %q",
 			resource, req.Name, req.User, req.Verb, req.Resource, req.Namespace))
-	case NotFound:
+	case FaultNotFound:
 		say(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource, req.Name))
-	case Conflict:
+	case FaultConflict:
 		say(http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("Operation cannot be fulfilled on %s %q: it has changed", resource, req.Name))
-	case Gone:
+	case FaultGone:
 		say(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
-	case TooManyRequests:
+	case FaultTooManyRequests:
 		say(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "Too many requests, please try again later.")
-	case ServerError:
+	case FaultServerError:
 		say(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: request timed out")
-	case Unavailable:
+	case FaultUnavailable:
 		say(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down")
 	default:
 		return false
@@ -163,9 +163,9 @@ func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	return true
 }
 
-// spoil returns a writer that modifies the response body if the fault does so.
-func (f *Fault) spoil(w http.ResponseWriter) http.ResponseWriter {
-	if f.Kind != Cut && f.Kind != Replace {
+// wrapWriter returns a writer that modifies the response body if the fault does so.
+func (f *Fault) wrapWriter(w http.ResponseWriter) http.ResponseWriter {
+	if f.Kind != FaultTruncate && f.Kind != FaultReplaceText {
 		return w
 	}
 	return &faultWriter{w, f}
@@ -178,7 +178,7 @@ type faultWriter struct {
 }
 
 func (s *faultWriter) Write(p []byte) (int, error) {
-	if s.fault.Kind == Replace {
+	if s.fault.Kind == FaultReplaceText {
 		_, err := s.ResponseWriter.Write(bytes.ReplaceAll(p, []byte(s.fault.Old), []byte(s.fault.New)))
 		return len(p), err
 	}

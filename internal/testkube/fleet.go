@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// listed maps listable resources to their kinds.
-var listed = map[string]metav1.TypeMeta{
+// listKinds maps listable resources to their kinds.
+var listKinds = map[string]metav1.TypeMeta{
 	"pods":       typeMeta("v1", "PodList"),
 	"nodes":      typeMeta("v1", "NodeList"),
 	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
@@ -27,11 +27,11 @@ var listed = map[string]metav1.TypeMeta{
 
 // Put adds or replaces an object of the resource "pods", "nodes", "daemonsets" or
 // "configmaps" and returns its UID. The caller must not modify the object afterwards.
-func (st *store) Put(resource string, o metav1.Object) string { return st.put(resource, o) }
+func (st *store) Put(resource string, o metav1.Object) string { return st.putObject(resource, o) }
 
 // ConfigMap returns the data of a ConfigMap, or nil if it does not exist.
 func (st *store) ConfigMap(namespace, name string) map[string]string {
-	if m, ok := st.get(key{"configmaps", namespace, name}).(*corev1.ConfigMap); ok {
+	if m, ok := st.getObject(objectKey{"configmaps", namespace, name}).(*corev1.ConfigMap); ok {
 		return m.Data
 	}
 	return nil
@@ -42,13 +42,13 @@ func (s *Server) SetLog(namespace, pod, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logs == nil {
-		s.logs = map[key]string{}
+		s.logs = map[objectKey]string{}
 	}
-	s.logs[key{"pods", namespace, pod}] = text
+	s.logs[objectKey{"pods", namespace, pod}] = text
 }
 
-// routeOther routes the requests that route does not handle.
-func routeOther(method string, parts []string) (req Request, ok bool) {
+// routeAdditional routes the requests that route does not handle.
+func routeAdditional(method string, parts []string) (req Request, ok bool) {
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
 		parts = parts[2:]
@@ -67,7 +67,7 @@ func routeOther(method string, parts []string) (req Request, ok bool) {
 	switch {
 	case method == http.MethodGet && len(parts) == 1:
 		req.Verb = "list"
-		_, ok = listed[req.Resource]
+		_, ok = listKinds[req.Resource]
 	case method == http.MethodGet && len(parts) == 3 && parts[0] == "pods" && parts[2] == "log":
 		req.Verb, req.Resource, ok = "get", "pods/log", true
 	case method == http.MethodPatch && len(parts) == 2 && parts[0] == "configmaps":
@@ -76,19 +76,19 @@ func routeOther(method string, parts []string) (req Request, ok bool) {
 	return req, ok
 }
 
-// serveListOf sends a page of objects.
-func (s *Server) serveListOf(w http.ResponseWriter, query url.Values, req Request) {
+// serveList sends a page of objects.
+func (s *Server) serveList(w http.ResponseWriter, query url.Values, req Request) {
 	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
 		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "unable to parse requirement", nil)
 		return
 	}
-	all, version := s.objectsOf(req.Resource, req.Namespace, selector)
+	all, version := s.listObjects(req.Resource, req.Namespace, selector)
 	page := struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
 		Items           []metav1.Object `json:"items"`
-	}{TypeMeta: listed[req.Resource], ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}}
+	}{TypeMeta: listKinds[req.Resource], ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}}
 	data, _ := base64.RawURLEncoding.DecodeString(query.Get("continue"))
 	from, _ := strconv.Atoi(string(data))
 	to := len(all)
@@ -100,11 +100,11 @@ func (s *Server) serveListOf(w http.ResponseWriter, query url.Values, req Reques
 	writeJSON(w, http.StatusOK, page)
 }
 
-// objectsOf returns the objects in order, and their resource version.
-func (st *store) objectsOf(resource, namespace string, selector labels.Selector) (all []metav1.Object, version int) {
+// listObjects returns the objects in order, and their resource version.
+func (st *store) listObjects(resource, namespace string, selector labels.Selector) (all []metav1.Object, version int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b key) int {
+	keys := slices.SortedFunc(maps.Keys(st.objects), func(a, b objectKey) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 	for _, k := range keys {
@@ -120,10 +120,10 @@ func (st *store) objectsOf(resource, namespace string, selector labels.Selector)
 // kubelet.
 func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
 	s.mu.Lock()
-	text := s.logs[key{"pods", req.Namespace, req.Name}]
+	text := s.logs[objectKey{"pods", req.Namespace, req.Name}]
 	s.mu.Unlock()
-	if s.pod(req.Namespace, req.Name) == nil {
-		notFound(w, "pods", req.Name)
+	if s.getPod(req.Namespace, req.Name) == nil {
+		writeNotFound(w, "pods", req.Name)
 		return
 	}
 	lines := slices.Collect(strings.Lines(text))
@@ -148,9 +148,9 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, req Request)
 	if !readJSON(w, r, &patch) {
 		return
 	}
-	old, ok := s.get(key{"configmaps", req.Namespace, req.Name}).(*corev1.ConfigMap)
+	old, ok := s.getObject(objectKey{"configmaps", req.Namespace, req.Name}).(*corev1.ConfigMap)
 	if !ok {
-		notFound(w, "configmaps", req.Name)
+		writeNotFound(w, "configmaps", req.Name)
 		return
 	}
 	changed := old.DeepCopy()

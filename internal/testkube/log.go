@@ -30,17 +30,17 @@ type Request struct {
 	index int // in the log
 }
 
-// Log returns the clients' requests in order.
-func (s *Server) Log() []Request {
+// Requests returns the clients' requests in order.
+func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Calls counts requests, including rejected ones. "" matches any verb or resource.
-func (s *Server) Calls(verb, resource string) int {
+// CountRequests counts requests, including rejected ones. "" matches any verb or resource.
+func (s *Server) CountRequests(verb, resource string) int {
 	n := 0
-	for _, r := range s.Log() {
+	for _, r := range s.Requests() {
 		if (verb == "" || verb == r.Verb) && (resource == "" || resource == r.Resource) {
 			n++
 		}
@@ -48,8 +48,8 @@ func (s *Server) Calls(verb, resource string) int {
 	return n
 }
 
-// record logs a request and returns the fault that applies to it, if any.
-func (s *Server) record(req *Request) *Fault {
+// logRequest logs a request and returns the fault that applies to it, if any.
+func (s *Server) logRequest(req *Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.index = len(s.log)

@@ -42,38 +42,38 @@ type Secret struct {
 	Data            map[string][]byte
 }
 
-// key identifies an object. The resource is plural, as in paths.
-type key struct{ resource, namespace, name string }
+// objectKey identifies an object. The resource is plural, as in paths.
+type objectKey struct{ resource, namespace, name string }
 
 // store contains the objects. [Server] embeds it.
 type store struct {
 	mu      sync.Mutex // guards the fields below
-	objects map[key]metav1.Object
+	objects map[objectKey]metav1.Object
 	version int // the last resourceVersion
 }
 
 func newStore() *store {
-	return &store{objects: map[key]metav1.Object{}, version: 100}
+	return &store{objects: map[objectKey]metav1.Object{}, version: 100}
 }
 
 // AddServiceAccount adds or replaces a service account and returns its UID. A different
 // UID means that it was deleted and recreated.
 func (st *store) AddServiceAccount(a ServiceAccount) string {
-	return st.put("serviceaccounts", &corev1.ServiceAccount{
-		ObjectMeta:       meta(a.Namespace, a.Name, a.UID, a.Annotations),
-		ImagePullSecrets: references(a.PullSecrets),
+	return st.putObject("serviceaccounts", &corev1.ServiceAccount{
+		ObjectMeta:       objectMeta(a.Namespace, a.Name, a.UID, a.Annotations),
+		ImagePullSecrets: secretReferences(a.PullSecrets),
 	})
 }
 
 // AddPod adds or replaces a pod and returns its UID.
 func (st *store) AddPod(p Pod) string {
-	return st.put("pods", &corev1.Pod{
+	return st.putObject("pods", &corev1.Pod{
 		TypeMeta:   typeMeta("v1", "Pod"),
-		ObjectMeta: meta(p.Namespace, p.Name, p.UID, nil),
+		ObjectMeta: objectMeta(p.Namespace, p.Name, p.UID, nil),
 		Spec: corev1.PodSpec{
 			ServiceAccountName: p.ServiceAccount,
 			NodeName:           p.Node,
-			ImagePullSecrets:   references(p.PullSecrets),
+			ImagePullSecrets:   secretReferences(p.PullSecrets),
 			InitContainers:     containers("init", p.InitImages),
 			Containers:         containers("main", p.Images),
 		},
@@ -82,9 +82,9 @@ func (st *store) AddPod(p Pod) string {
 
 // AddSecret adds or replaces a secret and returns its UID.
 func (st *store) AddSecret(x Secret) string {
-	return st.put("secrets", &corev1.Secret{
+	return st.putObject("secrets", &corev1.Secret{
 		TypeMeta:   typeMeta("v1", "Secret"),
-		ObjectMeta: meta(x.Namespace, x.Name, x.UID, nil),
+		ObjectMeta: objectMeta(x.Namespace, x.Name, x.UID, nil),
 		Type:       corev1.SecretType(x.Type),
 		Data:       x.Data,
 	})
@@ -94,13 +94,13 @@ func (st *store) AddSecret(x Secret) string {
 func (st *store) Delete(resource, namespace, name string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	delete(st.objects, key{resource, namespace, name})
+	delete(st.objects, objectKey{resource, namespace, name})
 }
 
-func (st *store) put(resource string, o metav1.Object) string {
+func (st *store) putObject(resource string, o metav1.Object) string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	k := key{resource, o.GetNamespace(), o.GetName()}
+	k := objectKey{resource, o.GetNamespace(), o.GetName()}
 	old, known := st.objects[k]
 	switch {
 	case o.GetUID() != "":
@@ -115,22 +115,22 @@ func (st *store) put(resource string, o metav1.Object) string {
 	return string(o.GetUID())
 }
 
-// get returns an object, or nil.
-func (st *store) get(k key) metav1.Object {
+// getObject returns an object, or nil.
+func (st *store) getObject(k objectKey) metav1.Object {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.objects[k]
 }
 
-// pod returns a pod, or nil.
-func (st *store) pod(namespace, name string) *corev1.Pod {
-	pod, _ := st.get(key{"pods", namespace, name}).(*corev1.Pod)
+// getPod returns a pod, or nil.
+func (st *store) getPod(namespace, name string) *corev1.Pod {
+	pod, _ := st.getObject(objectKey{"pods", namespace, name}).(*corev1.Pod)
 	return pod
 }
 
-// account returns a service account, or nil.
-func (st *store) account(namespace, name string) *corev1.ServiceAccount {
-	account, _ := st.get(key{"serviceaccounts", namespace, name}).(*corev1.ServiceAccount)
+// getServiceAccount returns a service account, or nil.
+func (st *store) getServiceAccount(namespace, name string) *corev1.ServiceAccount {
+	account, _ := st.getObject(objectKey{"serviceaccounts", namespace, name}).(*corev1.ServiceAccount)
 	return account
 }
 
@@ -138,11 +138,11 @@ func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-func meta(namespace, name, uid string, annotations map[string]string) metav1.ObjectMeta {
+func objectMeta(namespace, name, uid string, annotations map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), Annotations: annotations, CreationTimestamp: metav1.Now()}
 }
 
-func references(names []string) []corev1.LocalObjectReference {
+func secretReferences(names []string) []corev1.LocalObjectReference {
 	var refs []corev1.LocalObjectReference
 	for _, name := range names {
 		refs = append(refs, corev1.LocalObjectReference{Name: name})

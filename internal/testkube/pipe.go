@@ -21,8 +21,8 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// refused returns the error of a connection attempt to a closed port.
-func (l *pipeListener) refused(network string) error {
+// connectionRefused returns the error of a connection attempt to a closed port.
+func (l *pipeListener) connectionRefused(network string) error {
 	return &net.OpError{Op: "dial", Net: network, Addr: l.Addr(), Err: syscall.ECONNREFUSED}
 }
 
@@ -32,7 +32,7 @@ func (l *pipeListener) dial(ctx context.Context, network string) (net.Conn, erro
 	case l.conns <- server:
 		return client, nil
 	case <-l.closed:
-		return nil, l.refused(network)
+		return nil, l.connectionRefused(network)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -17,15 +17,15 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
-	req, ok := route(r)
+	req, ok := parseRoute(r)
 	req.UserAgent = r.UserAgent()
-	req.User = s.userOf(r)
-	fault := s.record(&req)
+	req.User = s.authenticatedUser(r)
+	fault := s.logRequest(&req)
 	if fault != nil {
-		if s.strike(w, r, req, fault) {
+		if s.writeFault(w, r, req, fault) {
 			return
 		}
-		w = fault.spoil(w)
+		w = fault.wrapWriter(w)
 	}
 	switch {
 	case req.User == "":
@@ -39,7 +39,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 	if denied := s.authorize(req); denied != "" {
-		forbid(w, req, denied)
+		writeForbidden(w, req, denied)
 		return
 	}
 	switch req.Resource {
@@ -59,7 +59,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
 	switch req.Verb {
 	case "list":
-		s.serveListOf(w, r.URL.Query(), req)
+		s.serveList(w, r.URL.Query(), req)
 	case "patch":
 		s.servePatch(w, r, req)
 	default:
@@ -67,8 +67,8 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Reques
 	}
 }
 
-// route parses the path of a request. ok is false if there is no such endpoint.
-func route(r *http.Request) (req Request, ok bool) {
+// parseRoute parses the path of a request. ok is false if there is no such endpoint.
+func parseRoute(r *http.Request) (req Request, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for i, p := range parts {
 		parts[i], _ = url.PathUnescape(p)
@@ -84,14 +84,14 @@ func route(r *http.Request) (req Request, ok bool) {
 		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
 		return Request{Verb: "create", Resource: parts[3]}, true
 	}
-	if req, ok := routeOther(r.Method, parts); ok {
+	if req, ok := routeAdditional(r.Method, parts); ok {
 		return req, true
 	}
 	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }
 
-// userOf returns the user for a request's bearer token, or "" if the token is unknown.
-func (s *Server) userOf(r *http.Request) string {
+// authenticatedUser returns the user for a request's bearer token, or "" if the token is unknown.
+func (s *Server) authenticatedUser(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	name, ok := strings.CutPrefix(token, s.Token(""))
 	if !ok {
@@ -102,9 +102,9 @@ func (s *Server) userOf(r *http.Request) string {
 }
 
 func (s *Server) serveGet(w http.ResponseWriter, req Request) {
-	switch o := s.get(key{req.Resource, req.Namespace, req.Name}).(type) {
+	switch o := s.getObject(objectKey{req.Resource, req.Namespace, req.Name}).(type) {
 	case nil:
-		notFound(w, req.Resource, req.Name)
+		writeNotFound(w, req.Resource, req.Name)
 	case *corev1.ServiceAccount:
 		account := *o
 		account.TypeMeta = typeMeta("v1", "ServiceAccount")

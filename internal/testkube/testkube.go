@@ -73,14 +73,14 @@ type Server struct {
 	stopped bool
 
 	*store
-	faults testfault.Set[Fault]
+	faults testfault.FaultSet[Fault]
 
-	mu      sync.Mutex // guards the fields below
-	grants  []grant
-	log     []Request
-	minted  int
-	logs    map[key]string // of pods
-	release chan struct{}  // closed to release hanging requests
+	mu         sync.Mutex // guards the fields below
+	grants     []permission
+	log        []Request
+	tokenCount int
+	logs       map[objectKey]string // of pods
+	release    chan struct{}        // closed to release hanging requests
 }
 
 // New starts an API server. Call [Server.Close] to stop it.
@@ -117,7 +117,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.addr = ln.Addr().String()
-	s.http = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.server()}
+	s.http = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.newHTTPServer()}
 	s.http.StartTLS()
 	s.stopped = false
 	return nil
@@ -125,14 +125,14 @@ func (s *Server) Start() error {
 
 func (s *Server) startPipe() {
 	s.pipe = newPipeListener()
-	s.plain = s.server()
+	s.plain = s.newHTTPServer()
 	pipe, plain := s.pipe, s.plain
 	go func() {
 		_ = plain.Serve(pipe) // returns when the pipe is closed
 	}()
 }
 
-func (s *Server) server() *http.Server {
+func (s *Server) newHTTPServer() *http.Server {
 	return &http.Server{
 		Handler:     s,
 		ErrorLog:    log.New(io.Discard, "", 0), // some tests do not trust the certificate
@@ -144,10 +144,10 @@ func (s *Server) server() *http.Server {
 func (s *Server) Stop() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
-	s.stop()
+	s.stopLocked()
 }
 
-func (s *Server) stop() {
+func (s *Server) stopLocked() {
 	if s.stopped {
 		return
 	}
@@ -166,7 +166,7 @@ func (s *Server) Close() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	s.cancel()
-	s.stop()
+	s.stopLocked()
 }
 
 // URL returns the server's address without a trailing slash.

@@ -57,7 +57,7 @@ func TestToken(t *testing.T) {
 		s := newServer(t, Options{Secret: tt.secret})
 		s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder"})
 		code, body := ask(t, s, http.MethodPost, "/api/v1/namespaces/ci/serviceaccounts/builder/token", `{"spec":{"audiences":["a"]}}`)
-		token := s.Log()[0].Token.Reveal()
+		token := s.Requests()[0].Token.Reveal()
 		claims, err := jwt.Parse(token)
 		if code != http.StatusCreated || err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "a" || claims.Expires.Sub(claims.IssuedAt).Hours() != 1 {
 			t.Errorf("status %d, error %v, claims %v", code, err, claims)

@@ -25,55 +25,55 @@ type Rule struct {
 }
 
 const (
-	actionPull = "pull"
-	actionPush = "push"
-	service    = "testregistry"
+	actionPull  = "pull"
+	actionPush  = "push"
+	serviceName = "testregistry"
 )
 
-func (r Rule) covers(user, repo string) bool {
+func (r Rule) matches(user, repo string) bool {
 	if r.User != user && (r.User != AnyUser || user == Anonymous) {
 		return false
 	}
 	return r.Prefix == "" || repo == r.Prefix || strings.HasPrefix(repo, r.Prefix+"/")
 }
 
-// allowed reports whether the rules allow a user to perform an action. The user must be
+// isAllowed reports whether the rules allow a user to perform an action. The user must be
 // authenticated or [Anonymous].
-func (s *Server) allowed(user, repo, action string) bool {
+func (s *Server) isAllowed(user, repo, action string) bool {
 	if len(s.opts.Rules) == 0 {
 		return user != Anonymous
 	}
 	return slices.ContainsFunc(s.opts.Rules, func(r Rule) bool {
-		return r.covers(user, repo) && (action == actionPull && r.Pull || action == actionPush && r.Push)
+		return r.matches(user, repo) && (action == actionPull && r.Pull || action == actionPush && r.Push)
 	})
 }
 
-// identity is the user of a request and whether the credentials are valid.
-type identity struct {
+// authResult is the user of a request and whether the credentials are valid.
+type authResult struct {
 	scheme string // see Request.Scheme
 	user   string // as sent; for a token, the user it was issued to
 	ok     bool   // the password or token is valid
 	token  token
 }
 
-// identify reads the Authorization header, or the form of a token request. Only the
+// authenticate reads the Authorization header, or the form of a token request. Only the
 // token endpoint and Basic mode accept a password.
-func (s *Server) identify(r *http.Request) identity {
+func (s *Server) authenticate(r *http.Request) authResult {
 	if r.URL.Path == tokenPath && r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(nil, r.Body, maxTokenBody)
 		user := r.PostFormValue("username")
 		ok := r.PostFormValue("grant_type") == "password" && s.checkPassword(user, r.PostFormValue("password"))
-		return identity{scheme: "Form", user: user, ok: ok}
+		return authResult{scheme: "Form", user: user, ok: ok}
 	}
 	if user, password, ok := r.BasicAuth(); ok {
-		good := s.opts.Auth == Basic || r.URL.Path == tokenPath
-		return identity{scheme: "Basic", user: user, ok: good && s.checkPassword(user, password)}
+		good := s.opts.Auth == AuthBasic || r.URL.Path == tokenPath
+		return authResult{scheme: "Basic", user: user, ok: good && s.checkPassword(user, password)}
 	}
 	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		tok, good := s.lookupToken(secret)
-		return identity{scheme: "Bearer", user: tok.user, ok: good && s.opts.Auth == Bearer, token: tok}
+		return authResult{scheme: "Bearer", user: tok.user, ok: good && s.opts.Auth == AuthBearer, token: tok}
 	}
-	return identity{}
+	return authResult{}
 }
 
 func (s *Server) checkPassword(user, password string) bool {
@@ -84,60 +84,60 @@ func (s *Server) checkPassword(user, password string) bool {
 }
 
 // authorize reports whether the request is allowed. If not, it sends the response.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id identity) bool {
-	if s.opts.Auth == None {
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id authResult) bool {
+	if s.opts.Auth == AuthNone {
 		return true
 	}
 	// Like real registries, reject invalid credentials even if none are needed.
 	if id.scheme != "" && !id.ok {
-		s.challenge(w, r, "authentication required")
+		s.sendChallenge(w, r, "authentication required")
 		return false
 	}
-	repo := repository(r)
+	repo := repositoryOf(r)
 	if repo == "" { // the ping or the catalog, which any user may access
 		if !id.ok {
-			s.challenge(w, r, "authentication required")
+			s.sendChallenge(w, r, "authentication required")
 		}
 		return id.ok
 	}
-	action := actionOf(r)
-	allowed := s.allowed(id.user, repo, action)
+	action := requiredAction(r)
+	allowed := s.isAllowed(id.user, repo, action)
 	switch {
-	case allowed && (s.opts.Auth == Basic || id.token.grants(repo, action)):
+	case allowed && (s.opts.Auth == AuthBasic || id.token.allows(repo, action)):
 		return true
 	case allowed || id.user == Anonymous:
-		s.challenge(w, r, "authentication required, or a token for this repository")
+		s.sendChallenge(w, r, "authentication required, or a token for this repository")
 	default:
 		writeError(w, http.StatusForbidden, "DENIED", fmt.Sprintf("%s may not %s %s", id.user, action, repo))
 	}
 	return false
 }
 
-// challenge sends a 401 with a challenge.
-func (s *Server) challenge(w http.ResponseWriter, r *http.Request, why string) {
+// sendChallenge sends a 401 with a challenge.
+func (s *Server) sendChallenge(w http.ResponseWriter, r *http.Request, why string) {
 	switch s.opts.Auth {
-	case Basic:
+	case AuthBasic:
 		w.Header().Set("WWW-Authenticate", `Basic realm="testregistry"`)
-	case Bearer:
-		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.BaseURL, tokenPath, service)
-		if repo := repository(r); repo != "" {
-			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, actionOf(r))
+	case AuthBearer:
+		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.BaseURL, tokenPath, serviceName)
+		if repo := repositoryOf(r); repo != "" {
+			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, requiredAction(r))
 		}
 		w.Header().Set("WWW-Authenticate", c)
 	}
 	writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", why)
 }
 
-// actionOf returns the action for which a request needs permission.
-func actionOf(r *http.Request) string {
+// requiredAction returns the action for which a request needs permission.
+func requiredAction(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return actionPull
 	}
 	return actionPush
 }
 
-// repository returns the repository in a request's path, or "".
-func repository(r *http.Request) string {
+// repositoryOf returns the repository in a request's path, or "".
+func repositoryOf(r *http.Request) string {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v2/")
 	if !ok {
 		return ""

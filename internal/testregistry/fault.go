@@ -19,12 +19,12 @@ type FaultKind int
 // Kinds of faults. The first three replace the response. The others change a successful
 // response (status 200 to a GET).
 const (
-	Unauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
-	TooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
-	ServerError                      // 500
-	Slow                             // waits Fault.Delay after Fault.Bytes body bytes; if 0, before the header
-	Cut                              // closes the connection after Fault.Bytes bytes of the body
-	Corrupt                          // changes one byte of the body
+	FaultUnauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
+	FaultTooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
+	FaultServerError                      // 500
+	FaultSlow                             // waits Fault.Delay after Fault.Bytes body bytes; if 0, before the header
+	FaultTruncate                         // closes the connection after Fault.Bytes bytes of the body
+	FaultCorrupt                          // changes one byte of the body
 )
 
 // Endpoint is a part of the registry's API.
@@ -32,11 +32,11 @@ type Endpoint int
 
 // Endpoints that a [Fault] can be limited to.
 const (
-	Anywhere  Endpoint = iota
-	Ping               // /v2/
-	Tokens             // the token server
-	Manifests          // /v2/<repository>/manifests/
-	Blobs              // /v2/<repository>/blobs/
+	EndpointAny       Endpoint = iota
+	EndpointPing               // /v2/
+	EndpointToken              // the token server
+	EndpointManifests          // /v2/<repository>/manifests/
+	EndpointBlobs              // /v2/<repository>/blobs/
 )
 
 // Forever is the [Fault.Times] value for a fault that applies until it is removed.
@@ -52,51 +52,51 @@ type Fault struct {
 	Times int // number of matching requests that then fail; 0 means one
 
 	Delay      time.Duration // for Slow; at most a minute, and ends early if the client disconnects
-	RetryAfter time.Duration // for TooManyRequests; rounded up to seconds
+	RetryAfter time.Duration // for FaultTooManyRequests; rounded up to seconds
 	Bytes      int64         // for Slow and Cut: bytes of the body sent first
 }
 
 // Inject adds a fault. If several faults match a request, only the one added first
 // applies and counts the request.
-func (s *Server) Inject(f Fault) *testfault.Injected {
+func (s *Server) Inject(f Fault) *testfault.InjectedFault {
 	return s.faults.Inject(f, f.After, f.Times)
 }
 
 func (f Fault) matches(r *http.Request) bool {
-	if f.Endpoint != Anywhere && f.Endpoint != endpointOf(r) {
+	if f.Endpoint != EndpointAny && f.Endpoint != requestEndpoint(r) {
 		return false
 	}
-	if f.spoilsBody() && r.Method != http.MethodGet {
+	if f.changesBody() && r.Method != http.MethodGet {
 		return false
 	}
 	return strings.Contains(r.URL.Path, f.Path)
 }
 
-func (f Fault) spoilsBody() bool { return f.Kind >= Slow }
+func (f Fault) changesBody() bool { return f.Kind >= FaultSlow }
 
-func endpointOf(r *http.Request) Endpoint {
+func requestEndpoint(r *http.Request) Endpoint {
 	switch path := r.URL.Path; {
 	case path == tokenPath:
-		return Tokens
+		return EndpointToken
 	case path == "/v2/" || path == "/v2":
-		return Ping
+		return EndpointPing
 	case strings.Contains(path, "/manifests/"):
-		return Manifests
+		return EndpointManifests
 	case strings.Contains(path, "/blobs/"):
-		return Blobs
+		return EndpointBlobs
 	}
-	return Anywhere
+	return EndpointAny
 }
 
-// refuse sends the fault's response if the fault replaces the response.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
+// writeFault sends the fault's response if the fault replaces the response.
+func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	switch f.Kind {
-	case Unauthorized:
-		s.challenge(w, r, "refused on purpose")
-	case TooManyRequests:
+	case FaultUnauthorized:
+		s.sendChallenge(w, r, "refused on purpose")
+	case FaultTooManyRequests:
 		testfault.SetRetryAfter(w.Header(), f.RetryAfter)
 		writeError(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", "too many requests, on purpose")
-	case ServerError:
+	case FaultServerError:
 		writeError(w, http.StatusInternalServerError, "UNKNOWN", "broken on purpose")
 	default:
 		return false
@@ -104,11 +104,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	return true
 }
 
-// wrap returns a writer that applies the fault to the body.
-func (f *Fault) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+// wrapWriter returns a writer that applies the fault to the body.
+func (f *Fault) wrapWriter(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	sp := &faultWriter{ResponseWriter: w, ctx: r.Context(), fault: f}
-	if f.Kind == Slow && f.Bytes == 0 {
-		sp.wait()
+	if f.Kind == FaultSlow && f.Bytes == 0 {
+		sp.sleepDelay()
 	}
 	return sp
 }
@@ -116,30 +116,30 @@ func (f *Fault) wrap(w http.ResponseWriter, r *http.Request) http.ResponseWriter
 // faultWriter writes a response and applies a fault to its body.
 type faultWriter struct {
 	http.ResponseWriter
-	ctx     context.Context // the request's context; done when the client disconnects or the server closes
-	fault   *Fault
-	began   bool // the header has been sent
-	good    bool // the status is 200
-	written int64
-	waited  bool
+	ctx        context.Context // the request's context; done when the client disconnects or the server closes
+	fault      *Fault
+	headerSent bool // the header has been sent
+	isOK       bool // the status is 200
+	written    int64
+	waited     bool
 }
 
 func (sp *faultWriter) WriteHeader(status int) {
-	sp.began, sp.good = true, status == http.StatusOK
+	sp.headerSent, sp.isOK = true, status == http.StatusOK
 	sp.ResponseWriter.WriteHeader(status)
 }
 
 func (sp *faultWriter) Write(p []byte) (int, error) {
-	if !sp.began {
+	if !sp.headerSent {
 		sp.WriteHeader(http.StatusOK)
 	}
-	if !sp.good || len(p) == 0 {
+	if !sp.isOK || len(p) == 0 {
 		return sp.ResponseWriter.Write(p)
 	}
 	switch sp.fault.Kind {
-	case Cut:
+	case FaultTruncate:
 		return sp.writeCut(p)
-	case Corrupt:
+	case FaultCorrupt:
 		return sp.writeCorrupt(p)
 	default:
 		return sp.writeSlow(p)
@@ -178,14 +178,14 @@ func (sp *faultWriter) writeSlow(p []byte) (int, error) {
 			return n, err
 		}
 		_ = http.NewResponseController(sp.ResponseWriter).Flush()
-		sp.wait()
+		sp.sleepDelay()
 	}
 	n, err := sp.ResponseWriter.Write(p[head:])
 	return int(head) + n, err
 }
 
-// wait sleeps for the delay, or until the client disconnects or the server closes.
-func (sp *faultWriter) wait() {
+// sleepDelay sleeps for the delay, or until the client disconnects or the server closes.
+func (sp *faultWriter) sleepDelay() {
 	sp.waited = true
-	testfault.Wait(sp.ctx, sp.fault.Delay)
+	testfault.Sleep(sp.ctx, sp.fault.Delay)
 }

@@ -25,17 +25,17 @@ func TestFaultIsCounted(t *testing.T) {
 		want  []int
 		hits  int
 	}{
-		{"once", Fault{Kind: ServerError}, []int{500, 200, 200, 200}, 1},
-		{"after two, twice", Fault{Kind: ServerError, After: 2, Times: 2}, []int{200, 200, 500, 500, 200}, 2},
-		{"for ever", Fault{Kind: TooManyRequests, Times: Forever}, []int{429, 429, 429, 429}, 4},
-		{"401 after one", Fault{Kind: Unauthorized, After: 1, Times: Forever}, []int{200, 401, 401}, 2},
-		{"another endpoint", Fault{Kind: ServerError, Endpoint: Blobs}, []int{200, 200}, 0},
-		{"the same endpoint", Fault{Kind: ServerError, Endpoint: Manifests}, []int{500, 200}, 1},
-		{"another path", Fault{Kind: ServerError, Path: "/y/"}, []int{200}, 0},
-		{"the same path", Fault{Kind: ServerError, Path: "/x/"}, []int{500}, 1},
+		{"once", Fault{Kind: FaultServerError}, []int{500, 200, 200, 200}, 1},
+		{"after two, twice", Fault{Kind: FaultServerError, After: 2, Times: 2}, []int{200, 200, 500, 500, 200}, 2},
+		{"for ever", Fault{Kind: FaultTooManyRequests, Times: Forever}, []int{429, 429, 429, 429}, 4},
+		{"401 after one", Fault{Kind: FaultUnauthorized, After: 1, Times: Forever}, []int{200, 401, 401}, 2},
+		{"another endpoint", Fault{Kind: FaultServerError, Endpoint: EndpointBlobs}, []int{200, 200}, 0},
+		{"the same endpoint", Fault{Kind: FaultServerError, Endpoint: EndpointManifests}, []int{500, 200}, 1},
+		{"another path", Fault{Kind: FaultServerError, Path: "/y/"}, []int{200}, 0},
+		{"the same path", Fault{Kind: FaultServerError, Path: "/x/"}, []int{500}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := start(t, Options{Auth: Basic, Users: users})
+			s := start(t, Options{Auth: AuthBasic, Users: users})
 			push(t, s, "x", Image{})
 			in := s.Inject(tt.fault)
 			var got []int
@@ -61,7 +61,7 @@ func TestFaultIsCounted(t *testing.T) {
 
 func TestRemoveFault(t *testing.T) {
 	s := start(t, Options{})
-	in := s.Inject(Fault{Kind: ServerError, Times: Forever})
+	in := s.Inject(Fault{Kind: FaultServerError, Times: Forever})
 	for _, want := range []int{500, 200} {
 		resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
 		if err != nil {
@@ -76,7 +76,7 @@ func TestRemoveFault(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	s := start(t, Options{})
-	s.Inject(Fault{Kind: TooManyRequests, RetryAfter: 1500 * time.Millisecond})
+	s.Inject(Fault{Kind: FaultTooManyRequests, RetryAfter: 1500 * time.Millisecond})
 	resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
 	if err != nil {
 		t.Fatal(err)
@@ -97,14 +97,14 @@ func TestSpoiledBlobs(t *testing.T) {
 	}
 
 	t.Run("cut", func(t *testing.T) {
-		s.Inject(Fault{Kind: Cut, Endpoint: Blobs, Bytes: 1000})
+		s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs, Bytes: 1000})
 		_, got, err := get(t, "GET", blob, nil, "")
 		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Equal(got, whole[:1000]) {
 			t.Errorf("got %d bytes, error %v, want the first 1000 and an unexpected EOF", len(got), err)
 		}
 	})
 	t.Run("corrupt", func(t *testing.T) {
-		s.Inject(Fault{Kind: Corrupt, Endpoint: Blobs})
+		s.Inject(Fault{Kind: FaultCorrupt, Endpoint: EndpointBlobs})
 		_, got, err := get(t, "GET", blob, nil, "")
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestSpoiledBlobs(t *testing.T) {
 	})
 	t.Run("slow", func(t *testing.T) {
 		const delay = 50 * time.Millisecond
-		s.Inject(Fault{Kind: Slow, Endpoint: Blobs, Bytes: 1000, Delay: delay})
+		s.Inject(Fault{Kind: FaultSlow, Endpoint: EndpointBlobs, Bytes: 1000, Delay: delay})
 		began := time.Now()
 		_, got, err := get(t, "GET", blob, nil, "")
 		if err != nil || !bytes.Equal(got, whole) {
@@ -127,7 +127,7 @@ func TestSpoiledBlobs(t *testing.T) {
 		}
 	})
 	t.Run("stalled, and the client gives up", func(t *testing.T) {
-		s.Inject(Fault{Kind: Slow, Endpoint: Blobs, Bytes: 1000, Delay: time.Hour})
+		s.Inject(Fault{Kind: FaultSlow, Endpoint: EndpointBlobs, Bytes: 1000, Delay: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, "GET", blob, nil)
@@ -146,7 +146,7 @@ func TestSpoiledBlobs(t *testing.T) {
 		}
 	})
 	t.Run("only GET is spoiled", func(t *testing.T) {
-		in := s.Inject(Fault{Kind: Cut, Endpoint: Blobs})
+		in := s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs})
 		defer in.Remove()
 		if _, _, err := get(t, "HEAD", blob, nil, ""); err != nil {
 			t.Error(err)
@@ -156,7 +156,7 @@ func TestSpoiledBlobs(t *testing.T) {
 		}
 	})
 	t.Run("well again", func(t *testing.T) {
-		in := s.Inject(Fault{Kind: Cut, Endpoint: Blobs})
+		in := s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs})
 		if _, _, err := get(t, "GET", blob, nil, ""); err == nil {
 			t.Error("a cut at 0 bytes went unnoticed")
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxLog limits the length of the access log. The oldest requests are dropped.
-const maxLog = 10_000
+// maxLogEntries limits the length of the access log. The oldest requests are dropped.
+const maxLogEntries = 10_000
 
 // Request is an entry in the access log. It never contains a password or token.
 type Request struct {
@@ -36,11 +36,11 @@ func (s *Server) ResetLog() {
 	s.log = nil
 }
 
-func (s *Server) record(r *http.Request, id identity, status int) {
+func (s *Server) logRequest(r *http.Request, id authResult, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.log) == maxLog {
-		s.log = slices.Delete(s.log, 0, maxLog/10)
+	if len(s.log) == maxLogEntries {
+		s.log = slices.Delete(s.log, 0, maxLogEntries/10)
 	}
 	s.log = append(s.log, Request{
 		Time: s.opts.Now(), Method: r.Method, Path: r.URL.Path, Status: status,
@@ -48,29 +48,29 @@ func (s *Server) record(r *http.Request, id identity, status int) {
 	})
 }
 
-// recorder records a response before its first byte is sent, so that the log contains
+// responseRecorder records a response before its first byte is sent, so that the log contains
 // every response that a client has received.
-type recorder struct {
+type responseRecorder struct {
 	http.ResponseWriter
 	record func(status int) // nil after the call
 }
 
-func (r *recorder) once(status int) {
+func (r *responseRecorder) recordOnce(status int) {
 	if r.record != nil {
 		r.record(status)
 		r.record = nil
 	}
 }
 
-func (r *recorder) WriteHeader(status int) {
-	r.once(status)
+func (r *responseRecorder) WriteHeader(status int) {
+	r.recordOnce(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(p []byte) (int, error) {
-	r.once(http.StatusOK)
+func (r *responseRecorder) Write(p []byte) (int, error) {
+	r.recordOnce(http.StatusOK)
 	return r.ResponseWriter.Write(p)
 }
 
 // Unwrap supports [http.ResponseController].
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -72,7 +72,7 @@ func (i Image) build() (taggable, error) {
 		if err != nil {
 			return nil, err
 		}
-		img, err := i.buildOne(*platform, source)
+		img, err := i.buildForPlatform(*platform, source)
 		if err != nil || len(i.Platforms) == 1 {
 			return img, err
 		}
@@ -83,7 +83,7 @@ func (i Image) build() (taggable, error) {
 	return index, nil
 }
 
-func (i Image) buildOne(p v1.Platform, source rand.Source) (v1.Image, error) {
+func (i Image) buildForPlatform(p v1.Platform, source rand.Source) (v1.Image, error) {
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
 	for range cmp.Or(i.Layers, 2) {

@@ -6,7 +6,7 @@
 // a token endpoint), access rules and fault injection.
 //
 //	reg, err := testregistry.New(testregistry.Options{
-//		Auth:  testregistry.Bearer,
+//		Auth:  testregistry.AuthBearer,
 //		Users: map[string]string{"ci": "open-sesame"},
 //	})
 //	defer reg.Close()
@@ -38,9 +38,9 @@ type Auth int
 
 // The authentication methods.
 const (
-	None   Auth = iota // any client may do anything
-	Basic              // RFC 7617, on every request
-	Bearer             // the token flow of the distribution specification
+	AuthNone   Auth = iota // any client may do anything
+	AuthBasic              // RFC 7617, on every request
+	AuthBearer             // the token flow of the distribution specification
 )
 
 // Options configures a [Server]. The zero value is an open registry.
@@ -76,7 +76,7 @@ type Server struct {
 	done    context.CancelFunc
 	served  chan struct{}
 
-	faults testfault.Set[Fault]
+	faults testfault.FaultSet[Fault]
 
 	mu     sync.Mutex // guards the fields below
 	users  map[string]string
@@ -158,25 +158,25 @@ func (s *Server) RemoveUser(name string) {
 // ServeHTTP handles and records a request. Tests also use it to serve the registry
 // under another host name.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := s.identify(r)
-	rec := &recorder{ResponseWriter: w, record: func(status int) { s.record(r, id, status) }}
-	s.answer(rec, r, id)
-	rec.once(http.StatusOK)
+	id := s.authenticate(r)
+	rec := &responseRecorder{ResponseWriter: w, record: func(status int) { s.logRequest(r, id, status) }}
+	s.respond(rec, r, id)
+	rec.recordOnce(http.StatusOK)
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, id identity) {
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, id authResult) {
 	fault := s.faults.Next(func(f Fault) bool { return f.matches(r) })
-	if fault != nil && s.refuse(w, r, fault) {
+	if fault != nil && s.writeFault(w, r, fault) {
 		return
 	}
 	if fault != nil {
-		w = fault.wrap(w, r)
+		w = fault.wrapWriter(w, r)
 	}
 	switch {
 	case r.URL.Path == tokenPath:
 		s.serveToken(w, r, id)
 	case !s.authorize(w, r, id):
-	case s.opts.RedirectBlobs != "" && r.Method == http.MethodGet && endpointOf(r) == Blobs:
+	case s.opts.RedirectBlobs != "" && r.Method == http.MethodGet && requestEndpoint(r) == EndpointBlobs:
 		http.Redirect(w, r, s.opts.RedirectBlobs+r.URL.Path, http.StatusTemporaryRedirect)
 	default:
 		s.storage.ServeHTTP(w, r)

@@ -84,7 +84,7 @@ func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (strin
 }
 
 func TestPushIsDeterministic(t *testing.T) {
-	a, b := start(t, Options{}), start(t, Options{Auth: Basic, Users: users})
+	a, b := start(t, Options{}), start(t, Options{Auth: AuthBasic, Users: users})
 	if x, y := push(t, a, "x", Image{}), push(t, b, "team/y", Image{}); x != y {
 		t.Errorf("two registries, one image: digests %s and %s", x, y)
 	}
@@ -145,27 +145,27 @@ func TestWhoMayPull(t *testing.T) {
 		repo  string
 		want  int
 	}{
-		{"open", None, nil, Anonymous, "team/app", 200},
-		{"open, with a login", None, nil, "ci", "team/app", 200},
-		{"basic", Basic, nil, "ci", "team/app", 200},
-		{"basic, anonymous", Basic, nil, Anonymous, "team/app", 401},
-		{"basic, unknown user", Basic, nil, "nobody", "team/app", 401},
-		{"basic, rule", Basic, rules, "ci", "team/app", 200},
-		{"basic, the prefix itself", Basic, rules, "ci", "team", 200},
-		{"basic, a sibling of the prefix", Basic, rules, "ci", "team-evil/app", 403},
-		{"basic, somebody else's", Basic, rules, "dev", "team/app", 403},
-		{"basic, shared", Basic, rules, "dev", "shared/app", 200},
-		{"basic, shared is not public", Basic, rules, Anonymous, "shared/app", 401},
-		{"basic, public", Basic, rules, Anonymous, "public/app", 200},
-		{"bearer", Bearer, nil, "ci", "team/app", 200},
-		{"bearer, anonymous", Bearer, nil, Anonymous, "team/app", 401},
-		{"bearer, unknown user", Bearer, nil, "nobody", "team/app", 401},
-		{"bearer, rule", Bearer, rules, "ci", "team/app", 200},
-		{"bearer, somebody else's", Bearer, rules, "dev", "team/app", 403},
-		{"bearer, shared", Bearer, rules, "dev", "shared/app", 200},
-		{"bearer, shared is not public", Bearer, rules, Anonymous, "shared/app", 401},
-		{"bearer, public", Bearer, rules, Anonymous, "public/app", 200},
-		{"no such repository", Basic, nil, "ci", "missing", 404},
+		{"open", AuthNone, nil, Anonymous, "team/app", 200},
+		{"open, with a login", AuthNone, nil, "ci", "team/app", 200},
+		{"basic", AuthBasic, nil, "ci", "team/app", 200},
+		{"basic, anonymous", AuthBasic, nil, Anonymous, "team/app", 401},
+		{"basic, unknown user", AuthBasic, nil, "nobody", "team/app", 401},
+		{"basic, rule", AuthBasic, rules, "ci", "team/app", 200},
+		{"basic, the prefix itself", AuthBasic, rules, "ci", "team", 200},
+		{"basic, a sibling of the prefix", AuthBasic, rules, "ci", "team-evil/app", 403},
+		{"basic, somebody else's", AuthBasic, rules, "dev", "team/app", 403},
+		{"basic, shared", AuthBasic, rules, "dev", "shared/app", 200},
+		{"basic, shared is not public", AuthBasic, rules, Anonymous, "shared/app", 401},
+		{"basic, public", AuthBasic, rules, Anonymous, "public/app", 200},
+		{"bearer", AuthBearer, nil, "ci", "team/app", 200},
+		{"bearer, anonymous", AuthBearer, nil, Anonymous, "team/app", 401},
+		{"bearer, unknown user", AuthBearer, nil, "nobody", "team/app", 401},
+		{"bearer, rule", AuthBearer, rules, "ci", "team/app", 200},
+		{"bearer, somebody else's", AuthBearer, rules, "dev", "team/app", 403},
+		{"bearer, shared", AuthBearer, rules, "dev", "shared/app", 200},
+		{"bearer, shared is not public", AuthBearer, rules, Anonymous, "shared/app", 401},
+		{"bearer, public", AuthBearer, rules, Anonymous, "public/app", 200},
+		{"no such repository", AuthBasic, nil, "ci", "missing", 404},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := start(t, Options{Auth: tt.auth, Users: users, Rules: tt.rules})
@@ -190,7 +190,7 @@ func TestWhoMayPull(t *testing.T) {
 
 func TestWhoMayPush(t *testing.T) {
 	rules := []Rule{{User: "ci", Prefix: "team", Pull: true, Push: true}, {User: "dev", Pull: true}}
-	for _, auth := range []Auth{Basic, Bearer} {
+	for _, auth := range []Auth{AuthBasic, AuthBearer} {
 		s := start(t, Options{Auth: auth, Users: users, Rules: rules})
 		push(t, s, "team/app", Image{})
 		for user, want := range map[string]int{"ci": 0, "dev": 403, Anonymous: 401} {
@@ -215,7 +215,7 @@ func TestWhoMayPush(t *testing.T) {
 }
 
 func TestSetUser(t *testing.T) {
-	for _, auth := range []Auth{Basic, Bearer} {
+	for _, auth := range []Auth{AuthBasic, AuthBearer} {
 		s := start(t, Options{Auth: auth, Users: users})
 		push(t, s, "x", Image{})
 		steps := []struct {
@@ -261,7 +261,7 @@ func get(t *testing.T, method, url string, header map[string]string, body string
 
 func TestTokenFlow(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := start(t, Options{Auth: Bearer, Users: users, TokenTTL: time.Minute, Now: func() time.Time { return now }})
+	s := start(t, Options{Auth: AuthBearer, Users: users, TokenTTL: time.Minute, Now: func() time.Time { return now }})
 	push(t, s, "team/app", Image{})
 	push(t, s, "team/other", Image{})
 	manifest := s.URL() + "/v2/team/app/manifests/v1"
@@ -353,7 +353,7 @@ func basicHeader(user, password string) map[string]string {
 }
 
 func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
-	s := start(t, Options{Auth: Bearer, Users: users})
+	s := start(t, Options{Auth: AuthBearer, Users: users})
 	resp, _, err := get(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.PasswordSecret), "")
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +364,7 @@ func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
 }
 
 func TestExpireTokens(t *testing.T) {
-	s := start(t, Options{Auth: Bearer, Users: users})
+	s := start(t, Options{Auth: AuthBearer, Users: users})
 	push(t, s, "x", Image{})
 	ref, _ := name.NewTag(s.Addr() + "/x:v1")
 	img, err := remote.Image(ref, remote.WithAuth(login("ci")))
@@ -382,7 +382,7 @@ func TestExpireTokens(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	s := start(t, Options{Auth: Basic, Users: users})
+	s := start(t, Options{Auth: AuthBasic, Users: users})
 	push(t, s, "x", Image{})
 	for _, header := range []map[string]string{nil, basicHeader("dev", canary.TokenSecret), basicHeader("ci", canary.PasswordSecret)} {
 		if _, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.ArgSecret, header, ""); err != nil {
@@ -410,11 +410,11 @@ func TestRequests(t *testing.T) {
 
 func TestLogIsBounded(t *testing.T) {
 	s := start(t, Options{})
-	for range maxLog + 1 {
-		s.record(&http.Request{URL: &url.URL{}}, identity{}, 200)
+	for range maxLogEntries + 1 {
+		s.logRequest(&http.Request{URL: &url.URL{}}, authResult{}, 200)
 	}
-	if got := len(s.Requests()); got > maxLog || got < maxLog/2 {
-		t.Errorf("%d entries after %d requests", got, maxLog+1)
+	if got := len(s.Requests()); got > maxLogEntries || got < maxLogEntries/2 {
+		t.Errorf("%d entries after %d requests", got, maxLogEntries+1)
 	}
 }
 
@@ -452,7 +452,7 @@ func TestCloseEndsSlowRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := s.Inject(Fault{Kind: Slow, Delay: time.Hour})
+	slow := s.Inject(Fault{Kind: FaultSlow, Delay: time.Hour})
 	failed := make(chan error, 1)
 	go func() {
 		resp, err := http.Get(s.URL() + "/v2/")

@@ -29,7 +29,7 @@ type access struct {
 	actions []string
 }
 
-func (t token) grants(repo, action string) bool {
+func (t token) allows(repo, action string) bool {
 	return slices.ContainsFunc(t.access, func(a access) bool {
 		return a.repo == repo && slices.Contains(a.actions, action)
 	})
@@ -38,18 +38,18 @@ func (t token) grants(repo, action string) bool {
 // serveToken issues a token. It accepts GET with or without Basic authentication, and
 // POST with a form (grant_type=password). Like real token servers, it grants only the
 // permitted part of the requested scopes, which may be nothing.
-func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity) {
+func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id authResult) {
 	anonymous := r.Method == http.MethodGet && id.scheme == ""
-	if s.opts.Auth != Bearer || !id.ok && !anonymous {
+	if s.opts.Auth != AuthBearer || !id.ok && !anonymous {
 		writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "wrong user name or password")
 		return
 	}
-	if err := r.ParseForm(); err != nil || r.Form.Get("service") != service {
-		writeError(w, http.StatusBadRequest, "UNSUPPORTED", "this token server serves "+service)
+	if err := r.ParseForm(); err != nil || r.Form.Get("service") != serviceName {
+		writeError(w, http.StatusBadRequest, "UNSUPPORTED", "this token server serves "+serviceName)
 		return
 	}
 	secret := rand.Text()
-	tok := token{user: id.user, access: s.grant(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
+	tok := token{user: id.user, access: s.grantScopes(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
 	s.storeToken(secret, tok)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has disconnected
@@ -60,9 +60,9 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id identity)
 	})
 }
 
-// grant returns the part of the scopes ("repository:team/app:pull,push") that a user is
+// grantScopes returns the part of the scopes ("repository:team/app:pull,push") that a user is
 // permitted.
-func (s *Server) grant(user string, scopes []string) []access {
+func (s *Server) grantScopes(user string, scopes []string) []access {
 	var granted []access
 	for _, scope := range strings.Fields(strings.Join(scopes, " ")) {
 		parts := strings.Split(scope, ":")
@@ -71,7 +71,7 @@ func (s *Server) grant(user string, scopes []string) []access {
 		}
 		a := access{repo: parts[1]}
 		for action := range strings.SplitSeq(parts[2], ",") {
-			if s.allowed(user, a.repo, action) {
+			if s.isAllowed(user, a.repo, action) {
 				a.actions = append(a.actions, action)
 			}
 		}

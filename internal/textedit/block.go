@@ -23,9 +23,9 @@ type blockList struct {
 
 func (l *blockList) Len() int { return len(l.dashes) }
 
-// Item includes more deeply indented comments after the item, because they may be lines
+// ItemSpan includes more deeply indented comments after the item, because they may be lines
 // of a block scalar.
-func (l *blockList) Item(i int) Span {
+func (l *blockList) ItemSpan(i int) Span {
 	at := Span{l.dashes[i], l.contentEnd(i)}
 	for next := nextLine(l.text, at.To); next < l.itemEnd(i); next = nextLine(l.text, next) {
 		if len(Indentation(l.text[next:])) > len(l.indent) {
@@ -35,14 +35,16 @@ func (l *blockList) Item(i int) Span {
 	return at
 }
 
-// Cut starts at the end of the line before the item. It does not include empty lines
+// RemovalSpan starts at the end of the line before the item. It does not include empty lines
 // and comments between the item and the next one.
-func (l *blockList) Cut(i int) Span { return Span{lineEnd(l.text, l.dashes[i]-1), l.contentEnd(i)} }
+func (l *blockList) RemovalSpan(i int) Span {
+	return Span{lineEnd(l.text, l.dashes[i]-1), l.contentEnd(i)}
+}
 
-// Append inserts after the last line of the last item that is neither empty nor a
+// AppendEdits inserts after the last line of the last item that is neither empty nor a
 // comment. Its alternative inserts after trailing comments, because they may be lines
 // of a block scalar.
-func (l *blockList) Append(items []NewItem) []Edit {
+func (l *blockList) AppendEdits(items []NewItem) []Edit {
 	var b strings.Builder
 	for _, item := range items {
 		for _, line := range item.Lines {
@@ -50,13 +52,13 @@ func (l *blockList) Append(items []NewItem) []Edit {
 		}
 	}
 	if len(l.dashes) == 0 {
-		return []Edit{Insert(l.keyEnd, b.String())}
+		return []Edit{InsertEdit(l.keyEnd, b.String())}
 	}
 	near, far := l.contentEnd(len(l.dashes)-1), lineEnd(l.text, l.end)
 	if l.end > 0 && l.text[l.end-1] == '\n' {
 		far = lineEnd(l.text, l.end-1)
 	}
-	return []Edit{Insert(near, b.String()), Insert(far, b.String())}
+	return []Edit{InsertEdit(near, b.String()), InsertEdit(far, b.String())}
 }
 
 // contentEnd returns the end of an item's last line that is neither empty nor a
@@ -64,7 +66,7 @@ func (l *blockList) Append(items []NewItem) []Edit {
 func (l *blockList) contentEnd(i int) int {
 	end := lineEnd(l.text, l.dashes[i])
 	for at := l.dashes[i]; at < l.itemEnd(i); at = nextLine(l.text, at) {
-		line := bytes.TrimLeft(l.text[at:nextLine(l.text, at)], space)
+		line := bytes.TrimLeft(l.text[at:nextLine(l.text, at)], blanks)
 		if len(line) > 0 && line[0] != '#' {
 			end = lineEnd(l.text, at)
 		}
@@ -80,9 +82,9 @@ func (l *blockList) itemEnd(i int) int {
 	return l.end
 }
 
-// read finds the dashes of a list whose key is on the line at an offset. It
+// parse finds the dashes of a list whose key is on the line at an offset. It
 // returns nil if an item does not begin on a separate line.
-func (l blockList) read(key int, list *yaml.Node, lines *Lines) List {
+func (l blockList) parse(key int, list *yaml.Node, lines *LineIndex) List {
 	if key < 0 || l.end < key {
 		return nil
 	}
@@ -92,9 +94,9 @@ func (l blockList) read(key int, list *yaml.Node, lines *Lines) List {
 	}
 	floor := nextLine(l.text, key)
 	for i, item := range list.Content {
-		at := lines.start(item.Line)
+		at := lines.lineStart(item.Line)
 		// The dash may be on a line before the item's first field.
-		for at < floor || !startsItem(l.text[at:]) {
+		for at < floor || !isItemStart(l.text[at:]) {
 			if at <= floor {
 				return nil
 			}
@@ -113,8 +115,8 @@ func (l blockList) read(key int, list *yaml.Node, lines *Lines) List {
 	return &l
 }
 
-// startsItem reports whether a line begins with a dash.
-func startsItem(line []byte) bool {
+// isItemStart reports whether a line begins with a dash.
+func isItemStart(line []byte) bool {
 	line = bytes.TrimLeft(line, " ")
-	return len(line) > 0 && line[0] == '-' && (len(line) == 1 || slices.Contains([]byte(space), line[1]))
+	return len(line) > 0 && line[0] == '-' && (len(line) == 1 || slices.Contains([]byte(blanks), line[1]))
 }

@@ -13,15 +13,15 @@ import (
 // It contains no context lines, because they could contain secrets. patch(1) can apply
 // it.
 func Diff(name string, before, after []byte) string {
-	old, new := linesOf(before), linesOf(after)
-	places := placesOf(new)
+	old, new := splitLines(before), splitLines(after)
+	places := lineNumbersByText(new)
 	var b strings.Builder
 	for i, k := 0, 0; i < len(old) || k < len(new); {
 		if i < len(old) && k < len(new) && old[i] == new[k] {
 			i, k = i+1, k+1
 			continue
 		}
-		dels, adds := changed(old[i:], len(new), places, k)
+		dels, adds := hunkSize(old[i:], len(new), places, k)
 		if b.Len() == 0 {
 			if strings.ContainsAny(name, " \t") {
 				name += "\t" // otherwise patch parses the text after the space as a date
@@ -40,8 +40,8 @@ func Diff(name string, before, after []byte) string {
 	return b.String()
 }
 
-// placesOf returns the line numbers, in ascending order, for each distinct line.
-func placesOf(lines []string) map[string][]int {
+// lineNumbersByText returns the line numbers, in ascending order, for each distinct line.
+func lineNumbersByText(lines []string) map[string][]int {
 	places := make(map[string][]int, len(lines))
 	for i, line := range lines {
 		places[line] = append(places[line], i)
@@ -49,10 +49,10 @@ func placesOf(lines []string) map[string][]int {
 	return places
 }
 
-// changed returns the number of old lines to delete and new lines to add before the
+// hunkSize returns the number of old lines to delete and new lines to add before the
 // nearest common line. The new text has n lines, in places, and continues at line k. A
 // more distant common line would include all lines before it in the change.
-func changed(old []string, n int, places map[string][]int, k int) (dels, adds int) {
+func hunkSize(old []string, n int, places map[string][]int, k int) (dels, adds int) {
 	nearest := len(old) + n - k
 	dels, adds = len(old), n-k
 	for i := 0; i < len(old) && i < nearest; i++ {
@@ -74,9 +74,9 @@ func hunkRange(from, count int) string {
 	return fmt.Sprintf("%d,%d", from+1, count)
 }
 
-// linesOf splits a text into lines with their line endings. Diffs mark a last line that
+// splitLines splits a text into lines with their line endings. Diffs mark a last line that
 // has none.
-func linesOf(text []byte) []string {
+func splitLines(text []byte) []string {
 	list := strings.SplitAfter(string(text), "\n")
 	switch last := len(list) - 1; {
 	case list[last] == "":

@@ -33,7 +33,7 @@ func TestChangedIsTheNearest(t *testing.T) {
 	for range 20_000 {
 		old, new := text(), text()
 		k := r.IntN(len(new) + 1)
-		dels, adds := changed(old, len(new), placesOf(new), k)
+		dels, adds := hunkSize(old, len(new), lineNumbersByText(new), k)
 		if wantDels, wantAdds := nearestNaive(old, new[k:]); dels != wantDels || adds != wantAdds {
 			t.Fatalf("%q, %q from %d: got %d and %d, want %d and %d", old, new, k, dels, adds, wantDels, wantAdds)
 		}

@@ -63,10 +63,10 @@ func LineStarts(text []byte) []int {
 	}
 }
 
-// Document returns the part of a configuration file that the kubelet decodes, as UTF-8:
+// KubeletDocument returns the part of a configuration file that the kubelet decodes, as UTF-8:
 // the first YAML document, or the whole JSON file. next is the line of the marker of the
 // next document, which is ignored; 0 if none exists.
-func Document(file []byte) (text []byte, next int) {
+func KubeletDocument(file []byte) (text []byte, next int) {
 	if IsJSON(file) {
 		return file, 0
 	}
@@ -104,7 +104,7 @@ func documentEnd(text []byte) (end, line int, more bool) {
 		start := len(text) - len(rest)
 		var content []byte
 		content, rest = CutLine(rest)
-		if isMarker(content) {
+		if isDocumentMarker(content) {
 			if begun && line == 0 {
 				end, line = start, number
 			}
@@ -124,7 +124,7 @@ func documentEnd(text []byte) (end, line int, more bool) {
 	return end, line, false
 }
 
-func isMarker(line []byte) bool {
+func isDocumentMarker(line []byte) bool {
 	return (bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))) &&
 		(len(line) == 3 || line[3] == ' ' || line[3] == '\t')
 }

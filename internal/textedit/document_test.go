@@ -25,7 +25,7 @@ func TestSecondDocument(t *testing.T) {
 		"a: |\n  ---\n  b\n":                           0,
 		"{\"a\": \"---\"}\n---\nb: 1\n":                0, // JSON: the loader refuses it
 	} {
-		if _, got := Document([]byte(text)); got != want {
+		if _, got := KubeletDocument([]byte(text)); got != want {
 			t.Errorf("%q: line %d, want %d", text, got, want)
 		}
 	}

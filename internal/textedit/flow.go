@@ -10,19 +10,19 @@ import (
 
 // flowList is a list in brackets: a JSON array, or a YAML flow sequence.
 type flowList struct {
-	text  []byte
-	start int    // offset after the opening bracket
-	items []Span // spans of the items, without the text between them
-	ends  []int  // offset after the comma that follows each item, or the end of the item
+	text     []byte
+	start    int    // offset after the opening bracket
+	items    []Span // spans of the items, without the text between them
+	itemEnds []int  // offset after the comma that follows each item, or the end of the item
 }
 
 func (l *flowList) Len() int { return len(l.items) }
 
-func (l *flowList) Item(i int) Span { return l.items[i] }
+func (l *flowList) ItemSpan(i int) Span { return l.items[i] }
 
-// Cut includes the comma before the item unless a comment is next to it, else
+// RemovalSpan includes the comma before the item unless a comment is next to it, else
 // the comma after it.
-func (l *flowList) Cut(i int) Span {
+func (l *flowList) RemovalSpan(i int) Span {
 	at := l.items[i]
 	switch {
 	case i > 0 && l.followsComma(i):
@@ -30,17 +30,17 @@ func (l *flowList) Cut(i int) Span {
 	case i < len(l.items)-1 && l.followsComma(i+1):
 		return Span{at.From, l.items[i+1].From}
 	}
-	return Span{at.From, l.ends[i]}
+	return Span{at.From, l.itemEnds[i]}
 }
 
 // followsComma reports whether only a comma and white space separate an item from the
 // previous one.
 func (l *flowList) followsComma(i int) bool {
-	return string(bytes.Trim(l.text[l.items[i-1].To:l.items[i].From], space)) == ","
+	return string(bytes.Trim(l.text[l.items[i-1].To:l.items[i].From], blanks)) == ","
 }
 
-// Append inserts after the last item or, in an empty list, after the bracket.
-func (l *flowList) Append(items []NewItem) []Edit {
+// AppendEdits inserts after the last item or, in an empty list, after the bracket.
+func (l *flowList) AppendEdits(items []NewItem) []Edit {
 	s := l.style()
 	var b strings.Builder
 	for i, item := range items {
@@ -53,7 +53,7 @@ func (l *flowList) Append(items []NewItem) []Edit {
 	if len(l.items) > 0 {
 		at = l.items[len(l.items)-1].To
 	}
-	return []Edit{Insert(at, b.String())}
+	return []Edit{InsertEdit(at, b.String())}
 }
 
 // flowStyle describes the white space in a flow list.
@@ -78,7 +78,7 @@ func (l *flowList) style() (s flowStyle) {
 	}
 	last := l.items[len(l.items)-1]
 	before := l.text[:last.From]
-	s.gap = string(before[len(bytes.TrimRight(before, space)):])
+	s.gap = string(before[len(bytes.TrimRight(before, blanks)):])
 	first, rest, several := bytes.Cut(l.text[last.From:last.To], []byte("\n"))
 	if !several {
 		return s
@@ -103,20 +103,20 @@ func newFlowList(text []byte, bracket int) List {
 	}
 	l := &flowList{text: text, start: bracket + 1}
 	item := Span{From: -1}
-	for s := (scanner{text: text, at: l.start}); ; {
+	for s := (scanner{text: text, pos: l.start}); ; {
 		token := s.next()
 		switch {
 		case token == Span{}:
 			return nil
 		case s.depth < 0, s.depth == 0 && text[token.From] == ',':
 			if item.From >= 0 {
-				l.items, l.ends = append(l.items, item), append(l.ends, item.To)
+				l.items, l.itemEnds = append(l.items, item), append(l.itemEnds, item.To)
 			}
 			if s.depth < 0 {
 				return l
 			}
 			if item.From >= 0 {
-				l.ends[len(l.items)-1] = token.To
+				l.itemEnds[len(l.items)-1] = token.To
 			}
 			item = Span{From: -1}
 		default:
@@ -132,19 +132,19 @@ func newFlowList(text []byte, bracket int) List {
 // scalars, and all other text byte by byte. It does not validate the text.
 type scanner struct {
 	text  []byte
-	at    int
+	pos   int
 	depth int  // number of open brackets; -1 after the closing bracket of the list
 	plain bool // in a plain scalar, where quotes have no meaning
 }
 
 // next returns the next token, or an empty span at the end.
 func (s *scanner) next() Span {
-	s.skip()
-	if s.at >= len(s.text) {
+	s.skipSpace()
+	if s.pos >= len(s.text) {
 		return Span{}
 	}
-	from := s.at
-	s.at++
+	from := s.pos
+	s.pos++
 	switch c := s.text[from]; {
 	case c == '[' || c == '{':
 		s.depth++
@@ -159,50 +159,50 @@ func (s *scanner) next() Span {
 		s.plain = s.plain && !s.atSeparator()
 	case s.plain:
 	case c == '"' || c == '\'':
-		s.quoted(c)
+		s.skipQuoted(c)
 	case c == '&' || c == '!':
 		// The value follows after an anchor or tag.
-		for s.at < len(s.text) && !s.atSeparator() {
-			s.at++
+		for s.pos < len(s.text) && !s.atSeparator() {
+			s.pos++
 		}
 	default:
 		s.plain = true
 	}
-	return Span{from, s.at}
+	return Span{from, s.pos}
 }
 
 // atSeparator reports whether the next byte ends a plain scalar, or the text ends.
 func (s *scanner) atSeparator() bool {
-	return s.at >= len(s.text) || strings.IndexByte(space+",[]{}", s.text[s.at]) >= 0
+	return s.pos >= len(s.text) || strings.IndexByte(blanks+",[]{}", s.text[s.pos]) >= 0
 }
 
-// skip skips white space and any comments after it.
-func (s *scanner) skip() {
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; {
-		case strings.IndexByte(space, c) >= 0:
-			s.at++
-		case c == '#' && strings.IndexByte(space, s.text[s.at-1]) >= 0:
-			end := bytes.IndexByte(s.text[s.at:], '\n')
+// skipSpace skips white space and any comments after it.
+func (s *scanner) skipSpace() {
+	for s.pos < len(s.text) {
+		switch c := s.text[s.pos]; {
+		case strings.IndexByte(blanks, c) >= 0:
+			s.pos++
+		case c == '#' && strings.IndexByte(blanks, s.text[s.pos-1]) >= 0:
+			end := bytes.IndexByte(s.text[s.pos:], '\n')
 			if end < 0 {
-				end = len(s.text) - s.at
+				end = len(s.text) - s.pos
 			}
-			s.at += end
+			s.pos += end
 		default:
 			return
 		}
 	}
 }
 
-// quoted skips the rest of a quoted scalar. A doubled single quote, which is an escaped
+// skipQuoted skips the rest of a quoted scalar. A doubled single quote, which is an escaped
 // quote, is read as two scalars. The effect is the same.
-func (s *scanner) quoted(quote byte) {
-	for s.at < len(s.text) {
-		c := s.text[s.at]
-		s.at++
+func (s *scanner) skipQuoted(quote byte) {
+	for s.pos < len(s.text) {
+		c := s.text[s.pos]
+		s.pos++
 		switch {
 		case c == '\\' && quote == '"':
-			s.at = min(s.at+1, len(s.text))
+			s.pos = min(s.pos+1, len(s.text))
 		case c == quote:
 			return
 		}

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	space = " \t\r\n"
-	bom   = "\ufeff"
+	blanks        = " \t\r\n"
+	byteOrderMark = "\ufeff"
 )
 
-// Lines finds the offsets of lines and columns in a text. It is not safe for
+// LineIndex finds the offsets of lines and columns in a text. It is not safe for
 // concurrent use.
-type Lines struct {
+type LineIndex struct {
 	text   []byte
 	starts []int
 	last   position
@@ -25,10 +25,10 @@ type Lines struct {
 // from there, because the whole file may be one line.
 type position struct{ line, column, offset int }
 
-// NewLines returns the lines of a text. Only "\n" ends a line. A byte order mark is not
+// NewLineIndex returns the lines of a text. Only "\n" ends a line. A byte order mark is not
 // part of the first line.
-func NewLines(text []byte) *Lines {
-	l := &Lines{text: text, starts: []int{len(text) - len(bytes.TrimPrefix(text, []byte(bom)))}}
+func NewLineIndex(text []byte) *LineIndex {
+	l := &LineIndex{text: text, starts: []int{len(text) - len(bytes.TrimPrefix(text, []byte(byteOrderMark)))}}
 	for i, c := range text {
 		if c == '\n' {
 			l.starts = append(l.starts, i+1)
@@ -39,7 +39,7 @@ func NewLines(text []byte) *Lines {
 
 // Line returns the span of a line, counted from 1, without its "\n". It returns false
 // if the line does not exist.
-func (l *Lines) Line(number int) (Span, bool) {
+func (l *LineIndex) Line(number int) (Span, bool) {
 	switch {
 	case number < 1 || number > len(l.starts):
 		return Span{}, false
@@ -49,8 +49,8 @@ func (l *Lines) Line(number int) (Span, bool) {
 	return Span{l.starts[number-1], l.starts[number] - 1}, true
 }
 
-// start returns the offset of a line, or -1 if the line does not exist.
-func (l *Lines) start(number int) int {
+// lineStart returns the offset of a line, or -1 if the line does not exist.
+func (l *LineIndex) lineStart(number int) int {
 	if line, ok := l.Line(number); ok {
 		return line.From
 	}
@@ -60,7 +60,7 @@ func (l *Lines) start(number int) int {
 // Offset returns the offset of a column, or of the line's end if the line is shorter.
 // Columns count characters from 1, as in yaml.Node. Offset returns -1 if the line does
 // not exist.
-func (l *Lines) Offset(line, column int) int {
+func (l *LineIndex) Offset(line, column int) int {
 	span, ok := l.Line(line)
 	if !ok {
 		return -1

@@ -15,14 +15,14 @@ import (
 type List interface {
 	// Len returns the number of items.
 	Len() int
-	// Item returns the span of an item. It contains no part of another item.
-	Item(i int) Span
-	// Cut returns the span to delete to remove an item. It contains no part of another
+	// ItemSpan returns the span of an item. It contains no part of another item.
+	ItemSpan(i int) Span
+	// RemovalSpan returns the span to delete to remove an item. It contains no part of another
 	// item.
-	Cut(i int) Span
-	// Append returns alternative edits that add items at the end, best first. Deleting
+	RemovalSpan(i int) Span
+	// AppendEdits returns alternative edits that add items at the end, best first. Deleting
 	// the Cut span of each added item restores the text.
-	Append(items []NewItem) []Edit
+	AppendEdits(items []NewItem) []Edit
 }
 
 // NewItem is an item to add, in both list formats.
@@ -51,33 +51,33 @@ func FindJSON(text []byte, field string) List {
 // not written in place, for example as an alias.
 func FindYAML(text, document []byte, field string) List {
 	top, err := ParseYAML(document)
-	i := fieldIndex(top, field)
+	i := mappingKeyIndex(top, field)
 	if err != nil || i < 0 || !bytes.HasPrefix(text, document) {
 		return nil
 	}
-	lines := NewLines(document)
+	lines := NewLineIndex(document)
 	value := top.Content[i+1]
 	switch {
 	case value.Kind == yaml.SequenceNode && value.Style&yaml.FlowStyle != 0:
-		return newFlowList(text, afterProperties(document, lines.Offset(value.Line, value.Column)))
+		return newFlowList(text, skipProperties(document, lines.Offset(value.Line, value.Column)))
 	case top.Style&yaml.FlowStyle != 0:
 		return nil
 	case value.Kind == yaml.SequenceNode, value.Kind == yaml.ScalarNode && value.Tag == "!!null" && value.Value == "":
 		b := blockList{text: text, end: len(document)}
 		if i+2 < len(top.Content) {
-			b.end = lines.start(top.Content[i+2].Line)
+			b.end = lines.lineStart(top.Content[i+2].Line)
 		}
-		return b.read(lines.start(top.Content[i].Line), value, lines)
+		return b.parse(lines.lineStart(top.Content[i].Line), value, lines)
 	}
 	return nil
 }
 
-// afterProperties returns the offset of a node's value after any anchor and tag, or -1.
-func afterProperties(text []byte, at int) int {
+// skipProperties returns the offset of a node's value after any anchor and tag, or -1.
+func skipProperties(text []byte, at int) int {
 	if at < 0 {
 		return -1
 	}
-	for s := (scanner{text: text, at: at}); ; {
+	for s := (scanner{text: text, pos: at}); ; {
 		switch token := s.next(); {
 		case token == Span{}:
 			return -1

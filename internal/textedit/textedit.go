@@ -32,8 +32,8 @@ type Edit struct {
 	New string
 }
 
-// Insert returns the edit that inserts a text at an offset.
-func Insert(at int, text string) Edit { return Edit{Span{at, at}, text} }
+// InsertEdit returns the edit that inserts a text at an offset.
+func InsertEdit(at int, text string) Edit { return Edit{Span{at, at}, text} }
 
 // Apply applies edits to text. Edits must not overlap. Identical edits are applied
 // once, because YAML aliases refer to the same place.

@@ -11,7 +11,7 @@ import (
 
 // TestOffset looks columns up in any order: a lookup may start at the one before.
 func TestOffset(t *testing.T) {
-	lines := NewLines([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))
+	lines := NewLineIndex([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))
 	for _, tt := range []struct{ line, column, want int }{
 		{3, 5, 5}, {3, 7, 7}, {3, 2, 1}, {5, 3, 2}, {3, 9, 10}, {4, 5, 0}, {5, 100, 13}, {3, 13, 15}, {1, 7, 6}, {1, 99, 8}, {2, 1, 0},
 	} {
@@ -28,7 +28,7 @@ func TestOffset(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	edits := []Edit{Insert(6, "!"), {Span{0, 2}, "b"}, {Span{3, 4}, ""}, {Span{0, 2}, "b"}}
+	edits := []Edit{InsertEdit(6, "!"), {Span{0, 2}, "b"}, {Span{3, 4}, ""}, {Span{0, 2}, "b"}}
 	if got := string(Apply([]byte("012345"), edits...)); got != "b245!" {
 		t.Errorf("got %q", got)
 	}
@@ -63,19 +63,19 @@ func FuzzList(f *testing.F) {
 			}
 			last := 0
 			for i := range list.Len() {
-				at, cut := list.Item(i), list.Cut(i)
+				at, cut := list.ItemSpan(i), list.RemovalSpan(i)
 				if at.From < last || at.To < at.From || at.To > len(text) || cut.From > cut.To || cut.To > len(text) {
 					t.Fatalf("%s: item %d of %q is at %v, cut %v", name, i, text, at, cut)
 				}
 				last = at.To
 			}
-			for _, edit := range list.Append([]NewItem{item}) {
+			for _, edit := range list.AppendEdits([]NewItem{item}) {
 				changed := Apply([]byte(text), edit)
 				after := find(changed)
 				if after == nil || after.Len() != list.Len()+1 {
 					continue // the caller sees it when it parses the result
 				}
-				if got := Apply(changed, Edit{Span: after.Cut(list.Len())}); name == "JSON" && string(got) != text {
+				if got := Apply(changed, Edit{Span: after.RemovalSpan(list.Len())}); name == "JSON" && string(got) != text {
 					t.Errorf("%s: %q became %q", name, text, fmt.Sprintf("%s, then %s", changed, got))
 				}
 			}

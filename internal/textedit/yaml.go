@@ -24,39 +24,39 @@ func ParseYAML(document []byte) (top *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// Resolve returns the target of an alias. It returns other nodes unchanged.
-func Resolve(n *yaml.Node) *yaml.Node {
+// ResolveAlias returns the target of an alias. It returns other nodes unchanged.
+func ResolveAlias(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
 	return n
 }
 
-// Field returns the value of a field of a mapping, or nil.
-func Field(n *yaml.Node, name string) *yaml.Node {
-	n = Resolve(n)
-	if i := fieldIndex(n, name); i >= 0 {
+// MappingValue returns the value of a field of a mapping, or nil.
+func MappingValue(n *yaml.Node, name string) *yaml.Node {
+	n = ResolveAlias(n)
+	if i := mappingKeyIndex(n, name); i >= 0 {
 		return n.Content[i+1]
 	}
 	return nil
 }
 
-// fieldIndex returns the index of a field's key in n.Content, or -1.
-func fieldIndex(n *yaml.Node, name string) int {
+// mappingKeyIndex returns the index of a field's key in n.Content, or -1.
+func mappingKeyIndex(n *yaml.Node, name string) int {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return -1
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := Resolve(n.Content[i]); key.Value == name && key.Tag != "!!merge" {
+		if key := ResolveAlias(n.Content[i]); key.Value == name && key.Tag != "!!merge" {
 			return i
 		}
 	}
 	return -1
 }
 
-// Item returns an item of a sequence, or nil.
-func Item(n *yaml.Node, i int) *yaml.Node {
-	if n = Resolve(n); n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+// SequenceItem returns an item of a sequence, or nil.
+func SequenceItem(n *yaml.Node, i int) *yaml.Node {
+	if n = ResolveAlias(n); n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
 		return nil
 	}
 	return n.Content[i]

@@ -33,9 +33,9 @@ type File struct {
 	Path string
 	data []byte
 
-	lines  map[string]int // line numbers by key path
-	tables [][]string     // keys of table headers, in order
-	arrays map[string]int // number of tables so far, by array of tables
+	lines        map[string]int // line numbers by key path
+	tables       [][]string     // keys of table headers, in order
+	arrayLengths map[string]int // number of tables so far, by array of tables
 }
 
 // Error explains why a file is not valid TOML or why a value has the wrong type.
@@ -56,28 +56,28 @@ func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	data, err := root.ReadFile(ctx, path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, regularfile.Cause(err))
+		return nil, fmt.Errorf("%s: %w", path, regularfile.BareError(err))
 	case len(data) > MaxSize:
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, MaxSize)
 	}
 	return Parse(path, data)
 }
 
-// ReadOld is [Read] for containerd 1, whose parser accepts a byte order mark, old Mac
+// ReadContainerd1 is [Read] for containerd 1, whose parser accepts a byte order mark, old Mac
 // line ends and invalid characters.
-func ReadOld(ctx context.Context, root inroot.FS, path string) (*File, error) {
+func ReadContainerd1(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	f, err := Read(ctx, root, path)
 	if _, notTOML := errors.AsType[*Error](err); !notTOML {
 		return f, err
 	}
-	return Parse(path, cleaned(f.data))
+	return Parse(path, replaceInvalidChars(f.data))
 }
 
 // byteOrderMark is added by some editors.
 const byteOrderMark = "\ufeff"
 
-// cleaned replaces invalid characters with spaces, so that positions do not change.
-func cleaned(data []byte) []byte {
+// replaceInvalidChars replaces invalid characters with spaces, so that positions do not change.
+func replaceInvalidChars(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	data = bytes.Map(func(r rune) rune {
@@ -95,8 +95,8 @@ func cleaned(data []byte) []byte {
 // Parse parses data. If it returns an [*Error], the File contains everything before the
 // error.
 func Parse(path string, data []byte) (*File, error) {
-	f := &File{Path: path, data: data, lines: map[string]int{}, arrays: map[string]int{}}
-	f.index()
+	f := &File{Path: path, data: data, lines: map[string]int{}, arrayLengths: map[string]int{}}
+	f.indexKeys()
 	var all map[string]any
 	if err := f.Decode(&all); err != nil {
 		return f, err
@@ -104,8 +104,8 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// Empty reports whether the file has no content.
-func (f *File) Empty() bool { return len(f.data) == 0 }
+// IsEmpty reports whether the file has no content.
+func (f *File) IsEmpty() bool { return len(f.data) == 0 }
 
 // Decode decodes the file into v. Its errors are of type [*Error].
 func (f *File) Decode(v any) error {
@@ -123,8 +123,8 @@ func (f *File) Decode(v any) error {
 	return &Error{What: "it cannot be read"}
 }
 
-// index records the positions of keys, up to the first error.
-func (f *File) index() {
+// indexKeys records the positions of keys, up to the first error.
+func (f *File) indexKeys() {
 	p := unstable.Parser{}
 	p.Reset(f.data)
 	lines := newLineCounter(f.data)
@@ -133,25 +133,25 @@ func (f *File) index() {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			keys, line := f.keys(&p, e, lines)
-			table = f.resolve(keys, e.Kind == unstable.ArrayTable)
+			keys, line := f.keyPath(&p, e, lines)
+			table = f.resolveArrayTables(keys, e.Kind == unstable.ArrayTable)
 			f.tables = append(f.tables, keys)
-			f.note(table, line)
+			f.recordLine(table, line)
 		case unstable.KeyValue:
-			f.value(&p, e, table, lines)
+			f.indexValue(&p, e, table, lines)
 		}
 	}
 }
 
-// value records a key, and the keys of inline tables.
-func (f *File) value(p *unstable.Parser, e *unstable.Node, table []string, lines *lineCounter) {
-	keys, line := f.keys(p, e, lines)
+// indexValue records a key, and the keys of inline tables.
+func (f *File) indexValue(p *unstable.Parser, e *unstable.Node, table []string, lines *lineCounter) {
+	keys, line := f.keyPath(p, e, lines)
 	path := append(append([]string{}, table...), keys...)
-	f.note(path, line)
+	f.recordLine(path, line)
 	if v := e.Value(); v != nil && v.Kind == unstable.InlineTable && len(path) < maxDepth {
 		for it := v.Children(); it.Next(); {
 			if n := it.Node(); n.Kind == unstable.KeyValue {
-				f.value(p, n, path, lines)
+				f.indexValue(p, n, path, lines)
 			}
 		}
 	}
@@ -160,11 +160,11 @@ func (f *File) value(p *unstable.Parser, e *unstable.Node, table []string, lines
 // maxDepth bounds the depth of recorded keys.
 const maxDepth = 32
 
-func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (keys []string, line int) {
+func (f *File) keyPath(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (keys []string, line int) {
 	for it := e.Key(); it.Next(); {
 		n := it.Node()
 		if line == 0 {
-			line = lines.at(int(n.Raw.Offset))
+			line = lines.lineAt(int(n.Raw.Offset))
 		}
 		if keys = append(keys, string(n.Data)); len(keys) > maxDepth {
 			return nil, line // nobody's
@@ -173,24 +173,24 @@ func (f *File) keys(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (k
 	return keys, line
 }
 
-// resolve inserts the index of the current table if keys lead into an array of tables.
-func (f *File) resolve(keys []string, array bool) (path []string) {
+// resolveArrayTables inserts the index of the current table if keys lead into an array of tables.
+func (f *File) resolveArrayTables(keys []string, array bool) (path []string) {
 	for i, key := range keys {
 		path = append(path, key)
-		at := join(path)
+		at := joinKeys(path)
 		if array && i == len(keys)-1 {
-			f.arrays[at]++
+			f.arrayLengths[at]++
 		}
-		if n := f.arrays[at]; n > 0 {
+		if n := f.arrayLengths[at]; n > 0 {
 			path = append(path, strconv.Itoa(n-1))
 		}
 	}
 	return path
 }
 
-func (f *File) note(path []string, line int) {
+func (f *File) recordLine(path []string, line int) {
 	for i := len(path); i > 0; i-- {
-		at := join(path[:i])
+		at := joinKeys(path[:i])
 		if _, ok := f.lines[at]; ok {
 			return
 		}
@@ -198,14 +198,14 @@ func (f *File) note(path []string, line int) {
 	}
 }
 
-func join(path []string) string { return strings.Join(path, "\x00") }
+func joinKeys(path []string) string { return strings.Join(path, "\x00") }
 
 // Line returns the line of a key, or 0. The key of an array of tables must be followed
 // by an index.
-func (f *File) Line(keys ...string) int { return f.lines[join(keys)] }
+func (f *File) Line(keys ...string) int { return f.lines[joinKeys(keys)] }
 
-// Near returns the line of a key or, if the key is missing, of its table.
-func (f *File) Near(keys ...string) int {
+// NearestLine returns the line of a key or, if the key is missing, of its table.
+func (f *File) NearestLine(keys ...string) int {
 	for i := len(keys); i > 0; i-- {
 		if line := f.Line(keys[:i]...); line > 0 {
 			return line
@@ -214,8 +214,8 @@ func (f *File) Near(keys ...string) int {
 	return 0
 }
 
-// Tables returns the keys of all table headers, in order.
-func (f *File) Tables() [][]string { return f.tables }
+// TableKeys returns the keys of all table headers, in order.
+func (f *File) TableKeys() [][]string { return f.tables }
 
 // lineCounter counts lines up to offsets that must be increasing.
 type lineCounter struct {
@@ -225,7 +225,7 @@ type lineCounter struct {
 
 func newLineCounter(data []byte) *lineCounter { return &lineCounter{data: data, line: 1} }
 
-func (c *lineCounter) at(offset int) int {
+func (c *lineCounter) lineAt(offset int) int {
 	if offset < c.offset {
 		c.offset, c.line = 0, 1
 	}

@@ -28,10 +28,10 @@ func TestLine(t *testing.T) {
 			t.Errorf("%s is on line %d, want %d", path, got, want)
 		}
 	}
-	if got := f.Near("t", "x.y", "none", "of", "these"); got != 2 {
+	if got := f.NearestLine("t", "x.y", "none", "of", "these"); got != 2 {
 		t.Errorf("near: line %d, want 2", got)
 	}
-	if got := fmt.Sprint(f.Tables()); got != "[[t x.y] [l] [l] [l m] [l m n]]" {
+	if got := fmt.Sprint(f.TableKeys()); got != "[[t x.y] [l] [l] [l m] [l m n]]" {
 		t.Errorf("tables: %s", got)
 	}
 }
@@ -66,8 +66,8 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("got %v", err)
 		}
 		lines := strings.Count(string(data), "\n") + 1
-		for _, table := range file.Tables() {
-			if line := file.Near(table...); line < 0 || line > lines {
+		for _, table := range file.TableKeys() {
+			if line := file.NearestLine(table...); line < 0 || line > lines {
 				t.Errorf("%q is on line %d of %d", table, line, lines)
 			}
 		}
@@ -84,7 +84,7 @@ func TestReadOld(t *testing.T) {
 		if _, err := tomlfile.Read(t.Context(), inroot.FS{}, path); err == nil {
 			t.Errorf("%q is TOML", text)
 		}
-		f, err := tomlfile.ReadOld(t.Context(), inroot.FS{}, path)
+		f, err := tomlfile.ReadContainerd1(t.Context(), inroot.FS{}, path)
 		if (err != nil) != (line == 0) || f.Line("a") != line {
 			t.Errorf("%q: a is on line %d, %v; want %d", text, f.Line("a"), err, line)
 		}

@@ -61,7 +61,7 @@ func podIdentity(aws *testcloud.AWS, file string) map[string]string {
 // signers are those who asked ECR for a password.
 func signers(aws *testcloud.AWS) (keys []string) {
 	for _, r := range aws.Requests() {
-		if sig, ok := testcloud.AWSSigned(r.Header); ok && sig.Service == "ecr" {
+		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok && sig.Service == "ecr" {
 			keys = append(keys, sig.KeyID)
 		}
 	}
@@ -78,11 +78,11 @@ func TestAWS(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, *testcloud.AWS) map[string]string { return nil }, testcloud.AWSKeyInstance, true},
 		"IRSA": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", role })
+			aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", role })
 			return irsa(file(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyRole, false},
 		"EKS Pod Identity": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
+			aws.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
 			return podIdentity(aws, file(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyContainer, false},
 		"both": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
@@ -154,7 +154,7 @@ func TestAWSFails(t *testing.T) {
 			return podIdentity(aws, file(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"}},
 		"the agent knows another token": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Set(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
+			aws.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
 			return podIdentity(aws, file(t, canary.TokenSecret))
 		}, []string{"status 401 Unauthorized"}},
 		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
@@ -198,7 +198,7 @@ func TestAWSRotates(t *testing.T) {
 	k := w.keyring(irsa(token))
 	for i, text := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, text)
-		aws.Set(func(s *testcloud.AWSState) { s.WebIdentityToken = text })
+		aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken = text })
 		image := []string{ecrImage, strings.Replace(ecrImage, "1111", "4444", 1)}[i]
 		if _, err := w.password(k, image); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ func newAzure(t *testing.T) (*world, *testcloud.Azure) {
 	azure := testcloud.NewAzure()
 	t.Cleanup(azure.Close)
 	net := newNet(t)
-	azure.Join(net)
+	azure.AddHosts(net)
 	net.Handle("imds.test", azure)
 	w.server, w.metadata, w.image = azure.Server, "/metadata/", acrImage
 	w.last, w.registry = "/oauth2/exchange", func(i int) string { return fmt.Sprintf("team%d.azurecr.io", i) }
@@ -75,7 +75,7 @@ func TestAzure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame" })
+			azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame" })
 			got, err := w.password(w.keyring(tt.environ(t)), w.image)
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
@@ -126,7 +126,7 @@ func TestAzureFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.Tenant = canary.TokenSecret+"-pod", "tenant" })
+			azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.Tenant = canary.TokenSecret+"-pod", "tenant" })
 			if tt.fault != nil {
 				azure.Inject(*tt.fault)
 			}
@@ -142,7 +142,7 @@ func TestAzureRotates(t *testing.T) {
 	k := w.keyring(webhook(token))
 	for i, assertion := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, assertion)
-		azure.Set(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = assertion, "open-sesame" })
+		azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = assertion, "open-sesame" })
 		if _, err := w.password(k, []string{acrImage, "other.azurecr.io/app"}[i]); err != nil {
 			t.Error(err)
 		}

@@ -65,8 +65,8 @@ type Provider struct {
 	Provider plugin.Provider
 }
 
-// described is a plugin with a default name and default patterns.
-type described interface {
+// describedProvider is a plugin with a default name and default patterns.
+type describedProvider interface {
 	Name() string
 	MatchImages() []string
 }
@@ -95,10 +95,10 @@ func newKeyring(opts regcred.Options, providers []Provider) (*regcred.Keyring, e
 	cfg := &config.Config{}
 	opts.InProcess = map[string]plugin.Provider{}
 	for i, p := range providers {
-		if own, ok := p.Provider.(described); ok {
+		if own, ok := p.Provider.(describedProvider); ok {
 			p.Name, p.MatchImages = cmp.Or(p.Name, own.Name()), slices.Concat(own.MatchImages(), p.MatchImages)
 		}
-		if err := p.check(opts.InProcess); err != nil {
+		if err := p.validate(opts.InProcess); err != nil {
 			return nil, fmt.Errorf("provider %d: %w", i+1, err)
 		}
 		opts.InProcess[p.Name] = p.Provider
@@ -111,7 +111,7 @@ func newKeyring(opts regcred.Options, providers []Provider) (*regcred.Keyring, e
 	return regcred.New(cfg, opts)
 }
 
-func (p Provider) check(others map[string]plugin.Provider) error {
+func (p Provider) validate(others map[string]plugin.Provider) error {
 	switch {
 	case p.Provider == nil:
 		return errors.New("Provider must not be nil")

@@ -177,7 +177,7 @@ func ExampleNew_pull() {
 
 // exampleRegistry wants the password that exampleCloud hands out.
 func exampleRegistry() (host string, end func()) {
-	s, err := testregistry.New(testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"AWS": "open-sesame"}})
+	s, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"AWS": "open-sesame"}})
 	if err != nil {
 		panic(err)
 	}

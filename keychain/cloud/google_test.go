@@ -77,7 +77,7 @@ func TestGoogle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, google := newGoogle(t)
-			google.Set(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.TokenSecret+"-pod" })
+			google.Update(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.TokenSecret+"-pod" })
 			got, err := w.password(w.keyring(tt.environ(t)), w.image)
 			if err != nil || got != tt.password {
 				t.Fatalf("got another password than %q, or %v", tt.password, err)
@@ -155,7 +155,7 @@ func TestGoogleRotates(t *testing.T) {
 	k := w.keyring(federated(t, text(token), ""))
 	for i, subject := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, subject)
-		google.Set(func(s *testcloud.GoogleState) { s.SubjectToken = subject })
+		google.Update(func(s *testcloud.GoogleState) { s.SubjectToken = subject })
 		if _, err := w.password(k, []string{gcrImage, "eu.gcr.io/project/app"}[i]); err != nil {
 			t.Error(err)
 		}

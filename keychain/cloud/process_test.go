@@ -150,20 +150,20 @@ func googleProcess(t *testing.T) (*testcloud.Server, []string) {
 func azureProcess(t *testing.T) (*testcloud.Server, []string) {
 	net, azure := newNet(t), testcloud.NewAzure()
 	t.Cleanup(azure.Close)
-	azure.Join(net)
+	azure.AddHosts(net)
 	return azure.Server, append(net.Environ(), azure.Environ()...)
 }
 
 // newNet creates a fake network in which connections to unknown hosts fail.
-func newNet(t *testing.T) *testcloud.Net {
+func newNet(t *testing.T) *testcloud.FakeNetwork {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		net.Close()
-		if strays := net.Strays(); len(strays) > 0 {
+		if strays := net.UnknownHosts(); len(strays) > 0 {
 			t.Errorf("others were asked: %q", strays)
 		}
 	})

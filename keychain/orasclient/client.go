@@ -40,7 +40,7 @@ import (
 //
 // For the 1,000 most recently used repositories, it keeps using a credential until the
 // registry rejects it.
-type Client struct{ transports transports }
+type Client struct{ transports transportCache }
 
 var (
 	_ remote.Client     = (*Client)(nil)
@@ -50,7 +50,7 @@ var (
 // New returns a Client. The Keychain's Options apply. In particular, plain HTTP outside
 // loopback needs [keychain.Options].Insecure in addition to Repository.PlainHTTP.
 func New(keys *keychain.Keychain) *Client {
-	return &Client{transports{keys: keys, byTarget: map[target]*entry{}}}
+	return &Client{transportCache{keys: keys, byTarget: map[target]*cachedTransport{}}}
 }
 
 // Do implements [remote.Client]. It follows at most ten redirects and sends no
@@ -74,7 +74,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 //
 //	registry.NewClient(registry.ClientOptHTTPClient(&http.Client{Transport: client}))
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, err := c.transports.forRequest(original(req))
+	t, err := c.transports.forRequest(originalRequest(req))
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
@@ -85,23 +85,23 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	setRequest(resp, req)
+	replaceResponseRequest(resp, req)
 	return resp, nil
 }
 
-// original returns the request before any redirects. A redirect target may look like a
+// originalRequest returns the request before any redirects. A redirect target may look like a
 // different repository, but must not receive that repository's credentials.
-func original(req *http.Request) *http.Request {
+func originalRequest(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request
 	}
 	return req
 }
 
-// setRequest sets resp.Request to req, because the request that was actually sent
+// replaceResponseRequest sets resp.Request to req, because the request that was actually sent
 // contains the password. For an error, it redacts the query parameters, which may be a
 // signature.
-func setRequest(resp *http.Response, req *http.Request) {
+func replaceResponseRequest(resp *http.Response, req *http.Request) {
 	resp.Request = req
 	if resp.StatusCode >= http.StatusBadRequest && req.Response != nil && req.URL.RawQuery != "" {
 		resp.Request = req.Clone(req.Context())

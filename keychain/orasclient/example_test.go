@@ -31,7 +31,7 @@ import (
 // "guest" for its host before "team" for the path.
 func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 	registry, err := testregistry.New(testregistry.Options{
-		Auth:  testregistry.Bearer,
+		Auth:  testregistry.AuthBearer,
 		Users: map[string]string{"guest": canary.PasswordSecret, "team": canary.PasswordSecret},
 		Rules: []testregistry.Rule{{User: "team", Prefix: "team", Pull: true}},
 	})

@@ -170,7 +170,7 @@ func (a *absolute) WriteHeader(status int) {
 
 // TestPlainHTTP verifies that plain HTTP outside loopback needs the Keychain's Insecure.
 func TestPlainHTTP(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
@@ -203,7 +203,7 @@ func TestBareHost(t *testing.T) {
 
 // TestConcurrent sends 100 concurrent requests to more repositories than are cached, while the Keyring is closed.
 func TestConcurrent(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	k := keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
 	c := New(keychain.New(k, keychain.Options{}))
 	var wg sync.WaitGroup
@@ -256,8 +256,8 @@ func TestCachedTransports(t *testing.T) {
 
 // TestCancelled verifies that cancelling the first request does not affect the others.
 func TestCancelled(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, small)
-	hangs := s.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Tokens, Delay: time.Hour})
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, small)
+	hangs := s.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Hour})
 	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -86,8 +86,8 @@ func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *t
 
 // both runs a test with both authentication methods.
 func both(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
-	t.Run("basic", func(t *testing.T) { f(t, testregistry.Basic) })
-	t.Run("bearer", func(t *testing.T) { f(t, testregistry.Bearer) })
+	t.Run("basic", func(t *testing.T) { f(t, testregistry.AuthBasic) })
+	t.Run("bearer", func(t *testing.T) { f(t, testregistry.AuthBearer) })
 }
 
 // repository returns a repository over plain HTTP.

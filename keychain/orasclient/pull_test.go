@@ -73,7 +73,7 @@ func TestPaths(t *testing.T) {
 
 // TestNotFound verifies that once a credential was accepted, a 404 is final and no other credential is tried.
 func TestNotFound(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 	repo := repository(t, c, s.Addr()+"/team/app")
 	desc, err := repo.Resolve(t.Context(), "v1")
@@ -95,9 +95,9 @@ func TestRetries(t *testing.T) {
 	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
 			t.Parallel()
-			s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+			s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 			repo := repository(t, client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
-			s.Inject(testregistry.Fault{Kind: testregistry.ServerError, Endpoint: testregistry.Manifests, Times: tt.times})
+			s.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: tt.times})
 			_, err := repo.Resolve(t.Context(), "v1")
 			if got := summary(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
 				t.Errorf("%d requests, %v", got, err)
@@ -108,7 +108,7 @@ func TestRetries(t *testing.T) {
 
 // TestEnds uses a token that expires during a copy of layers that are larger than the limit for login responses.
 func TestEnds(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Bearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
 	ending := roundTripper(func(req *http.Request) (*http.Response, error) {
 		if strings.Contains(req.URL.Path, "/blobs/") && blobs.Add(1) == 2 {
@@ -231,7 +231,7 @@ func TestWithin(t *testing.T) {
 // TestComparedWithAuthClient compares the Client with oras-go's auth.Client, which uses one credential per host, here
 // another repository's.
 func TestComparedWithAuthClient(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	basic := func(user string) string {
 		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.PasswordSecret))
 	}

@@ -110,7 +110,7 @@ func TestMount(t *testing.T) {
 // TestUploads verifies that an upload URL may have any path on the registry, and belongs to the repository that is being
 // pushed.
 func TestUploads(t *testing.T) {
-	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.Basic}, small)
+	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	back, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)

@@ -21,32 +21,32 @@ import (
 // Docker Hub is "docker.io" in references. oras-go and go-containerregistry use
 // different hosts for its API.
 const (
-	hubAPI  = "registry-1.docker.io"
-	hubName = name.DefaultRegistry
+	dockerHubAPIHost = "registry-1.docker.io"
+	dockerHubName    = name.DefaultRegistry
 )
 
 // maxTransports limits how many transports are cached.
 const maxTransports = 1000
 
-// transports caches a transport for each repository and registry.
-type transports struct {
+// transportCache caches a transport for each repository and registry.
+type transportCache struct {
 	keys *keychain.Keychain
 
 	mu       sync.Mutex
-	byTarget map[target]*entry
+	byTarget map[target]*cachedTransport
 	uses     int
 }
 
 // target is the repository or registry of a request.
 type target struct{ host, repository string } // repository is "" for a registry
 
-type entry struct {
+type cachedTransport struct {
 	transport *keychain.Transport
 	used      int // value of uses when last used
 }
 
 // forRequest returns the transport for the original request, before any redirects.
-func (ts *transports) forRequest(req *http.Request) (*keychain.Transport, error) {
+func (ts *transportCache) forRequest(req *http.Request) (*keychain.Transport, error) {
 	repository, err := repositoryOf(req)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,13 @@ func (ts *transports) forRequest(req *http.Request) (*keychain.Transport, error)
 	if err != nil {
 		return nil, err
 	}
-	ts.makeRoom()
-	ts.byTarget[at] = &entry{t, ts.uses}
+	ts.evictLeastRecent()
+	ts.byTarget[at] = &cachedTransport{t, ts.uses}
 	return t, nil
 }
 
-// makeRoom removes the least recently used transport if the cache is full.
-func (ts *transports) makeRoom() {
+// evictLeastRecent removes the least recently used transport if the cache is full.
+func (ts *transportCache) evictLeastRecent() {
 	if len(ts.byTarget) < maxTransports {
 		return
 	}
@@ -91,8 +91,8 @@ func (ts *transports) makeRoom() {
 // return a repository on Docker Hub.
 func (t target) resource() (authn.Resource, error) {
 	host := t.host
-	if host == hubAPI {
-		host = hubName
+	if host == dockerHubAPIHost {
+		host = dockerHubName
 	}
 	registry, err := name.NewRegistry(host)
 	if err != nil || t.repository == "" {
@@ -101,15 +101,15 @@ func (t target) resource() (authn.Resource, error) {
 	return registry.Repo(t.repository), nil
 }
 
-// repositoryPath matches paths in the distribution specification. The Transport rejects
+// repositoryPathPattern matches paths in the distribution specification. The Transport rejects
 // ambiguous paths.
-var repositoryPath = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
+var repositoryPathPattern = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
 
 // repositoryOf returns the repository of a request, or "". The registry chooses the URL
 // of an upload, which may not contain the repository. For uploads, repositoryOf uses
 // the repository with push access in the scopes that oras-go adds to the context.
 func repositoryOf(req *http.Request) (string, error) {
-	if found := repositoryPath.FindStringSubmatch(req.URL.Path); found != nil {
+	if found := repositoryPathPattern.FindStringSubmatch(req.URL.Path); found != nil {
 		return found[1], nil
 	}
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
@@ -117,7 +117,7 @@ func repositoryOf(req *http.Request) (string, error) {
 	}
 	var pushed []string
 	for _, scope := range auth.GetScopesForHost(req.Context(), req.URL.Host) {
-		repository, actions, ok := cutScope(scope)
+		repository, actions, ok := parseScope(scope)
 		if ok && (slices.Contains(actions, auth.ActionPush) || slices.Contains(actions, "*")) {
 			pushed = append(pushed, repository)
 		}
@@ -131,8 +131,8 @@ func repositoryOf(req *http.Request) (string, error) {
 	return "", fmt.Errorf("%s %s does not name a repository, and the context has several scopes (%q): do not add scopes to the context", req.Method, req.URL.Path, pushed)
 }
 
-// cutScope splits a scope such as "repository:team/app:pull,push".
-func cutScope(scope string) (repository string, actions []string, ok bool) {
+// parseScope splits a scope such as "repository:team/app:pull,push".
+func parseScope(scope string) (repository string, actions []string, ok bool) {
 	kind, rest, _ := strings.Cut(scope, ":")
 	i := strings.LastIndexByte(rest, ':')
 	if kind != "repository" || i < 0 {

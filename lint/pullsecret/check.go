@@ -41,7 +41,7 @@ type Result struct {
 // The File of the findings is name. now is used to determine which passwords have
 // expired.
 func Check(name string, data []byte, now time.Time) *Result {
-	kind := detect(name, data)
+	kind := detectKind(name, data)
 	if kind == "" {
 		return nil
 	}
@@ -59,9 +59,9 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 		return checkManifest(name, data, now)
 	}
 	var found rules.Collector
-	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: inFile(name)}
+	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: fileLocator(name)}
 	c.check(&found)
-	return &Result{Kind: kind, Credentials: c.credentials(), Refused: len(c.problems) > 0, Findings: found.Sorted()}
+	return &Result{Kind: kind, Credentials: c.countCredentials(), Refused: len(c.problems) > 0, Findings: found.SortedFindings()}
 }
 
 // Rules returns the sorted names of all rules.
@@ -94,49 +94,49 @@ func entryRules() []rules.Rule[*entry] {
 		suspect    = "docker-suspicious-credential" // probably not the intended value
 	)
 	return []rules.Rule[*entry]{
-		rules.Warning(incomplete, checkEmptyEntry),
-		rules.Error(unusable, checkTokenOnly),
-		rules.Error(unusable, checkNoUser),
-		rules.Warning(incomplete, checkNoPassword),
-		rules.Error("docker-control-character", checkControlCharacter),
-		rules.Warning(suspect, checkOuterSpace),
-		rules.Warning(suspect, checkPlaceholder),
-		rules.Info("docker-config-nonstandard", checkWrappedAuth),
-		rules.Warning("docker-auth-wins", checkAuthWins),
-		rules.Warning(suspect, checkEncodedPassword),
-		rules.Error("docker-password-ended", checkExpired),
-		rules.Warning("docker-password-ends", checkExpires),
-		rules.Error(unusable, checkJSONKey),
-		rules.Error("docker-key-no-image", checkUnmatchableKey),
-		rules.Warning("docker-key-other-image", checkMisleadingKey),
+		rules.WarningRule(incomplete, checkEmptyEntry),
+		rules.ErrorRule(unusable, checkTokenOnly),
+		rules.ErrorRule(unusable, checkNoUser),
+		rules.WarningRule(incomplete, checkNoPassword),
+		rules.ErrorRule("docker-control-character", checkControlCharacter),
+		rules.WarningRule(suspect, checkOuterSpace),
+		rules.WarningRule(suspect, checkPlaceholder),
+		rules.InfoRule("docker-config-nonstandard", checkWrappedAuth),
+		rules.WarningRule("docker-auth-wins", checkAuthWins),
+		rules.WarningRule(suspect, checkEncodedPassword),
+		rules.ErrorRule("docker-password-ended", checkExpired),
+		rules.WarningRule("docker-password-ends", checkExpires),
+		rules.ErrorRule(unusable, checkJSONKey),
+		rules.ErrorRule("docker-key-no-image", checkUnmatchableKey),
+		rules.WarningRule("docker-key-other-image", checkMisleadingKey),
 	}
 }
 
 // These patterns also recognize files that cannot be parsed.
 var (
-	secretLook = sync.OnceValue(func() *regexp.Regexp {
+	secretPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
 	})
-	otherLook = sync.OnceValue(func() *regexp.Regexp {
+	otherManifestPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^[ \t{]*["']?(providers|apiVersion|kind)["']?[ \t]*:`)
 	})
-	authsLook = sync.OnceValue(func() *regexp.Regexp {
+	authsPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
-	authsBegin = sync.OnceValue(func() *regexp.Regexp { // without a preceding bracket
+	authsStartPattern = sync.OnceValue(func() *regexp.Regexp { // without a preceding bracket
 		return regexp.MustCompile(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
 	})
 )
 
-// detect returns the format of a file based on its name and contents, or "".
-func detect(name string, data []byte) Kind {
-	if secretLook().Match(withoutNUL(data)) {
+// detectKind returns the format of a file based on its name and contents, or "".
+func detectKind(name string, data []byte) Kind {
+	if secretPattern().Match(removeNULs(data)) {
 		return Manifest
 	}
-	if otherLook().Match(data) {
+	if otherManifestPattern().Match(data) {
 		return ""
 	}
-	look := looksLike(data)
+	look := guessKind(data)
 	switch base := strings.ToLower(filepath.Base(name)); base { // the file name decides how the kubelet reads it
 	case ".dockercfg", "dockercfg":
 		return Dockercfg
@@ -146,28 +146,28 @@ func detect(name string, data []byte) Kind {
 	return look
 }
 
-// looksLike returns the docker config format that text resembles, or "". The text does
+// guessKind returns the docker config format that text resembles, or "". The text does
 // not need to be valid JSON.
-func looksLike(data []byte) Kind {
+func guessKind(data []byte) Kind {
 	if dockerjson.IsBase64JSON(data) {
 		return DockerConfig
 	}
 	root, err := jsonplace.Parse(data)
 	switch {
-	case err != nil && looksLikeAuths(withoutNUL(data)):
+	case err != nil && looksLikeAuths(removeNULs(data)):
 		return DockerConfig
 	case err != nil || root.Kind != jsonplace.KindObject:
 		return ""
 	}
 	d := dockerConfig{data: data, root: root}
-	if d.member("auths") != nil || d.member("credHelpers") != nil || d.member("credsStore") != nil {
+	if d.topLevelMember("auths") != nil || d.topLevelMember("credHelpers") != nil || d.topLevelMember("credsStore") != nil {
 		return DockerConfig
 	}
-	if isEntryMap(root) {
+	if looksLikeAuthsMap(root) {
 		return Dockercfg
 	}
 	for _, m := range root.Members {
-		if isEntryMap(m.Value) {
+		if looksLikeAuthsMap(m.Value) {
 			return DockerConfig // auths is misspelled
 		}
 	}
@@ -178,10 +178,10 @@ func looksLike(data []byte) Kind {
 // other YAML files, auths can be a nested field.
 func looksLikeAuths(text []byte) bool {
 	if start := bytes.TrimLeft(text, "\ufeff\xfe\xff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '"' || start[0] == '\'') {
-		return authsLook().Match(text)
+		return authsPattern().Match(text)
 	}
-	return authsBegin().Match(text)
+	return authsStartPattern().Match(text)
 }
 
-// withoutNUL removes NULs so that patterns also match UTF-16.
-func withoutNUL(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }
+// removeNULs removes NULs so that patterns also match UTF-16.
+func removeNULs(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }

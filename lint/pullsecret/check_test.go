@@ -284,7 +284,7 @@ func TestDetect(t *testing.T) {
 		{"a", "", ""},
 		{"a", "hello", ""},
 	} {
-		if got := detect(tt.name, []byte(tt.data)); got != tt.want {
+		if got := detectKind(tt.name, []byte(tt.data)); got != tt.want {
 			t.Errorf("%s %q: got %q, want %q", tt.name, tt.data, got, tt.want)
 		}
 	}

@@ -18,28 +18,28 @@ import (
 func configRules() []rules.Rule[*dockerConfig] {
 	const invalid = "docker-config-invalid" // the kubelet finds no credential
 	return []rules.Rule[*dockerConfig]{
-		rules.Error(invalid, checkSyntax),
-		rules.Error(invalid, checkTypes),
-		rules.Error(invalid, checkEncoding),
-		rules.Error(invalid, checkAuth),
-		rules.Error(invalid, checkFormat),
-		rules.Error(invalid, checkLevel),
-		rules.Info("docker-config-nonstandard", checkUnknownField),
-		rules.Info("docker-config-nonstandard", checkCase),
-		rules.Warning("docker-helper-ignored", checkHelper),
-		rules.Warning("docker-duplicate", checkDuplicate),
-		rules.Warning("docker-duplicate", checkSameKey),
-		rules.Info("no-credentials", checkEmpty),
+		rules.ErrorRule(invalid, checkSyntax),
+		rules.ErrorRule(invalid, checkTypes),
+		rules.ErrorRule(invalid, checkEncoding),
+		rules.ErrorRule(invalid, checkAuth),
+		rules.ErrorRule(invalid, checkFormat),
+		rules.ErrorRule(invalid, checkLevel),
+		rules.InfoRule("docker-config-nonstandard", checkUnknownField),
+		rules.InfoRule("docker-config-nonstandard", checkCase),
+		rules.WarningRule("docker-helper-ignored", checkHelper),
+		rules.WarningRule("docker-duplicate", checkDuplicate),
+		rules.WarningRule("docker-duplicate", checkSameKey),
+		rules.InfoRule("no-credentials", checkEmpty),
 	}
 }
 
-// refusal describes the effect of a problem.
-const refusal = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
+// refusalEffect describes the effect of a problem.
+const refusalEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
-func (d *dockerConfig) problemsOf(kind dockerjson.Kind) (rs []rules.Result) {
+func (d *dockerConfig) problemResults(kind dockerjson.Kind) (rs []rules.Result) {
 	for _, p := range d.problems {
 		if p.Kind == kind {
-			rs = rules.Append(rs, d.atLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusal)...)
+			rs = rules.AppendResults(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
 		}
 	}
 	return rs
@@ -49,35 +49,35 @@ func checkSyntax(d *dockerConfig) []rules.Result {
 	if dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return append(d.problemsOf(dockerjson.KindSyntax), d.problemsOf("")...)
+	return append(d.problemResults(dockerjson.KindSyntax), d.problemResults("")...)
 }
 
 func checkTypes(d *dockerConfig) []rules.Result {
 	if len(checkFormat(d)) > 0 {
 		return nil
 	}
-	return d.problemsOf(dockerjson.KindType)
+	return d.problemResults(dockerjson.KindType)
 }
 
 func checkEncoding(d *dockerConfig) []rules.Result {
 	if !dockerjson.IsBase64JSON(d.data) {
 		return nil
 	}
-	return d.problemsOf(dockerjson.KindSyntax)
+	return d.problemResults(dockerjson.KindSyntax)
 }
 
-func checkAuth(d *dockerConfig) []rules.Result { return d.problemsOf(dockerjson.KindAuth) }
+func checkAuth(d *dockerConfig) []rules.Result { return d.problemResults(dockerjson.KindAuth) }
 
 func checkFormat(d *dockerConfig) []rules.Result {
-	auths := d.member("auths")
+	auths := d.topLevelMember("auths")
 	switch {
 	case d.root == nil:
 		return nil
-	case d.legacy && auths != nil && !isEntry(auths.Value):
-		return d.at(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under the key .dockerconfigjson",
+	case d.legacy && auths != nil && !looksLikeEntry(auths.Value):
+		return d.resultAtOffset(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under the key .dockerconfigjson",
 			"this .dockercfg is in the config.json format: the kubelet treats auths as a registry name and finds no credential")
 	case !d.legacy && auths == nil && d.store == nil && d.helpers == nil && len(misplacedEntries(d)) > 0 && len(misplacedEntries(d)) == len(d.root.Members):
-		return d.at(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
+		return d.resultAtOffset(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
 			"this config.json is in the .dockercfg format: the kubelet reads credentials only from auths and finds none")
 	}
 	return nil
@@ -86,7 +86,7 @@ func checkFormat(d *dockerConfig) []rules.Result {
 // misplacedEntries returns top-level members that belong in auths.
 func misplacedEntries(d *dockerConfig) (entries []jsonplace.Member) {
 	for _, m := range d.root.Members {
-		if isEntry(m.Value) && !strings.EqualFold(m.Key, "auths") {
+		if looksLikeEntry(m.Value) && !strings.EqualFold(m.Key, "auths") {
 			entries = append(entries, m)
 		}
 	}
@@ -101,19 +101,19 @@ func checkLevel(d *dockerConfig) (rs []rules.Result) {
 		switch {
 		case strings.EqualFold(m.Key, "auths"):
 			for _, inner := range m.Members {
-				if strings.EqualFold(inner.Key, "auths") && isEntryMap(inner.Value) {
-					rs = rules.Append(rs, d.at(inner.Start, "auths.auths", "use only one auths", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential")...)
+				if strings.EqualFold(inner.Key, "auths") && looksLikeAuthsMap(inner.Value) {
+					rs = rules.AppendResults(rs, d.resultAtOffset(inner.Start, "auths.auths", "use only one auths", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential")...)
 				}
 			}
-			if isEntry(m.Value) {
-				rs = rules.Append(rs, d.at(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
+			if looksLikeEntry(m.Value) {
+				rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
 			}
-		case isEntry(m.Value):
-			rs = rules.Append(rs, d.at(m.Start, dockerjson.DisplayKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.DisplayKey(m.Key))...)
-		case isEntryMap(m.Value):
-			rs = rules.Append(rs, d.at(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
+		case looksLikeEntry(m.Value):
+			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, dockerjson.DisplayKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.DisplayKey(m.Key))...)
+		case looksLikeAuthsMap(m.Value):
+			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):
-			rs = rules.Append(rs, d.at(m.Start, "", "move auths to the top level", "auths is one level too deep: the kubelet reads it only at the top level")...)
+			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", "move auths to the top level", "auths is one level too deep: the kubelet reads it only at the top level")...)
 		}
 	}
 	return rs
@@ -133,17 +133,17 @@ func checkUnknownField(d *dockerConfig) (rs []rules.Result) {
 	}
 	for _, m := range d.root.Members {
 		known := func(name string) bool { return strings.EqualFold(name, m.Key) }
-		if known("auths") || slices.ContainsFunc(dockerFields, known) || isEntry(m.Value) || isEntryMap(m.Value) {
+		if known("auths") || slices.ContainsFunc(dockerFields, known) || looksLikeEntry(m.Value) || looksLikeAuthsMap(m.Value) {
 			continue
 		}
-		rs = rules.Append(rs, d.at(m.Start, "", "", "unknown field, which kubelets and docker ignore")...)
+		rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", "", "unknown field, which kubelets and docker ignore")...)
 	}
 	return rs
 }
 
 func checkCase(d *dockerConfig) []rules.Result {
-	if m := d.member("auths"); m != nil && m.Key != "auths" && !d.legacy {
-		return d.at(m.Start, "auths", "auths", "kubelets and docker ignore the case of this field name, but other programs might not")
+	if m := d.topLevelMember("auths"); m != nil && m.Key != "auths" && !d.legacy {
+		return d.resultAtOffset(m.Start, "auths", "auths", "kubelets and docker ignore the case of this field name, but other programs might not")
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 		case e.user != "":
 			found[dockerconfig.Scope(e.Key)] = true
 		default:
-			without = append(without, e.shown())
+			without = append(without, e.displayKey())
 		}
 	}
 	if d.store != nil && (len(without) > 0 || len(d.entries) == 0) {
-		rs = d.at(d.store.Start, "credsStore", fix, "kubelets do not run credential helpers: %s", missingCredentials(without))
+		rs = d.resultAtOffset(d.store.Start, "credsStore", fix, "kubelets do not run credential helpers: %s", missingCredentials(without))
 	}
 	var named []string
 	for _, h := range d.helpers {
@@ -173,7 +173,7 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 		}
 	}
 	if len(named) > 0 {
-		rs = append(rs, d.at(d.member("credHelpers").Start, "credHelpers", fix, "kubelets do not run credential helpers: %s", missingCredentials(named))...)
+		rs = append(rs, d.resultAtOffset(d.topLevelMember("credHelpers").Start, "credHelpers", fix, "kubelets do not run credential helpers: %s", missingCredentials(named))...)
 	}
 	return rs
 }
@@ -191,19 +191,19 @@ func missingCredentials(keys []string) string {
 }
 
 func checkDuplicate(d *dockerConfig) (rs []rules.Result) {
-	for _, m := range d.emptied {
-		rs = rules.Append(rs, d.at(m.Start, "auths", "remove it", "auths is also set above, and this null value discards all its credentials")...)
+	for _, m := range d.nullAuths {
+		rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "auths", "remove it", "auths is also set above, and this null value discards all its credentials")...)
 	}
 	for i := range d.entries {
 		e := &d.entries[i]
 		if e.replaced {
-			rs = rules.Append(rs, d.at(e.Start, e.path(), "remove it", "%s is repeated below: the last entry wins, and this credential is lost", e.shown())...)
+			rs = rules.AppendResults(rs, d.resultAtOffset(e.Start, e.path(), "remove it", "%s is repeated below: the last entry wins, and this credential is lost", e.displayKey())...)
 		}
 		seen := map[string]jsonplace.Member{}
 		for _, f := range e.Members {
 			name := fieldName(f.Key)
-			if first, again := seen[name]; again && isEntry(&jsonplace.Value{Members: []jsonplace.Member{f}}) {
-				rs = rules.Append(rs, d.at(first.Start, e.path()+"."+name, "remove it", "%s is repeated below, and the last value wins", name)...)
+			if first, again := seen[name]; again && looksLikeEntry(&jsonplace.Value{Members: []jsonplace.Member{f}}) {
+				rs = rules.AppendResults(rs, d.resultAtOffset(first.Start, e.path()+"."+name, "remove it", "%s is repeated below, and the last value wins", name)...)
 			}
 			seen[name] = f
 		}
@@ -216,7 +216,7 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 	first := map[string]*entry{}
 	for i := range d.entries {
 		e := &d.entries[i]
-		if !e.isUsed() || !e.parses {
+		if !e.isUsed() || !e.isValidKey {
 			continue
 		}
 		other := first[e.key.String()]
@@ -226,7 +226,7 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 		}
 		if other.user != e.user || other.password != e.password {
 			line, _ := d.lines.LineColumn(other.Start)
-			rs = rules.Append(rs, d.at(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.shown(), other.shown(), line)...)
+			rs = rules.AppendResults(rs, d.resultAtOffset(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.displayKey(), other.displayKey(), line)...)
 		}
 	}
 	return rs
@@ -236,5 +236,5 @@ func checkEmpty(d *dockerConfig) []rules.Result {
 	if d.root == nil || len(d.entries) > 0 || len(checkFormat(d)) > 0 || len(checkLevel(d)) > 0 || len(checkHelper(d)) > 0 {
 		return nil
 	}
-	return d.at(d.root.Start, "", "", "the file has no credentials, so it has no effect on pulls")
+	return d.resultAtOffset(d.root.Start, "", "", "the file has no credentials, so it has no effect on pulls")
 }

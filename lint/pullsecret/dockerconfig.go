@@ -18,18 +18,18 @@ import (
 
 // dockerConfig is a docker config, both as written and as the kubelet reads it.
 type dockerConfig struct {
-	data   []byte
-	legacy bool // a .dockercfg
-	now    time.Time
-	live   bool // from an API server, where a controller might renew the credentials
-	locate locator
+	data          []byte
+	legacy        bool // a .dockercfg
+	now           time.Time
+	fromAPIServer bool // from an API server, where a controller might renew the credentials
+	locate        positionMapper
 
 	lines      jsonplace.LineIndex
 	problems   []*dockerjson.Problem // problems for which the kubelet rejects the file
 	root       *jsonplace.Value      // nil if the file is not JSON
 	entries    []entry               // in file order
 	store      *jsonplace.Member     // the credsStore field if it is not empty
-	emptied    []jsonplace.Member    // null auths members, which discard the preceding entries
+	nullAuths  []jsonplace.Member    // null auths members, which discard the preceding entries
 	helpers    []jsonplace.Member    // of credHelpers
 	withHelper map[string]bool       // registries in credHelpers, keyed by scope
 }
@@ -38,16 +38,16 @@ type dockerConfig struct {
 type entry struct {
 	config *dockerConfig
 	jsonplace.Member
-	fields    map[string]*jsonplace.Value // string fields by lower-case name
-	user      string
-	password  string
-	source    *jsonplace.Value // source of the user name and password: auth if set
-	broken    bool             // makes the whole file invalid
-	replaced  bool             // a later entry has the same key
-	discarded bool             // a null auths follows
-	misplaced bool             // reported by a rule for the file
-	key       location.Key     // key as compared by the kubelet
-	parses    bool             // if false, the kubelet ignores the entry
+	fields     map[string]*jsonplace.Value // string fields by lower-case name
+	user       string
+	password   string
+	source     *jsonplace.Value // source of the user name and password: auth if set
+	broken     bool             // makes the whole file invalid
+	replaced   bool             // a later entry has the same key
+	discarded  bool             // a null auths follows
+	misplaced  bool             // reported by a rule for the file
+	key        location.Key     // key as compared by the kubelet
+	isValidKey bool             // if false, the kubelet ignores the entry
 }
 
 // parse parses the file and finds the position of each entry.
@@ -77,7 +77,7 @@ func (d *dockerConfig) parse() {
 		case strings.EqualFold(m.Key, "auths"):
 			// kubelet: it merges repeated auths; null discards the preceding entries.
 			if m.Kind == jsonplace.KindNull && len(d.entries) > 0 {
-				d.emptied = append(d.emptied, m)
+				d.nullAuths = append(d.nullAuths, m)
 				for i := range d.entries {
 					d.entries[i].discarded = true
 				}
@@ -102,14 +102,14 @@ func (d *dockerConfig) readEntries(list *jsonplace.Value) {
 			last[d.entries[i].Key] = i
 		}
 	}
-	noRegistry := isEntry(list)
+	noRegistry := looksLikeEntry(list)
 	for _, m := range list.Members {
 		if i, seen := last[m.Key]; seen {
 			d.entries[i].replaced = true
 		}
 		last[m.Key] = len(d.entries)
 		e := d.readEntry(m)
-		e.misplaced = noRegistry || strings.EqualFold(m.Key, "auths") && isEntryMap(m.Value)
+		e.misplaced = noRegistry || strings.EqualFold(m.Key, "auths") && looksLikeAuthsMap(m.Value)
 		d.entries = append(d.entries, e)
 	}
 }
@@ -117,7 +117,7 @@ func (d *dockerConfig) readEntries(list *jsonplace.Value) {
 func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	e := entry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
 	if keys := location.ParseKeys([]string{m.Key}); len(keys) == 1 {
-		e.key, e.parses = keys[0], true
+		e.key, e.isValidKey = keys[0], true
 	}
 	for _, f := range m.Members {
 		switch name := fieldName(f.Key); {
@@ -127,8 +127,8 @@ func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 			e.broken = true
 		}
 	}
-	e.user, e.password = e.text("username"), e.text("password")
-	if auth := e.text("auth"); auth != "" {
+	e.user, e.password = e.stringField("username"), e.stringField("password")
+	if auth := e.stringField("auth"); auth != "" {
 		user, password, err := dockerjson.DecodeAuth(auth)
 		e.user, e.password, e.broken = user, password, err != nil
 		e.source = e.fields["auth"]
@@ -146,16 +146,16 @@ func fieldName(key string) string {
 	return strings.ToLower(key)
 }
 
-// text returns a string field's value, or "".
-func (e *entry) text(field string) string {
+// stringField returns a string field's value, or "".
+func (e *entry) stringField(field string) string {
 	if v := e.fields[field]; v != nil {
 		return v.Text
 	}
 	return ""
 }
 
-// where returns the position of a field's value, which may be inside auth.
-func (e *entry) where(field string) (offset int, path string) {
+// fieldPosition returns the position of a field's value, which may be inside auth.
+func (e *entry) fieldPosition(field string) (offset int, path string) {
 	switch v := e.fields[field]; {
 	case e.source == e.fields["auth"] && e.source != nil && (field == "username" || field == "password"):
 		return e.source.Start, e.path() + ".auth"
@@ -173,13 +173,13 @@ func (e *entry) path() string {
 	return "auths[" + dockerjson.DisplayKey(e.Key) + "]"
 }
 
-// shown returns the key as shown in messages.
-func (e *entry) shown() string { return dockerjson.DisplayKey(e.Key) }
+// displayKey returns the key as shown in messages.
+func (e *entry) displayKey() string { return dockerjson.DisplayKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but
 // the kubelet ignores.
 func (e *entry) hasToken() bool {
-	return e.text("identitytoken") != "" || e.text("registrytoken") != ""
+	return e.stringField("identitytoken") != "" || e.stringField("registrytoken") != ""
 }
 
 // usesHelper reports whether docker runs a credential helper for e's registry.
@@ -190,9 +190,9 @@ func (e *entry) usesHelper() bool {
 // isUsed reports whether e is not overridden by a later part of the file.
 func (e *entry) isUsed() bool { return !e.replaced && !e.discarded }
 
-// credentials returns the number of entries for which the kubelet passes a user name to
+// countCredentials returns the number of entries for which the kubelet passes a user name to
 // the runtime.
-func (d *dockerConfig) credentials() int {
+func (d *dockerConfig) countCredentials() int {
 	n := 0
 	for i := range d.entries {
 		if e := &d.entries[i]; len(d.problems) == 0 && e.isUsed() && e.user != "" {
@@ -202,29 +202,29 @@ func (d *dockerConfig) credentials() int {
 	return n
 }
 
-// locator converts positions in a docker config to positions in the file that contains
+// positionMapper converts positions in a docker config to positions in the file that contains
 // it. If they are not exact, messages end with note.
-type locator func(line, column int, path string) (at config.Position, note string)
+type positionMapper func(line, column int, path string) (at config.Position, note string)
 
-func inFile(name string) locator {
+func fileLocator(name string) positionMapper {
 	return func(line, column int, path string) (config.Position, string) {
 		return config.Position{File: name, Line: line, Column: column, Path: path}, ""
 	}
 }
 
-// at returns one result at an offset in the file.
-func (d *dockerConfig) at(offset int, path, fix, format string, args ...any) []rules.Result {
+// resultAtOffset returns one result at an offset in the file.
+func (d *dockerConfig) resultAtOffset(offset int, path, fix, format string, args ...any) []rules.Result {
 	line, column := d.lines.LineColumn(offset)
-	return d.atLine(line, column, path, fix, format, args...)
+	return d.resultAtLine(line, column, path, fix, format, args...)
 }
 
-func (d *dockerConfig) atLine(line, column int, path, fix, format string, args ...any) []rules.Result {
+func (d *dockerConfig) resultAtLine(line, column int, path, fix, format string, args ...any) []rules.Result {
 	where, note := d.locate(line, column, path)
-	return rules.At(where, fix, format+"%s", append(args, note)...)
+	return rules.NewPositionResult(where, fix, format+"%s", append(args, note)...)
 }
 
-// isEntry reports whether a value looks like a member of auths.
-func isEntry(v *jsonplace.Value) bool {
+// looksLikeEntry reports whether a value looks like a member of auths.
+func looksLikeEntry(v *jsonplace.Value) bool {
 	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool {
 		switch fieldName(m.Key) {
 		case "auth", "username", "password", "identitytoken", "registrytoken":
@@ -234,13 +234,13 @@ func isEntry(v *jsonplace.Value) bool {
 	})
 }
 
-// isEntryMap reports whether a value looks like auths.
-func isEntryMap(v *jsonplace.Value) bool {
-	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool { return isEntry(m.Value) })
+// looksLikeAuthsMap reports whether a value looks like auths.
+func looksLikeAuthsMap(v *jsonplace.Value) bool {
+	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool { return looksLikeEntry(m.Value) })
 }
 
-// member returns the top-level member with the given name, ignoring case.
-func (d *dockerConfig) member(name string) *jsonplace.Member {
+// topLevelMember returns the top-level member with the given name, ignoring case.
+func (d *dockerConfig) topLevelMember(name string) *jsonplace.Member {
 	if d.root == nil {
 		return nil
 	}
@@ -252,8 +252,8 @@ func (d *dockerConfig) member(name string) *jsonplace.Member {
 	return nil
 }
 
-// result returns one result about a field of the entry.
-func (e *entry) result(field, fix, format string, args ...any) []rules.Result {
-	offset, path := e.where(field)
-	return e.config.at(offset, path, fix, format, args...)
+// fieldResult returns one result about a field of the entry.
+func (e *entry) fieldResult(field, fix, format string, args ...any) []rules.Result {
+	offset, path := e.fieldPosition(field)
+	return e.config.resultAtOffset(offset, path, fix, format, args...)
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// anonymous describes the effect of a missing user name (containerd: ParseAuth in
+// anonymousEffect describes the effect of a missing user name (containerd: ParseAuth in
 // internal/cri/server/images; CRI-O: PullImage).
-const anonymous = "the runtime ignores a credential without a user name and pulls anonymously"
+const anonymousEffect = "the runtime ignores a credential without a user name and pulls anonymously"
 
 func checkEmptyEntry(e *entry) []rules.Result {
 	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.KindObject && e.Kind != jsonplace.KindNull {
 		return nil
 	}
 	for _, f := range e.Members {
-		if name := misnamed[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.KindString {
-			return e.config.at(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.shown(), strings.ToLower(f.Key))
+		if name := fieldNameCorrections[strings.ToLower(f.Key)]; name != "" && f.Kind == jsonplace.KindString {
+			return e.config.resultAtOffset(f.Start, e.path(), name, "%s has neither username nor password, and the kubelet ignores the field %q", e.displayKey(), strings.ToLower(f.Key))
 		}
 	}
-	return e.result("", "set auth, or set username and password", "%s has neither a user name nor a password: %s", e.shown(), anonymous)
+	return e.fieldResult("", "set auth, or set username and password", "%s has neither a user name nor a password: %s", e.displayKey(), anonymousEffect)
 }
 
-// misnamed maps common wrong field names to the correct names.
-var misnamed = map[string]string{
+// fieldNameCorrections maps common wrong field names to the correct names.
+var fieldNameCorrections = map[string]string{
 	"user": "username", "login": "username", "name": "username", "account": "username",
 	"pass": "password", "passwd": "password", "pwd": "password", "secret": "password", "token": "password", "key": "password",
 	"access_token": "password", "accesstoken": "password", "apikey": "password", "authorization": "auth", "auths": "auth", "authentication": "auth",
@@ -42,29 +42,29 @@ var misnamed = map[string]string{
 
 func checkTokenOnly(e *entry) []rules.Result {
 	field := "identitytoken"
-	if e.text(field) == "" {
+	if e.stringField(field) == "" {
 		field = "registrytoken"
 	}
-	if e.text(field) == "" || e.broken || e.user != "" && e.password != "" {
+	if e.stringField(field) == "" || e.broken || e.user != "" && e.password != "" {
 		return nil
 	}
-	return e.result(field, "use a user name and password that the registry's token server accepts",
-		"%s has an %s, which kubelets ignore, but no %s", e.shown(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
+	return e.fieldResult(field, "use a user name and password that the registry's token server accepts",
+		"%s has an %s, which kubelets ignore, but no %s", e.displayKey(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
 }
 
 func checkNoUser(e *entry) []rules.Result {
 	if e.broken || e.user != "" || e.password == "" {
 		return nil
 	}
-	return e.result("password", "set the user name that the registry expects",
-		"%s has a password without a user name: %s", e.shown(), anonymous)
+	return e.fieldResult("password", "set the user name that the registry expects",
+		"%s has a password without a user name: %s", e.displayKey(), anonymousEffect)
 }
 
 func checkNoPassword(e *entry) []rules.Result {
 	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
 		return nil
 	}
-	return e.result("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.shown())
+	return e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey())
 }
 
 // checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not
@@ -80,15 +80,15 @@ func checkControlCharacter(e *entry) []rules.Result {
 		switch {
 		case i < 0:
 		case strings.TrimRightFunc(text, unicode.IsControl) == text[:i]:
-			return e.result(part.field, fix, "the %s for %s ends with %s, which is sent to the registry", part.name, e.shown(), controlName(text[i:]))
+			return e.fieldResult(part.field, fix, "the %s for %s ends with %s, which is sent to the registry", part.name, e.displayKey(), controlCharacterName(text[i:]))
 		default:
-			return e.result(part.field, fix, "the %s for %s contains %s, which HTTP basic authentication does not allow", part.name, e.shown(), controlName(text[i:]))
+			return e.fieldResult(part.field, fix, "the %s for %s contains %s, which HTTP basic authentication does not allow", part.name, e.displayKey(), controlCharacterName(text[i:]))
 		}
 	}
 	return nil
 }
 
-func controlName(s string) string {
+func controlCharacterName(s string) string {
 	switch {
 	case strings.HasPrefix(s, "\r\n"):
 		return "a carriage return and a line feed"
@@ -107,41 +107,41 @@ func controlName(s string) string {
 func checkOuterSpace(e *entry) []rules.Result {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
 		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
-			return e.result(part.field, "remove the space unless it is part of the value", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.shown())
+			return e.fieldResult(part.field, "remove the space unless it is part of the value", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.displayKey())
 		}
 	}
 	return nil
 }
 
-// variable matches a placeholder that a shell or CI job would replace.
-var variable = sync.OnceValue(func() *regexp.Regexp {
+// variablePattern matches a placeholder that a shell or CI job would replace.
+var variablePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 })
 
 func checkPlaceholder(e *entry) []rules.Result {
 	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
-		if rules.IsPlaceholder(part.text) || variable().MatchString(strings.TrimSpace(part.text)) {
-			return e.result(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.shown())
+		if rules.IsPlaceholder(part.text) || variablePattern().MatchString(strings.TrimSpace(part.text)) {
+			return e.fieldResult(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.displayKey())
 		}
 	}
 	return nil
 }
 
 func checkWrappedAuth(e *entry) []rules.Result {
-	if e.broken || !strings.ContainsAny(e.text("auth"), "\r\n") {
+	if e.broken || !strings.ContainsAny(e.stringField("auth"), "\r\n") {
 		return nil
 	}
-	return e.result("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.shown())
+	return e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey())
 }
 
 func checkAuthWins(e *entry) []rules.Result {
-	if e.broken || e.text("auth") == "" {
+	if e.broken || e.stringField("auth") == "" {
 		return nil
 	}
 	for _, part := range []struct{ field, text string }{{"username", e.user}, {"password", e.password}} {
-		if value := e.text(part.field); value != "" && value != part.text {
+		if value := e.stringField(part.field); value != "" && value != part.text {
 			v := e.fields[part.field]
-			return e.config.at(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s for %s differs from auth, which takes precedence", part.field, e.shown())
+			return e.config.resultAtOffset(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s for %s differs from auth, which takes precedence", part.field, e.displayKey())
 		}
 	}
 	return nil
@@ -152,7 +152,7 @@ func checkEncodedPassword(e *entry) []rules.Result {
 	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
 		return nil
 	}
-	return e.result("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.shown())
+	return e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey())
 }
 
 // checkJSONKey checks keys of Google service accounts.
@@ -167,19 +167,19 @@ func checkJSONKey(e *entry) []rules.Result {
 			return nil
 		}
 		if isJSONKeyBase64(text) {
-			return e.result("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.shown())
+			return e.fieldResult("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.displayKey())
 		}
 	case "_json_key_base64":
 		if isJSONKeyBase64(text) {
 			return nil
 		}
 		if json.Valid([]byte(text)) {
-			return e.result("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.shown())
+			return e.fieldResult("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.displayKey())
 		}
 	default:
 		return nil
 	}
-	return e.result("password", "use the whole key file, quoted with jq -Rs .", "the password for %s is not a service account key in JSON, so the registry rejects it", e.shown())
+	return e.fieldResult("password", "use the whole key file, quoted with jq -Rs .", "the password for %s is not a service account key in JSON, so the registry rejects it", e.displayKey())
 }
 
 func isJSONKeyBase64(s string) bool {
@@ -190,17 +190,17 @@ func isJSONKeyBase64(s string) bool {
 // minLifetime is the shortest remaining lifetime that is not reported.
 const minLifetime = 7 * 24 * time.Hour
 
-const renew = "create a new token, or use a credential provider"
+const renewAdvice = "create a new token, or use a credential provider"
 
 // lifetime describes when a password expires.
 type lifetime struct {
-	what string // kind of password, such as "an Amazon ECR token"
-	ends time.Time
-	span string // typical lifetime, for tokens without an expiry
+	tokenKind string // kind of password, such as "an Amazon ECR token"
+	ends      time.Time
+	span      string // typical lifetime, for tokens without an expiry
 }
 
-// lifetimeOf recognizes tokens that expire.
-func lifetimeOf(user, password string) (l lifetime, ok bool) {
+// tokenLifetime recognizes tokens that expire.
+func tokenLifetime(user, password string) (l lifetime, ok bool) {
 	password = strings.TrimSpace(password)
 	switch {
 	case password == "":
@@ -208,40 +208,40 @@ func lifetimeOf(user, password string) (l lifetime, ok bool) {
 		var token struct{ Expiration int64 }
 		data, err := base64.StdEncoding.DecodeString(password)
 		if err == nil && json.Unmarshal(data, &token) == nil && token.Expiration > 0 {
-			return lifetime{what: "an Amazon ECR token", ends: time.Unix(token.Expiration, 0)}, true
+			return lifetime{tokenKind: "an Amazon ECR token", ends: time.Unix(token.Expiration, 0)}, true
 		}
-		return lifetime{what: "an Amazon ECR token", span: "12 hours"}, true
+		return lifetime{tokenKind: "an Amazon ECR token", span: "12 hours"}, true
 	case user == "oauth2accesstoken" || strings.HasPrefix(password, "ya29."):
-		return lifetime{what: "a Google access token", span: "an hour"}, true
+		return lifetime{tokenKind: "a Google access token", span: "an hour"}, true
 	case strings.HasPrefix(password, "ghs_"):
-		return lifetime{what: "a GitHub job or app token", span: "an hour or the job's duration"}, true
+		return lifetime{tokenKind: "a GitHub job or app token", span: "an hour or the job's duration"}, true
 	case user == "gitlab-ci-token":
-		return lifetime{what: "a GitLab job token", span: "the job's duration"}, true
+		return lifetime{tokenKind: "a GitLab job token", span: "the job's duration"}, true
 	}
 	if claims, err := jwt.Parse(password); err == nil && !claims.Expires.IsZero() {
-		return lifetime{what: "a JSON Web Token", ends: claims.Expires}, true
+		return lifetime{tokenKind: "a JSON Web Token", ends: claims.Expires}, true
 	}
 	return lifetime{}, false
 }
 
-// date formats a time in UTC, to the second.
-func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// formatDate formats a time in UTC, to the second.
+func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func checkExpired(e *entry) []rules.Result {
-	l, ok := lifetimeOf(e.user, e.password)
+	l, ok := tokenLifetime(e.user, e.password)
 	if !ok || l.ends.IsZero() || l.ends.After(e.config.now) {
 		return nil
 	}
-	return e.result("password", renew, "the password for %s is %s that expired at %s", e.shown(), l.what, date(l.ends))
+	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends))
 }
 
 func checkExpires(e *entry) []rules.Result {
-	l, ok := lifetimeOf(e.user, e.password)
+	l, ok := tokenLifetime(e.user, e.password)
 	switch {
-	case !ok || e.config.live || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
+	case !ok || e.config.fromAPIServer || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
 		return nil
 	case l.ends.IsZero():
-		return e.result("password", renew, "the password for %s is %s, which is valid for %s and is not renewed", e.shown(), l.what, l.span)
+		return e.fieldResult("password", renewAdvice, "the password for %s is %s, which is valid for %s and is not renewed", e.displayKey(), l.tokenKind, l.span)
 	}
-	return e.result("password", renew, "the password for %s is %s that expires at %s and is not renewed", e.shown(), l.what, date(l.ends))
+	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expires at %s and is not renewed", e.displayKey(), l.tokenKind, formatDate(l.ends))
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// hubEntry is the key for Docker Hub that both docker and the kubelet use.
-const hubEntry = "https://index.docker.io/v1/"
+// dockerHubKey is the key for Docker Hub that both docker and the kubelet use.
+const dockerHubKey = "https://index.docker.io/v1/"
 
-// cutScheme splits a key into its scheme and the rest.
-func cutScheme(key string) (rest, scheme string) {
+// splitScheme splits a key into its scheme and the rest.
+func splitScheme(key string) (rest, scheme string) {
 	scheme, rest, ok := strings.Cut(key, "://")
 	if !ok || strings.ContainsAny(scheme, "/?#@") {
 		return key, ""
@@ -25,20 +25,20 @@ func cutScheme(key string) (rest, scheme string) {
 	return rest, scheme + "://"
 }
 
-// repairedKey returns a corrected key that images match, or "" if the key cannot be
+// repairKey returns a corrected key that images match, or "" if the key cannot be
 // corrected.
-func repairedKey(key string) string {
-	rest, _ := cutScheme(strings.TrimSpace(key))
+func repairKey(key string) string {
+	rest, _ := splitScheme(strings.TrimSpace(key))
 	at, err := location.Parse(rest)
 	if err != nil {
 		return ""
 	}
-	at = imagename.Repair(at)
+	at = imagename.RepairLocation(at)
 	repaired := at.String()
 	switch {
 	case at.Host == "docker.io" && at.Port == "" && at.Path == "":
-		repaired = hubEntry
-	case !imagename.Matchable(at):
+		repaired = dockerHubKey
+	case !imagename.IsMatchable(at):
 		return ""
 	}
 	if repaired == key || dockerjson.DisplayKey(repaired)[0] != '"' {
@@ -49,19 +49,19 @@ func repairedKey(key string) string {
 
 // checkUnmatchableKey reports a key if and only if no image can match it.
 func checkUnmatchableKey(e *entry) []rules.Result {
-	if !e.parses {
-		return e.config.at(e.Start, e.path(), repairedKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.shown())
+	if !e.isValidKey {
+		return e.config.resultAtOffset(e.Start, e.path(), repairKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.displayKey())
 	}
 	at := e.key.Location
-	if e.key.String() == location.HubKey || imagename.Matchable(at) {
+	if e.key.String() == location.HubKey || imagename.IsMatchable(at) {
 		return nil
 	}
-	return e.config.at(e.Start, e.path(), repairedKey(e.Key), "no image matches %s: %s", e.shown(), unmatchableReason(e.Key, at))
+	return e.config.resultAtOffset(e.Start, e.path(), repairKey(e.Key), "no image matches %s: %s", e.displayKey(), unmatchableReason(e.Key, at))
 }
 
 // unmatchableReason returns why no image matches a valid key.
 func unmatchableReason(key string, at location.Location) string {
-	_, scheme := cutScheme(key)
+	_, scheme := splitScheme(key)
 	switch {
 	case scheme != "" && scheme != "https://" && scheme != "http://":
 		return "the kubelet removes only lowercase https:// and http:// from the key, and treats any other scheme as the host"
@@ -77,11 +77,11 @@ func unmatchableReason(key string, at location.Location) string {
 		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
 		return "image paths must be lowercase"
-	case imagename.Dotless(at):
+	case imagename.IsDotless(at):
 		return "a host without a dot or a port is part of a Docker Hub image name"
-	case !imagename.ValidPort(at.Port):
+	case !imagename.IsValidPort(at.Port):
 		return "its port is invalid"
-	case !imagename.ValidPath(at.Path):
+	case !imagename.IsValidPath(at.Path):
 		return "an image name cannot contain this path"
 	}
 	return "an image name cannot contain this host"
@@ -90,14 +90,14 @@ func unmatchableReason(key string, at location.Location) string {
 // checkMisleadingKey reports keys that match other images than they seem to.
 func checkMisleadingKey(e *entry) []rules.Result {
 	at := e.key.Location
-	if !e.parses || e.key.String() == location.HubKey || !imagename.Matchable(at) {
+	if !e.isValidKey || e.key.String() == location.HubKey || !imagename.IsMatchable(at) {
 		return nil
 	}
-	rest, _ := cutScheme(e.Key)
+	rest, _ := splitScheme(e.Key)
 	authority, path, _ := strings.Cut(rest, "/")
-	fix := repairedKey(e.Key)
+	fix := repairKey(e.Key)
 	result := func(format string, args ...any) []rules.Result {
-		return e.config.at(e.Start, e.path(), fix, "%s: "+format, append([]any{e.shown()}, args...)...)
+		return e.config.resultAtOffset(e.Start, e.path(), fix, "%s: "+format, append([]any{e.displayKey()}, args...)...)
 	}
 	switch {
 	case at.Port == "" && at.Host != "docker.io" && imagename.IsHubAlias(at.Host):
@@ -108,7 +108,7 @@ func checkMisleadingKey(e *entry) []rules.Result {
 		return result("the kubelet ignores the query and the fragment")
 	case imagename.IsAPIPath(at.Path):
 		return result("this key matches only repositories named %s, because the kubelet strips /v1/ and /v2/ but not /v1 or /v2 without a trailing slash", strings.Trim(at.Path, "/"))
-	case imagename.HasCapital(at.Host):
+	case imagename.HasUpperCase(at.Host):
 		return result("matching is case-sensitive, and hosts in image names are lowercase")
 	case at.Port == "443":
 		without := at

@@ -22,48 +22,48 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// maxManifest limits the size in bytes of a document after aliases are expanded.
-const maxManifest = 16 << 20
+// maxManifestSize limits the size in bytes of a document after aliases are expanded.
+const maxManifestSize = 16 << 20
 
 func checkManifest(name string, data []byte, now time.Time) *Result {
 	m := manifest{name: name, now: now}
 	line := 0
-	for _, document := range documents(data) {
-		m.read(document, line)
+	for _, document := range splitDocuments(data) {
+		m.addDocument(document, line)
 		line += bytes.Count(document, []byte("\n"))
 	}
 	var unreadable rules.Collector
 	rules.Apply(&unreadable, manifestRules(), &m, nil)
 	r := checkSecrets(m.secrets)
-	r.Findings = append(unreadable.Sorted(), r.Findings...)
+	r.Findings = append(unreadable.SortedFindings(), r.Findings...)
 	r.Refused = r.Refused || len(m.unreadable) > 0
 	return r
 }
 
 func manifestRules() []rules.Rule[*manifest] {
 	return []rules.Rule[*manifest]{
-		rules.Error("secret-invalid", func(m *manifest) []rules.Result { return m.unreadable }),
+		rules.ErrorRule("secret-invalid", func(m *manifest) []rules.Result { return m.unreadable }),
 	}
 }
 
-var documentMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---([ \t\r].*)?$`) })
+var documentMarker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---([ \t\r].*)?$`) })
 
-// documents splits a file into its YAML documents, and a stream of JSON objects into
+// splitDocuments splits a file into its YAML documents, and a stream of JSON objects into
 // its objects.
-func documents(data []byte) (list [][]byte) {
+func splitDocuments(data []byte) (list [][]byte) {
 	start := 0
-	for _, at := range documentMark().FindAllIndex(data, -1) {
+	for _, at := range documentMarker().FindAllIndex(data, -1) {
 		if at[0] > start {
-			list = append(list, objects(data[start:at[0]])...)
+			list = append(list, splitJSONObjects(data[start:at[0]])...)
 		}
 		start = at[0]
 	}
-	return append(list, objects(data[start:])...)
+	return append(list, splitJSONObjects(data[start:])...)
 }
 
-// objects splits a stream of JSON objects as kubectl does. A YAML parser would read
+// splitJSONObjects splits a stream of JSON objects as kubectl does. A YAML parser would read
 // only the first object.
-func objects(document []byte) (list [][]byte) {
+func splitJSONObjects(document []byte) (list [][]byte) {
 	for bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) {
 		dec := json.NewDecoder(bytes.NewReader(document))
 		var raw json.RawMessage
@@ -96,10 +96,10 @@ type object struct {
 	Items      []object       `json:"items"`
 }
 
-// read reads a document that starts after the given number of lines.
-func (m *manifest) read(document []byte, before int) {
-	if !secretLook().Match(document) {
-		if wide := withoutNUL(document); len(wide) < len(document) && secretLook().Match(wide) {
+// addDocument reads a document that starts after the given number of lines.
+func (m *manifest) addDocument(document []byte, before int) {
+	if !secretPattern().Match(document) {
+		if wide := removeNULs(document); len(wide) < len(document) && secretPattern().Match(wide) {
 			m.addUnreadable(before+1, "the file is UTF-16; save it as UTF-8")
 		}
 		return
@@ -108,36 +108,36 @@ func (m *manifest) read(document []byte, before int) {
 	if err != nil || top == nil {
 		top = &yaml3.Node{} // no positions
 		if bytes.ContainsRune(document, '&') {
-			m.refuse(document, before)
+			m.addUnreadableDocument(document, before)
 			return
 		}
 	}
 	var o object
-	if expanded(top, map[*yaml3.Node]int{}) > maxManifest || yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
-		m.refuse(document, before)
+	if expandedSize(top, map[*yaml3.Node]int{}) > maxManifestSize || yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
+		m.addUnreadableDocument(document, before)
 		return
 	}
 	p := &yamlDocument{name: m.name, lines: bytes.Split(document, []byte("\n")), before: before}
-	m.add(p, o, top)
+	m.addSecret(p, o, top)
 }
 
-// refuse records that a document cannot be read.
-func (m *manifest) refuse(document []byte, before int) {
-	line, why := templateLine(document)
+// addUnreadableDocument records that a document cannot be read.
+func (m *manifest) addUnreadableDocument(document []byte, before int) {
+	line, why := findTemplateLine(document)
 	if line == 0 {
-		line, why = yamlLine(document)
+		line, why = findSyntaxErrorLine(document)
 	}
 	m.addUnreadable(before+line, why)
 }
 
 func (m *manifest) addUnreadable(line int, reason string) {
 	at := config.Position{File: m.name, Line: line}
-	m.unreadable = rules.Append(m.unreadable, rules.At(at, "", "cannot read this Secret: %s", reason)...)
+	m.unreadable = rules.AppendResults(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
 }
 
-// templateLine returns the line of the first template action, such as Helm's, and the
+// findTemplateLine returns the line of the first template action, such as Helm's, and the
 // reason to report. line is 0 if the document contains no action.
-func templateLine(document []byte) (line int, why string) {
+func findTemplateLine(document []byte) (line int, why string) {
 	before, _, found := bytes.Cut(document, []byte("{{"))
 	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
 		return 0, ""
@@ -145,27 +145,27 @@ func templateLine(document []byte) (line int, why string) {
 	return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
 }
 
-// expanded returns the size of a document after aliases are expanded. It returns a
-// value above maxManifest if an alias contains itself.
-func expanded(n *yaml3.Node, known map[*yaml3.Node]int) int {
+// expandedSize returns the size of a document after aliases are expanded. It returns a
+// value above maxManifestSize if an alias contains itself.
+func expandedSize(n *yaml3.Node, known map[*yaml3.Node]int) int {
 	if size, ok := known[n]; ok {
 		return size
 	}
-	known[n] = 2 * maxManifest // too large if an alias contains itself
+	known[n] = 2 * maxManifestSize // too large if an alias contains itself
 	size := len(n.Value) + 1
 	if n.Kind == yaml3.AliasNode {
-		size += expanded(n.Alias, known)
+		size += expandedSize(n.Alias, known)
 	}
 	for _, c := range n.Content {
-		size = min(size+expanded(c, known), 2*maxManifest)
+		size = min(size+expandedSize(c, known), 2*maxManifestSize)
 	}
 	known[n] = size
 	return size
 }
 
-// yamlLine returns the line of a YAML syntax error, and the reason to report. The
+// findSyntaxErrorLine returns the line of a YAML syntax error, and the reason to report. The
 // parser's line number can be one too low.
-func yamlLine(document []byte) (line int, why string) {
+func findSyntaxErrorLine(document []byte) (line int, why string) {
 	_, err := textedit.ParseYAML(document)
 	if err == nil {
 		return 1, "a field has the wrong type, or its YAML aliases expand to too much data"
@@ -183,27 +183,27 @@ func yamlLine(document []byte) (line int, why string) {
 	return line, "invalid YAML on this line or on a line above"
 }
 
-func (m *manifest) add(p *yamlDocument, o object, n *yaml3.Node) {
+func (m *manifest) addSecret(p *yamlDocument, o object, n *yaml3.Node) {
 	for i, item := range o.Items {
 		if o.Kind == "SecretList" {
 			item.Kind = "Secret" // items of a SecretList omit the kind
 		}
-		m.add(p, item, textedit.Item(textedit.Field(n, "items"), i))
+		m.addSecret(p, item, textedit.SequenceItem(textedit.MappingValue(n, "items"), i))
 	}
 	if o.Kind != "Secret" {
 		return
 	}
-	s := &secret{kind: o.Type, now: m.now, values: map[string]*secretValue{}, at: p.at(n, "")}
-	s.typeAt = s.at
-	if t := textedit.Field(n, "type"); t != nil {
-		s.typeAt = p.at(t, "type")
+	s := &secret{kind: o.Type, now: m.now, values: map[string]*secretValue{}, position: p.position(n, "")}
+	s.typePosition = s.position
+	if t := textedit.MappingValue(n, "type"); t != nil {
+		s.typePosition = p.position(t, "type")
 	}
 	for key, value := range o.Data {
-		s.values[key] = p.encoded(key, value, textedit.Field(textedit.Field(n, "data"), key))
+		s.values[key] = p.decodeDataValue(key, value, textedit.MappingValue(textedit.MappingValue(n, "data"), key))
 	}
 	for key, value := range o.StringData {
 		_, inData := s.values[key]
-		s.values[key] = p.plain(key, value, textedit.Field(textedit.Field(n, "stringData"), key))
+		s.values[key] = p.stringDataValue(key, value, textedit.MappingValue(textedit.MappingValue(n, "stringData"), key))
 		s.values[key].overridesData = inData
 	}
 	m.secrets = append(m.secrets, s)
@@ -216,20 +216,20 @@ type yamlDocument struct {
 	before int // number of lines in the file before the document
 }
 
-func (p *yamlDocument) at(n *yaml3.Node, path string) config.Position {
+func (p *yamlDocument) position(n *yaml3.Node, path string) config.Position {
 	if n == nil || n.Line == 0 {
 		return config.Position{File: p.name, Line: p.before + 1, Path: path}
 	}
 	return config.Position{File: p.name, Line: p.before + n.Line, Column: n.Column, Path: path}
 }
 
-// unrendered is the problem reported for a value that contains a template action.
-const unrendered = "this is an unrendered template"
+// unrenderedTemplate is the problem reported for a value that contains a template action.
+const unrenderedTemplate = "this is an unrendered template"
 
-// encoded parses a value from data.
-func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValue {
+// decodeDataValue parses a value from data.
+func (p *yamlDocument) decodeDataValue(key string, value any, n *yaml3.Node) *secretValue {
 	path := "data[" + excerpt.QuoteSecretKey(key) + "]"
-	v := &secretValue{at: p.at(n, path)}
+	v := &secretValue{position: p.position(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
 		v.problem = "the value is not a string"
@@ -240,33 +240,33 @@ func (p *yamlDocument) encoded(key string, value any, n *yaml3.Node) *secretValu
 	case err == nil:
 		v.data = decoded
 	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
-		v.problem = unrendered
+		v.problem = unrenderedTemplate
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
 		v.problem = "the value is JSON, but data requires base64"
 	default:
 		v.problem = "it is not base64"
 	}
-	v.locate = insideValue(v.at, path)
+	v.locate = valueLocator(v.position, path)
 	return v
 }
 
-// plain parses a value from stringData.
-func (p *yamlDocument) plain(key string, value any, n *yaml3.Node) *secretValue {
+// stringDataValue parses a value from stringData.
+func (p *yamlDocument) stringDataValue(key string, value any, n *yaml3.Node) *secretValue {
 	path := "stringData[" + excerpt.QuoteSecretKey(key) + "]"
-	v := &secretValue{at: p.at(n, path)}
+	v := &secretValue{position: p.position(n, path)}
 	text, ok := value.(string)
 	if !ok && value != nil {
 		v.problem = "the value is not a string"
 		return v
 	}
 	v.data = []byte(text)
-	v.locate = p.insideText(v.at, path, v.data, n)
+	v.locate = p.textLocator(v.position, path, v.data, n)
 	return v
 }
 
-// insideValue returns a locator for a decoded value. It returns the value's position
+// valueLocator returns a locator for a decoded value. It returns the value's position
 // and adds the position inside the value as a note.
-func insideValue(at config.Position, path string) locator {
+func valueLocator(at config.Position, path string) positionMapper {
 	return func(line, column int, inner string) (config.Position, string) {
 		where := at
 		if inner != "" {
@@ -276,11 +276,11 @@ func insideValue(at config.Position, path string) locator {
 	}
 }
 
-// insideText returns a locator for a stringData value. Positions in a literal block or
+// textLocator returns a locator for a stringData value. Positions in a literal block or
 // on a single line are exact.
-func (p *yamlDocument) insideText(at config.Position, path string, data []byte, n *yaml3.Node) locator {
+func (p *yamlDocument) textLocator(at config.Position, path string, data []byte, n *yaml3.Node) positionMapper {
 	lines := bytes.Split(data, []byte("\n"))
-	inexact := insideValue(at, path)
+	inexact := valueLocator(at, path)
 	return func(line, column int, inner string) (config.Position, string) {
 		where, note := inexact(line, column, inner)
 		if n == nil || n.Line == 0 || line > len(lines) {

@@ -34,39 +34,39 @@ const (
 func CheckSecret(s Secret, now time.Time) *Result {
 	name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 	at := config.Position{File: "Secret " + name}
-	w := &secret{kind: s.Type, now: now, live: true, referenced: true, values: map[string]*secretValue{}, at: at, typeAt: at}
+	w := &secret{kind: s.Type, now: now, fromAPIServer: true, referenced: true, values: map[string]*secretValue{}, position: at, typePosition: at}
 	for key, data := range s.Data {
-		w.values[key] = &secretValue{data: data, locate: inFile("Secret " + name + ", " + key)}
+		w.values[key] = &secretValue{data: data, locate: fileLocator("Secret " + name + ", " + key)}
 	}
 	return checkSecrets([]*secret{w})
 }
 
 // secret is a Secret read from a manifest or an API server.
 type secret struct {
-	kind       string // the Secret's type; "" means Opaque
-	now        time.Time
-	live       bool // from an API server
-	referenced bool // a pod uses it as a pull secret
-	values     map[string]*secretValue
-	at         config.Position
-	typeAt     config.Position
+	kind          string // the Secret's type; "" means Opaque
+	now           time.Time
+	fromAPIServer bool // from an API server
+	referenced    bool // a pod uses it as a pull secret
+	values        map[string]*secretValue
+	position      config.Position
+	typePosition  config.Position
 }
 
 // secretValue is a value of data or stringData.
 type secretValue struct {
 	data          []byte // decoded
-	locate        locator
-	at            config.Position
+	locate        positionMapper
+	position      config.Position
 	problem       string // why the value cannot be decoded
 	overridesData bool   // the value is in stringData, and data has the same key
 }
 
 func secretRules() []rules.Rule[*secret] {
 	return []rules.Rule[*secret]{
-		rules.Error("secret-type", checkSecretType),
-		rules.Error("secret-invalid", checkBase64),
-		rules.Warning("docker-duplicate", checkDuplicateValue),
-		rules.Info("no-credentials", checkNotPullSecret),
+		rules.ErrorRule("secret-type", checkSecretType),
+		rules.ErrorRule("secret-invalid", checkBase64),
+		rules.WarningRule("docker-duplicate", checkDuplicateValue),
+		rules.InfoRule("no-credentials", checkNotPullSecret),
 	}
 }
 
@@ -77,26 +77,26 @@ func checkSecrets(list []*secret) *Result {
 		rules.Apply(&found, secretRules(), s, nil)
 		for key, v := range s.values {
 			if v.problem != "" {
-				r.Refused = r.Refused || key == s.key()
+				r.Refused = r.Refused || key == s.dockerConfigKey()
 				continue
 			}
 			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
 				continue // kubelet: it ignores an empty value
 			}
-			c := &dockerConfig{data: v.data, legacy: key == keyDockercfg, now: s.now, live: s.live, locate: v.locate}
+			c := &dockerConfig{data: v.data, legacy: key == keyDockercfg, now: s.now, fromAPIServer: s.fromAPIServer, locate: v.locate}
 			c.check(&found)
-			if key == s.key() {
-				r.Credentials += c.credentials()
+			if key == s.dockerConfigKey() {
+				r.Credentials += c.countCredentials()
 				r.Refused = r.Refused || len(c.problems) > 0
 			}
 		}
 	}
-	r.Findings = found.Sorted()
+	r.Findings = found.SortedFindings()
 	return r
 }
 
-// key returns the key that the kubelet reads, or "".
-func (s *secret) key() string {
+// dockerConfigKey returns the key that the kubelet reads, or "".
+func (s *secret) dockerConfigKey() string {
 	return map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.kind]
 }
 
@@ -105,10 +105,10 @@ func (s *secret) key() string {
 func (s *secret) misplacedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		v := s.values[key]
-		if key == s.key() {
+		if key == s.dockerConfigKey() {
 			continue
 		}
-		if key == keyDockerConfigJSON || key == keyDockercfg || v.problem == "" && looksLike(v.data) != "" {
+		if key == keyDockerConfigJSON || key == keyDockercfg || v.problem == "" && guessKind(v.data) != "" {
 			return key
 		}
 	}
@@ -116,7 +116,7 @@ func (s *secret) misplacedKey() string {
 }
 
 func checkSecretType(s *secret) []rules.Result {
-	key, misplaced := s.key(), s.misplacedKey()
+	key, misplaced := s.dockerConfigKey(), s.misplacedKey()
 	v := s.values[key]
 	switch {
 	case key == "" && misplaced != "":
@@ -124,26 +124,26 @@ func checkSecretType(s *secret) []rules.Result {
 		if misplaced == keyDockercfg {
 			kind = typeDockercfg
 		}
-		return rules.At(s.typeAt, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
+		return rules.NewPositionResult(s.typePosition, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
 			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.QuoteSecretKey(misplaced), excerpt.DescribeSecretType(s.kind))
 	case key == "" && s.referenced:
-		return rules.At(s.typeAt, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.DescribeSecretType(s.kind))
+		return rules.NewPositionResult(s.typePosition, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.DescribeSecretType(s.kind))
 	case key == "" || v != nil && (len(v.data) > 0 || v.problem != ""):
 		return nil
 	case misplaced != "":
-		return rules.At(s.typeAt, fmt.Sprintf("rename %s to %q if it contains a docker config", excerpt.QuoteSecretKey(misplaced), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, excerpt.QuoteSecretKey(misplaced), key)
+		return rules.NewPositionResult(s.typePosition, fmt.Sprintf("rename %s to %q if it contains a docker config", excerpt.QuoteSecretKey(misplaced), key), "the Secret is of type %s but has its data under %s: kubelets read only %q, and the API server rejects the Secret", s.kind, excerpt.QuoteSecretKey(misplaced), key)
 	}
-	return rules.At(s.at, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
+	return rules.NewPositionResult(s.position, "", "the Secret is of type %s but has no value under %q: kubelets ignore it, and the API server rejects it", s.kind, key)
 }
 
 func checkBase64(s *secret) (rs []rules.Result) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.problem != "" {
 			fix := "encode it with base64 -w0, or move it to stringData"
-			if v.problem == unrendered {
+			if v.problem == unrenderedTemplate {
 				fix = "check the output of helm template"
 			}
-			rs = rules.Append(rs, rules.At(v.at, fix, "%s, so the API server rejects the Secret", v.problem)...)
+			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, fix, "%s, so the API server rejects the Secret", v.problem)...)
 		}
 	}
 	return rs
@@ -152,15 +152,15 @@ func checkBase64(s *secret) (rs []rules.Result) {
 func checkDuplicateValue(s *secret) (rs []rules.Result) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.overridesData && (key == keyDockerConfigJSON || key == keyDockercfg) {
-			rs = rules.Append(rs, rules.At(v.at, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
+			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
 	return rs
 }
 
 func checkNotPullSecret(s *secret) []rules.Result {
-	if s.key() != "" || s.misplacedKey() != "" || s.referenced {
+	if s.dockerConfigKey() != "" || s.misplacedKey() != "" || s.referenced {
 		return nil
 	}
-	return rules.At(s.typeAt, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.DescribeSecretType(s.kind))
+	return rules.NewPositionResult(s.typePosition, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.DescribeSecretType(s.kind))
 }

@@ -46,7 +46,7 @@ func New(opts Options) (*Provider, error) {
 	if opts.ConfigFile == "" && opts.pod == nil {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
 	}
-	if err := opts.Binding.check(); err != nil {
+	if err := opts.Binding.validate(); err != nil {
 		return nil, err
 	}
 	if err := registry.OtherHosts(opts.OtherHosts).Validate(); err != nil {
@@ -56,7 +56,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	mirrors, err := parseMirrors(opts, rules)
+	mirrors, err := parseMirrorOptions(opts, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func New(opts Options) (*Provider, error) {
 		opts.now = time.Now
 	}
 	if opts.Budget <= 0 {
-		opts.Budget = remote.Budget
+		opts.Budget = remote.RequestTimeout
 	}
-	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: arcOf(runtime.GOOS, opts.Getenv)}, nil
+	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: newArcAgent(runtime.GOOS, opts.Getenv)}, nil
 }
 
 // GetCredentials returns a credential for images in ACR or at the source of a mirror.
@@ -89,17 +89,17 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		host = rule.Target
 	}
 	var resp *plugin.Response
-	reg, known, err := s.registry(ctx, host)
+	reg, known, err := s.findRegistry(ctx, host)
 	switch {
 	case err != nil:
 	case known:
 		resp, err = p.authenticate(ctx, s, reg, rule)
 	case mirrored:
-		err = foreignTarget(rule)
-	case p.mirrors.Divides(host):
-		return registry.EmptyOthers.Response(host, "", "") // outside the mirrored path
+		err = foreignTargetError(rule)
+	case p.mirrors.CoversPartOf(host):
+		return registry.OtherHostsEmpty.Response(host, "", "") // outside the mirrored path
 	default:
-		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+owner, "if the host is a proxy or alias of a registry, add the host with --allow-host")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+ownerName, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
@@ -114,7 +114,7 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
 	}
 	if s.client.Transport == nil {
-		s.client.Transport = s.own(remote.Base())
+		s.client.Transport = s.newTransport(remote.NewBaseTransport())
 	}
 	return s
 }
@@ -122,7 +122,7 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 // authenticate gets a token, exchanges it for the registry's refresh token, and
 // returns the response. rule is the image's mirror, or zero.
 func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
-	who, err := s.identity(rule.Source != "")
+	who, err := s.selectIdentity(rule.Source != "")
 	if err != nil {
 		return nil, err
 	}
@@ -131,18 +131,18 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	}
 	// The challenge does not need the token, so request both in parallel.
 	asked := s.startChallenge(ctx, reg)
-	defer asked.end()
+	defer asked.stop()
 	token, err := who.token(ctx)
 	if err != nil {
 		return nil, err
 	}
-	refresh, err := s.exchange(ctx, reg, asked, who.tenant, token)
+	refresh, err := s.exchangeToken(ctx, reg, asked, who.tenant, token)
 	if err != nil {
 		return nil, err
 	}
 	auth := map[string]plugin.AuthConfig{
 		anonymousKey: {},
-		reg.key:      {Username: refreshUser, Password: plugin.NewSecret(refresh)},
+		reg.key:      {Username: refreshTokenUser, Password: plugin.NewSecret(refresh)},
 	}
 	if rule.Source != "" {
 		key := s.req.Registry()
@@ -152,7 +152,7 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 		auth[key] = auth[reg.key]
 	}
 	return &plugin.Response{
-		CacheKeyType: p.mirrors.Scope(s.req.Registry()), CacheDuration: new(s.cacheFor(refresh)), Auth: auth,
+		CacheKeyType: p.mirrors.CacheKeyType(s.req.Registry()), CacheDuration: new(s.cacheDuration(refresh)), Auth: auth,
 	}, nil
 }
 
@@ -160,31 +160,31 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 // keys. If none of these keys matches the image's host, it also uses that host as a
 // key.
 func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
-	env, err := s.environment(ctx)
+	env, err := s.loadEnvironment(ctx)
 	if err != nil {
 		return nil, err
 	}
 	auth := map[string]plugin.AuthConfig{anonymousKey: {}}
-	for _, suffix := range suffixes() {
+	for _, suffix := range publicCloudSuffixes() {
 		auth["*."+suffix] = secret
 	}
-	if suffix := cleanSuffix(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
+	if suffix := trimSuffixWildcard(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
 		auth["*."+suffix] = secret
 	}
 	if _, parent, _ := strings.Cut(reg.key, "."); auth["*."+parent].Username == "" {
 		auth[reg.key] = secret
 	}
-	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCache), Auth: auth}, nil
+	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCacheDuration), Auth: auth}, nil
 }
 
-// maxCache limits the cache duration, as in the upstream plugin.
-const maxCache = time.Hour
+// maxCacheDuration limits the cache duration, as in the upstream plugin.
+const maxCacheDuration = time.Hour
 
-// cacheFor returns half of the refresh token's remaining lifetime, which is three hours
+// cacheDuration returns half of the refresh token's remaining lifetime, which is three hours
 // with real registries. It also respects the lifetime given by the token's own
 // timestamps, in case the node's clock is slow. A token without an expiry is not
 // cached.
-func (s *session) cacheFor(refresh string) time.Duration {
+func (s *session) cacheDuration(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
 	if err != nil || claims.Expires.IsZero() {
 		s.opts.Logger.Warn("the refresh token has no expiry, so the response is not cached")
@@ -194,12 +194,12 @@ func (s *session) cacheFor(refresh string) time.Duration {
 	if !claims.IssuedAt.IsZero() {
 		left = min(left, claims.Expires.Sub(claims.IssuedAt))
 	}
-	return max(min(left/2, maxCache), 0).Truncate(time.Second)
+	return max(min(left/2, maxCacheDuration), 0).Truncate(time.Second)
 }
 
 // anonymousKey is a key without a credential in every response of the upstream plugin.
 // It allows anonymous pulls if the registry rejects the identity.
 const anonymousKey = "*.azurecr.*"
 
-// refreshUser is the user name for a refresh token.
-const refreshUser = "00000000-0000-0000-0000-000000000000"
+// refreshTokenUser is the user name for a refresh token.
+const refreshTokenUser = "00000000-0000-0000-0000-000000000000"

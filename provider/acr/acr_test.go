@@ -23,7 +23,7 @@ import (
 func withAnonymous(hosts ...string) map[string]string {
 	m := map[string]string{"*.azurecr.*": ""}
 	for _, host := range hosts {
-		m[host] = refreshUser + ":token"
+		m[host] = refreshTokenUser + ":token"
 	}
 	return m
 }
@@ -45,7 +45,7 @@ func TestManagedIdentity(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, test.config)
 			if test.state != nil {
-				w.az.Set(test.state)
+				w.az.Update(test.state)
 			}
 			resp := w.checkKeys(image("foo.azurecr.io/app"))
 			if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
@@ -54,7 +54,7 @@ func TestManagedIdentity(t *testing.T) {
 			if resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != time.Hour {
 				t.Errorf("cached for %v %v, want Registry 1h", resp.CacheKeyType, *resp.CacheDuration)
 			}
-			if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
+			if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 			for name, want := range test.query {
@@ -68,7 +68,7 @@ func TestManagedIdentity(t *testing.T) {
 
 func TestServicePrincipal(t *testing.T) {
 	w := newWorld(t, principal)
-	w.az.Set(func(s *testcloud.AzureState) {
+	w.az.Update(func(s *testcloud.AzureState) {
 		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.PasswordSecret
 	})
 	resp := w.checkKeys(image("foo.azurecr.io/app"))
@@ -76,7 +76,7 @@ func TestServicePrincipal(t *testing.T) {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
 	want := []string{"POST login.microsoftonline.com/node-tenant/oauth2/v2.0/token", pingLine, exchangeLine}
-	if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+	if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 }
@@ -107,8 +107,8 @@ func TestStaticSecret(t *testing.T) {
 			if diff := cmp.Diff(want, keys(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
-			if len(w.az.Steps()) > 0 {
-				t.Errorf("asked %q", w.az.Steps())
+			if len(w.az.SortedLines()) > 0 {
+				t.Errorf("asked %q", w.az.SortedLines())
 			}
 		})
 	}
@@ -140,8 +140,8 @@ func TestNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, config)
 			w.checkError(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
-			if len(w.az.Steps()) > 0 {
-				t.Errorf("asked %q", w.az.Steps())
+			if len(w.az.SortedLines()) > 0 {
+				t.Errorf("asked %q", w.az.SortedLines())
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestKeys(t *testing.T) {
 			if resp.CacheKeyType != test.cacheBy {
 				t.Errorf("cached by %v, want %v", resp.CacheKeyType, test.cacheBy)
 			}
-			if got, want := w.az.Steps()[1], "GET "+test.server+"/v2/"; got != want {
+			if got, want := w.az.SortedLines()[1], "GET "+test.server+"/v2/"; got != want {
 				t.Errorf("asked %q, want %q", got, want)
 			}
 		})
@@ -190,7 +190,7 @@ func TestOwnCloud(t *testing.T) {
 		{"name":"Own","authentication":{"loginEndpoint":"https://login.own.example/","audiences":[]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
 	newOwn := func(t *testing.T, config string) *world {
 		w := newWorld(t, config)
-		w.az.Set(func(s *testcloud.AzureState) { s.Metadata = metadata })
+		w.az.Update(func(s *testcloud.AzureState) { s.Metadata = metadata })
 		for _, host := range []string{"*.own.example", "*.azurecr.own.example", "*.file.example"} {
 			w.net.Handle(host, w.az)
 		}
@@ -204,7 +204,7 @@ func TestOwnCloud(t *testing.T) {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		want := []string{ask, "POST login.own.example/t/oauth2/v2.0/token", "GET foo.azurecr.own.example/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
-		if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
@@ -217,14 +217,14 @@ func TestOwnCloud(t *testing.T) {
 		w.az.Inject(fault)
 		w.checkKeys(image("pull.example.com/x"))
 		want := []string{imdsLine, ask, "GET pull.example.com/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
-		if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("foreign", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.checkError(image("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
-		if diff := cmp.Diff([]string{ask}, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff([]string{ask}, w.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
@@ -239,7 +239,7 @@ func TestOwnCloud(t *testing.T) {
 	t.Run("not asked for a known host", func(t *testing.T) {
 		w := newOwn(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.checkKeys(image("foo.azurecr.io/x"))
-		if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
@@ -247,7 +247,7 @@ func TestOwnCloud(t *testing.T) {
 		w := newOwn(t, `{"cloud":"azurestackcloud","resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"name":"x","ActiveDirectoryEndpoint":"https://login.file.example/","containerRegistryDNSSuffix":".azsacr.file.example"}`)
 		w.checkKeys(pod("foo.azsacr.file.example/x", annotations("c", "t")))
-		if got, want := w.az.Steps()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
+		if got, want := w.az.SortedLines()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
 			t.Errorf("asked %q, want %q", got, want)
 		}
 	})
@@ -276,7 +276,7 @@ func TestOwnCloud(t *testing.T) {
 			if test.config == "0666" {
 				w.opts.ConfigFile = w.fileWithMode(0o666, `{"resourceManagerEndpoint":"https://arm.own.example"}`)
 			}
-			w.az.Set(func(s *testcloud.AzureState) { s.Metadata = test.metadata })
+			w.az.Update(func(s *testcloud.AzureState) { s.Metadata = test.metadata })
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = test.env
 			if test.fault != nil {
 				w.az.Inject(*test.fault)
@@ -287,7 +287,7 @@ func TestOwnCloud(t *testing.T) {
 	for name, endpoint := range map[string]string{"plain": "http://login.own.example", "garbage": "login.own.example", "user": "https://u@login.own.example"} {
 		t.Run("login endpoint "+name, func(t *testing.T) {
 			w := newOwn(t, `{"resourceManagerEndpoint":"https://arm.own.example"}`)
-			w.az.Set(func(s *testcloud.AzureState) {
+			w.az.Update(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
 			w.checkError(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
@@ -316,7 +316,7 @@ func TestCacheFor(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
 			w.opts.now = func() time.Time { return now }
-			w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
+			w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
 			if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -324,7 +324,7 @@ func TestCacheFor(t *testing.T) {
 	}
 	t.Run("opaque", func(t *testing.T) {
 		w := newWorld(t, managed)
-		w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
+		w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
 		if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
 			t.Errorf("got %v; log:\n%s", got, w.log)
 		}
@@ -335,7 +335,7 @@ func TestCacheFor(t *testing.T) {
 func TestPull(t *testing.T) {
 	refresh := testcloud.AzureJWT(map[string]any{"exp": time.Now().Add(3 * time.Hour).Unix(), "jti": canary.PasswordSecret})
 	reg, err := testregistry.New(testregistry.Options{
-		Auth: testregistry.Bearer, BaseURL: "https://foo.azurecr.io", Users: map[string]string{testcloud.ACRUser: refresh},
+		Auth: testregistry.AuthBearer, BaseURL: "https://foo.azurecr.io", Users: map[string]string{testcloud.ACRUser: refresh},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, managed)
-	w.az.Set(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
+	w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
 	auth := w.checkKeys(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
 	ref, err := name.ParseReference("foo.azurecr.io/team/app:v1")
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// bound returns the identity that is bound to the service account. The token endpoint
+// boundIdentity returns the identity that is bound to the service account. The token endpoint
 // determines the tenant.
-func (s *session) bound(clientID, tenant string) (identity, error) {
+func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 	if clientID == "" {
-		return identity{}, missingError{s.subject(), clientIDAnnotation}
+		return identity{}, missingIdentityError{s.serviceAccountName(), clientIDAnnotation}
 	}
 	if tenant == "" {
-		cfg, err := s.config()
+		cfg, err := s.loadConfig()
 		if err != nil {
 			return identity{}, err
 		}
@@ -33,10 +33,10 @@ func (s *session) bound(clientID, tenant string) (identity, error) {
 			return "", err
 		}
 		token, err := clientCredentials(ctx, client, "get a token through the identity binding", "https://"+s.opts.Binding.SNIName+"/",
-			clientID, assertion(s.req.ServiceAccountToken.Reveal()))
+			clientID, assertionParams(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
-			return "", hint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
-				s.opts.Binding.address(), s.subject(), clientID))
+			return "", addHint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
+				s.opts.Binding.apiServerAddress(), s.serviceAccountName(), clientID))
 		}
 		return token, nil
 	}}, nil
@@ -58,13 +58,13 @@ func (s *session) bindingClient() (remote.Client, error) {
 	if !roots.AppendCertsFromPEM(pem) {
 		return remote.Client{}, fmt.Errorf("read the identity binding CA %q: the file contains no certificate in PEM format", path)
 	}
-	dial, base := (&net.Dialer{Timeout: 10 * time.Second}).DialContext, remote.Base()
+	dial, base := (&net.Dialer{Timeout: 10 * time.Second}).DialContext, remote.NewBaseTransport()
 	base.Proxy = nil
 	base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dial(ctx, network, b.address())
+		return dial(ctx, network, b.apiServerAddress())
 	}
 	base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	client := s.client
-	client.Transport = s.own(base)
+	client.Transport = s.newTransport(base)
 	return client, nil
 }

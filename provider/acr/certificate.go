@@ -28,7 +28,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	if err != nil {
 		return "", fmt.Errorf("aadClientCertPath %q: %w", cfg.ClientCertPath, err)
 	}
-	env, err := s.environment(ctx)
+	env, err := s.loadEnvironment(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -36,13 +36,13 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 	if err != nil {
 		return "", err
 	}
-	signed, err := sign(cert, key, cfg.ClientID, audience, s.opts.now())
+	signed, err := signAssertion(cert, key, cfg.ClientID, audience, s.opts.now())
 	if err != nil {
 		return "", fmt.Errorf("aadClientCertPath %q: %w", cfg.ClientCertPath, err)
 	}
-	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(signed))
+	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertionParams(signed))
 	if err != nil {
-		return "", entraHint(err, "check tenantId, aadClientId and the application's certificate")
+		return "", addEntraHint(err, "check tenantId, aadClientId and the application's certificate")
 	}
 	return token, nil
 }
@@ -68,16 +68,16 @@ func parseCertificate(data []byte) (*x509.Certificate, *jwt.Key, error) {
 	}
 }
 
-// signedFor is the lifetime of signed assertions. Microsoft recommends five to
+// assertionLifetime is the lifetime of signed assertions. Microsoft recommends five to
 // ten minutes.
-const signedFor = 10 * time.Minute
+const assertionLifetime = 10 * time.Minute
 
-// sign returns the client assertion for Microsoft Entra ID
+// signAssertion returns the client assertion for Microsoft Entra ID
 // (learn.microsoft.com/entra/identity-platform/certificate-credentials).
-func sign(cert *x509.Certificate, key *jwt.Key, clientID, audience string, now time.Time) (string, error) {
+func signAssertion(cert *x509.Certificate, key *jwt.Key, clientID, audience string, now time.Time) (string, error) {
 	thumbprint := sha256.Sum256(cert.Raw)
 	return key.Sign(map[string]string{"x5t#S256": base64.RawURLEncoding.EncodeToString(thumbprint[:])}, map[string]any{
 		"iss": clientID, "sub": clientID, "aud": audience, "jti": rand.Text(),
-		"nbf": now.Unix(), "exp": now.Add(signedFor).Unix(),
+		"nbf": now.Unix(), "exp": now.Add(assertionLifetime).Unix(),
 	})
 }

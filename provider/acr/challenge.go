@@ -42,7 +42,7 @@ func parseChallengeLine(line string) []challenge {
 			line = line[n:]
 			continue
 		}
-		text, rest := cutValue(strings.TrimLeft(value, " \t"))
+		text, rest := splitParamValue(strings.TrimLeft(value, " \t"))
 		if last := len(list) - 1; last >= 0 {
 			if _, again := list[last].params[name]; !again {
 				list[last].params[name] = text
@@ -52,9 +52,9 @@ func parseChallengeLine(line string) []challenge {
 	}
 }
 
-// cutValue cuts off a quoted string, or the text up to the next comma or space. It also
+// splitParamValue cuts off a quoted string, or the text up to the next comma or space. It also
 // accepts an unquoted URL, although that is not a valid token.
-func cutValue(s string) (value, rest string) {
+func splitParamValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexAny(s, " \t,")
 		if n < 0 {

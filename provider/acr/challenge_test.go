@@ -56,7 +56,7 @@ func FuzzParseChallenges(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	reg, _ := rules.find("foo.azurecr.io")
+	reg, _ := rules.findRegistry("foo.azurecr.io")
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, c := range parseChallenges([]string{line}) {
 			if c.scheme == "" || c.scheme != strings.ToLower(c.scheme) {

@@ -14,15 +14,15 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// environment holds the settings that differ between clouds.
-type environment struct {
-	authority string // URL of Microsoft Entra ID, without a trailing slash
-	from      string // name of the setting that contains authority; "" if built in
-	suffix    string // domain suffix of registries; "" if built in
+// cloudEnvironment holds the settings that differ between clouds.
+type cloudEnvironment struct {
+	authority        string // URL of Microsoft Entra ID, without a trailing slash
+	authoritySetting string // name of the setting that contains authority; "" if built in
+	suffix           string // domain suffix of registries; "" if built in
 }
 
-// stackCloud is the only cloud whose environment file is read.
-const stackCloud = "AzureStackCloud"
+// azureStackCloud is the only cloud whose environment file is read.
+const azureStackCloud = "AzureStackCloud"
 
 // authorities maps the built-in clouds, in lower case, to their authorities. Other
 // clouds use the public cloud's authority.
@@ -34,62 +34,62 @@ var authorities = map[string]string{
 
 const publicAuthority = "https://login.microsoftonline.com"
 
-// environment returns the settings of the configured cloud. It starts with the built-in
+// loadEnvironment returns the settings of the configured cloud. It starts with the built-in
 // settings, which are overridden by the resource manager's settings and then by the
 // environment file.
-func (s *session) environment(ctx context.Context) (environment, error) {
+func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error) {
 	if s.env != nil {
 		return *s.env, nil
 	}
-	cfg, err := s.config()
+	cfg, err := s.loadConfig()
 	if err != nil {
-		return environment{}, err
+		return cloudEnvironment{}, err
 	}
-	env := environment{authority: publicAuthority}
+	env := cloudEnvironment{authority: publicAuthority}
 	if known, ok := authorities[strings.ToLower(cfg.Cloud)]; ok {
 		env.authority = known
 	}
 	if pod := s.opts.pod; pod != nil {
-		env.set(pod.authority, "", envAuthority)
+		env.override(pod.authority, "", envAuthority)
 	}
 	if cfg.ResourceManagerEndpoint != "" {
 		if err := s.queryResourceManager(ctx, cfg, &env); err != nil {
-			return environment{}, err
+			return cloudEnvironment{}, err
 		}
 	}
-	if file := s.environmentFile(); file != "" && strings.EqualFold(cfg.Cloud, stackCloud) {
+	if file := s.environmentFile(); file != "" && strings.EqualFold(cfg.Cloud, azureStackCloud) {
 		own, err := readEnvironmentFile(file)
 		if err != nil {
-			return environment{}, err
+			return cloudEnvironment{}, err
 		}
-		env.set(own.ActiveDirectoryEndpoint, own.RegistrySuffix, fmt.Sprintf("activeDirectoryEndpoint in the environment file %q", file))
+		env.override(own.ActiveDirectoryEndpoint, own.RegistrySuffix, fmt.Sprintf("activeDirectoryEndpoint in the environment file %q", file))
 	}
 	s.env = &env
 	return env, nil
 }
 
-// registry returns the registry for a host. It reads the configuration only for hosts
+// findRegistry returns the registry for a host. It reads the configuration only for hosts
 // outside the public clouds. Only in a custom cloud, it also queries the resource
 // manager, without a credential.
-func (s *session) registry(ctx context.Context, host string) (acrHost, bool, error) {
-	if reg, ok := s.rules.find(host); ok || host == "" {
+func (s *session) findRegistry(ctx context.Context, host string) (acrHost, bool, error) {
+	if reg, ok := s.rules.findRegistry(host); ok || host == "" {
 		return reg, ok, nil
 	}
-	env, err := s.environment(ctx)
+	env, err := s.loadEnvironment(ctx)
 	if err != nil {
 		return acrHost{}, false, err
 	}
 	s.rules = s.rules.withSuffix(env.suffix)
-	reg, ok := s.rules.find(host)
+	reg, ok := s.rules.findRegistry(host)
 	return reg, ok, nil
 }
 
 func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
-// set overrides settings with non-empty ones.
-func (e *environment) set(authority, suffix, from string) {
+// override overrides settings with non-empty ones.
+func (e *cloudEnvironment) override(authority, suffix, from string) {
 	if authority != "" {
-		e.authority, e.from = strings.TrimRight(authority, "/"), from
+		e.authority, e.authoritySetting = strings.TrimRight(authority, "/"), from
 	}
 	if suffix != "" {
 		e.suffix = suffix
@@ -98,7 +98,7 @@ func (e *environment) set(authority, suffix, from string) {
 
 // queryResourceManager gets the endpoints of a custom cloud. Secrets will be sent to
 // these endpoints, so it requires TLS.
-func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *environment) error {
+func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *cloudEnvironment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
 		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent", s.opts.ConfigFile)
 	}
@@ -107,13 +107,13 @@ func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *en
 		URL:  strings.TrimRight(cfg.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=2019-05-01",
 	})
 	if err != nil {
-		return hint(err, "check resourceManagerEndpoint in the cloud configuration")
+		return addHint(err, "check resourceManagerEndpoint in the cloud configuration")
 	}
-	found, err := parseMetadata(answer.Body, cfg.Cloud)
+	found, err := parseCloudMetadata(answer.Body, cfg.Cloud)
 	if err != nil {
 		return fmt.Errorf("query the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.set(found.authority, found.suffix, "loginEndpoint in the response from the resource manager "+answer.URL.Host)
+	env.override(found.authority, found.suffix, "loginEndpoint in the response from the resource manager "+answer.URL.Host)
 	return nil
 }
 
@@ -123,9 +123,9 @@ func isHTTPS(address string) bool {
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
-// parseMetadata returns the cloud with the given name, or the first cloud if the name
+// parseCloudMetadata returns the cloud with the given name, or the first cloud if the name
 // is empty. An unknown name changes nothing, as in the upstream plugin.
-func parseMetadata(body []byte, cloud string) (environment, error) {
+func parseCloudMetadata(body []byte, cloud string) (cloudEnvironment, error) {
 	var list []struct {
 		Name           string `json:"name"`
 		Authentication struct {
@@ -136,25 +136,25 @@ func parseMetadata(body []byte, cloud string) (environment, error) {
 		} `json:"suffixes"`
 	}
 	if json.Unmarshal(body, &list) != nil {
-		return environment{}, errors.New("the response is not a JSON list of clouds")
+		return cloudEnvironment{}, errors.New("the response is not a JSON list of clouds")
 	}
 	for _, c := range list {
 		if cloud == "" || strings.EqualFold(c.Name, cloud) {
-			return environment{authority: c.Authentication.LoginEndpoint, suffix: c.Suffixes.LoginServer}, nil
+			return cloudEnvironment{authority: c.Authentication.LoginEndpoint, suffix: c.Suffixes.LoginServer}, nil
 		}
 	}
-	return environment{}, nil
+	return cloudEnvironment{}, nil
 }
 
 // tokenURL returns the tenant's token endpoint. In the public cloud, a region can have
 // its own endpoint, as in Microsoft's libraries. The value TryAutoDetect is ignored,
 // because it needs another request.
-func (e environment) tokenURL(tenant, region string) (string, error) {
+func (e cloudEnvironment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {
 		return "", fmt.Errorf("invalid tenant ID %.100q: use letters, digits, \".\" and \"-\"", tenant)
 	}
 	if !isHTTPS(e.authority) {
-		return "", fmt.Errorf("%s is not an https URL; refusing to send a secret to it", e.from)
+		return "", fmt.Errorf("%s is not an https URL; refusing to send a secret to it", e.authoritySetting)
 	}
 	region = strings.ToLower(region)
 	if e.authority == publicAuthority && isAlphanumeric(region) && region != "tryautodetect" {

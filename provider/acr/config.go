@@ -47,7 +47,7 @@ func readConfig(path string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cloud configuration %q: %w", path, err)
 	}
-	if err := guard(files[0], cfg.hasSecret()); err != nil {
+	if err := checkFilePermissions(files[0], cfg.hasSecret()); err != nil {
 		return nil, fmt.Errorf("cloud configuration %w", err)
 	}
 	return cfg, nil
@@ -61,7 +61,7 @@ func (c *config) hasSecret() bool {
 
 func parseConfig(data []byte) (*config, error) {
 	cfg := &config{}
-	if err := unmarshal(data, cfg); err != nil {
+	if err := unmarshalYAML(data, cfg); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -79,27 +79,27 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 	if err != nil {
 		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %w", err)
 	}
-	if err := unmarshal(data, &env); err != nil {
+	if err := unmarshalYAML(data, &env); err != nil {
 		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %q: %w", path, err)
 	}
 	return env, nil
 }
 
-// guard rejects a file that other users can write, because it determines where secrets
+// checkFilePermissions rejects a file that other users can write, because it determines where secrets
 // are sent or which CA is trusted. If the file contains a secret, other users must not
 // be able to read it either.
-func guard(file secretfile.File, secret bool) error {
+func checkFilePermissions(file secretfile.File, secret bool) error {
 	if secret {
-		return file.Private()
+		return file.CheckNotExposed()
 	}
-	return file.Unwritable()
+	return file.CheckNotWritable()
 }
 
 // readFile reads a guarded file. Errors begin with the file name.
 func readFile(path string, secret bool) ([]byte, error) {
 	files, err := secretfile.Read(path)
 	if err == nil {
-		err = guard(files[0], secret)
+		err = checkFilePermissions(files[0], secret)
 	}
 	if err != nil {
 		return nil, err
@@ -107,20 +107,20 @@ func readFile(path string, secret bool) ([]byte, error) {
 	return files[0].Data, nil
 }
 
-// unmarshal parses YAML, including JSON, as the upstream plugin does.
-func unmarshal(data []byte, into any) error {
+// unmarshalYAML parses YAML, including JSON, as the upstream plugin does.
+func unmarshalYAML(data []byte, into any) error {
 	if json.Unmarshal(data, into) == nil {
 		return nil // JSON is the common case and much faster to parse
 	}
 	if err := yaml.Unmarshal(bytes.TrimSpace(data), into); err != nil {
-		return withoutText(err.Error())
+		return stripParserText(err.Error())
 	}
 	return nil
 }
 
-// withoutText reduces a parser's error to line and field, because the message may quote
+// stripParserText reduces a parser's error to line and field, because the message may quote
 // the file. The patterns are compiled here because few runs need them.
-func withoutText(said string) error {
+func stripParserText(said string) error {
 	if m := regexp.MustCompile(`Go struct field [a-zA-Z]+\.([a-zA-Z]+) of type (bool|string)`).FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
 	}

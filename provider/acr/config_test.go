@@ -108,20 +108,20 @@ func TestParseMetadata(t *testing.T) {
 		{"name":"Two","authentication":{"loginEndpoint":"https://login.two.example"},"suffixes":null},null]`
 	for _, test := range []struct {
 		name, body, cloud string
-		want              environment
+		want              cloudEnvironment
 		fails             bool
 	}{
-		{"first", list, "", environment{authority: "https://login.one.example/", suffix: "azurecr.one.example"}, false},
-		{"by name", list, "tWO", environment{authority: "https://login.two.example"}, false},
-		{"not there", list, "Three", environment{}, false},
-		{"empty list", "[]", "", environment{}, false},
-		{"an object", `{"name":"One"}`, "", environment{}, true},
-		{"garbage", `<html>`, "", environment{}, true},
-		{"empty", ``, "", environment{}, true},
-		{"wrong types", `[{"name":1}]`, "", environment{}, true},
+		{"first", list, "", cloudEnvironment{authority: "https://login.one.example/", suffix: "azurecr.one.example"}, false},
+		{"by name", list, "tWO", cloudEnvironment{authority: "https://login.two.example"}, false},
+		{"not there", list, "Three", cloudEnvironment{}, false},
+		{"empty list", "[]", "", cloudEnvironment{}, false},
+		{"an object", `{"name":"One"}`, "", cloudEnvironment{}, true},
+		{"garbage", `<html>`, "", cloudEnvironment{}, true},
+		{"empty", ``, "", cloudEnvironment{}, true},
+		{"wrong types", `[{"name":1}]`, "", cloudEnvironment{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parseMetadata([]byte(test.body), test.cloud)
+			got, err := parseCloudMetadata([]byte(test.body), test.cloud)
 			if (err != nil) != test.fails || got != test.want {
 				t.Errorf("got %+v, error %v", got, err)
 			}
@@ -133,7 +133,7 @@ func FuzzParseMetadata(f *testing.F) {
 	f.Add([]byte(`[{"name":"One","authentication":{"loginEndpoint":"https://l/","audiences":[]},"suffixes":{"acrLoginServer":"a.b"}}]`), "One")
 	f.Add([]byte(`[null,{}]`), "")
 	f.Fuzz(func(t *testing.T, body []byte, cloud string) {
-		if env, err := parseMetadata(body, cloud); err != nil && env != (environment{}) {
+		if env, err := parseCloudMetadata(body, cloud); err != nil && env != (cloudEnvironment{}) {
 			t.Error("an environment with the error")
 		}
 	})

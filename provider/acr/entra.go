@@ -14,11 +14,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// resource is the audience of tokens, in every cloud.
-const resource = "https://containerregistry.azure.net"
+// tokenAudience is the audience of tokens, in every cloud.
+const tokenAudience = "https://containerregistry.azure.net"
 
-// assertion returns the form parameters for a client assertion (RFC 7523, section 2.2).
-func assertion(token string) url.Values {
+// assertionParams returns the form parameters for a client assertion (RFC 7523, section 2.2).
+func assertionParams(token string) url.Values {
 	return url.Values{
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 		"client_assertion":      {token},
@@ -28,7 +28,7 @@ func assertion(token string) url.Values {
 // entraToken gets a token from the tenant's token endpoint with a single request. The
 // SDK would discover the endpoint first.
 func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof url.Values) (string, error) {
-	env, err := s.environment(ctx)
+	env, err := s.loadEnvironment(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 func clientCredentials(ctx context.Context, client remote.Client, step, address, clientID string, proof url.Values) (string, error) {
 	proof.Set("grant_type", "client_credentials")
 	proof.Set("client_id", clientID)
-	proof.Set("scope", resource+"/.default")
+	proof.Set("scope", tokenAudience+"/.default")
 	answer, err := client.Do(ctx, remote.Call{Step: step, URL: address, Form: proof})
 	if err != nil {
 		return "", err
@@ -58,39 +58,39 @@ func clientCredentials(ctx context.Context, client remote.Client, step, address,
 	return token, nil
 }
 
-// members is a JSON object.
-type members map[string]any
+// jsonObject is a JSON object.
+type jsonObject map[string]any
 
-func parseMembers(body []byte) (members, error) {
-	var m members
+func parseJSONObject(body []byte) (jsonObject, error) {
+	var m jsonObject
 	if json.Unmarshal(body, &m) != nil {
 		return nil, errors.New("the response is not a JSON object")
 	}
 	return m, nil
 }
 
-// token returns a member that contains a token, or an error.
-func (m members) token(name string) (string, error) {
+// tokenMember returns a member that contains a token, or an error.
+func (m jsonObject) tokenMember(name string) (string, error) {
 	token, _ := m[name].(string)
 	switch {
 	case token == "":
 		return "", fmt.Errorf("the response has no %s", name)
-	case !isToken(token):
+	case !isPrintableToken(token):
 		return "", fmt.Errorf("the response has invalid characters in %s", name)
 	}
 	return token, nil
 }
 
 func parseToken(body []byte, name string) (string, error) {
-	m, err := parseMembers(body)
+	m, err := parseJSONObject(body)
 	if err != nil {
 		return "", err
 	}
-	return m.token(name)
+	return m.tokenMember(name)
 }
 
-// isToken reports whether s is printable ASCII, as tokens are (RFC 6749,
+// isPrintableToken reports whether s is printable ASCII, as tokens are (RFC 6749,
 // appendix A.12).
-func isToken(s string) bool {
+func isPrintableToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchange exchanges the access token for the registry's refresh token.
-func (s *session) exchange(ctx context.Context, reg acrHost, asked *pending, tenant, token string) (string, error) {
-	address, service, err := s.challenge(ctx, reg, asked)
+// exchangeToken exchanges the access token for the registry's refresh token.
+func (s *session) exchangeToken(ctx context.Context, reg acrHost, asked *pendingChallenge, tenant, token string) (string, error) {
+	address, service, err := s.waitForChallenge(ctx, reg, asked)
 	if err != nil {
 		return "", err
 	}
-	return s.refresh(ctx, address, service, tenant, token)
+	return s.requestRefreshToken(ctx, address, service, tenant, token)
 }
 
-// pending is a challenge request in progress.
-type pending struct {
+// pendingChallenge is a challenge request in progress.
+type pendingChallenge struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the challenge or err is set
-	answer *remote.Answer
+	answer *remote.Response
 	err    error
 }
 
 const challengeStep = "get the registry's authentication challenge"
 
 // startChallenge starts the challenge request. The caller must call end.
-func (s *session) startChallenge(ctx context.Context, reg acrHost) *pending {
+func (s *session) startChallenge(ctx context.Context, reg acrHost) *pendingChallenge {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &pending{cancel: cancel, done: make(chan struct{})}
+	a := &pendingChallenge{cancel: cancel, done: make(chan struct{})}
 	client := s.client // the session is not safe for concurrent use
 	go func() {
 		defer close(a.done)
@@ -46,23 +46,23 @@ func (s *session) startChallenge(ctx context.Context, reg acrHost) *pending {
 	return a
 }
 
-// end cancels the request.
-func (a *pending) end() {
+// stop cancels the request.
+func (a *pendingChallenge) stop() {
 	a.cancel()
 	<-a.done
 }
 
-// challenge returns the URL and service name for the exchange, based on the registry's
+// waitForChallenge returns the URL and service name for the exchange, based on the registry's
 // challenge.
-func (s *session) challenge(ctx context.Context, reg acrHost, asked *pending) (address, service string, err error) {
+func (s *session) waitForChallenge(ctx context.Context, reg acrHost, asked *pendingChallenge) (address, service string, err error) {
 	<-asked.done
 	answer, err := asked.answer, asked.err
 	if err != nil {
-		return "", "", hint(err, "check the registry name, and check that the node can reach the registry")
+		return "", "", addHint(err, "check the registry name, and check that the node can reach the registry")
 	}
 	if reg.suffix == "" {
 		// An allowed host may be a front end for a registry in a custom cloud.
-		env, err := s.environment(ctx)
+		env, err := s.loadEnvironment(ctx)
 		if err != nil {
 			return "", "", err
 		}
@@ -91,7 +91,7 @@ func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service 
 	return "", "", errors.New("the registry did not send the Bearer challenge that an Azure container registry sends")
 }
 
-func (s *session) refresh(ctx context.Context, address, service, tenant, token string) (string, error) {
+func (s *session) requestRefreshToken(ctx context.Context, address, service, tenant, token string) (string, error) {
 	form := url.Values{
 		"grant_type":    {"access_token_refresh_token"},
 		"service":       {service},
@@ -104,7 +104,7 @@ func (s *session) refresh(ctx context.Context, address, service, tenant, token s
 	const step = "exchange the token"
 	answer, err := s.client.Do(ctx, remote.Call{Step: step, URL: address, Form: form})
 	if err != nil {
-		return "", hint(err, "check that the identity has the AcrPull or Container Registry Repository Reader role on the registry")
+		return "", addHint(err, "check that the identity has the AcrPull or Container Registry Repository Reader role on the registry")
 	}
 	refresh, err := parseToken(answer.Body, "refresh_token")
 	if err != nil {

@@ -47,7 +47,7 @@ func TestFailures(t *testing.T) {
 		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
 		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "the response has no access_token", 1},
 		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "the response has no access_token", 1},
-		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBody) + `"}`}, "longer than 1048576 bytes;", 1},
+		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBodySize) + `"}`}, "longer than 1048576 bytes;", 1},
 		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
@@ -62,7 +62,7 @@ func TestFailures(t *testing.T) {
 		{"AAD empty", entraPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
 		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "the response has no access_token", 1},
 		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "the response has invalid characters in", 1},
-		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes;", 1},
+		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBodySize+1)}, "longer than 1048576 bytes;", 1},
 		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
@@ -89,7 +89,7 @@ func TestFailures(t *testing.T) {
 		{"exchange with a number", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":1}`}, "the response has no refresh_token", 1},
 		{"exchange line feed", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\r\nb"}`}, "the response has invalid characters in", 1},
 		{"exchange not ASCII", exchangePath, testcloud.Fault{Status: 200, Body: `{"refresh_token":"a\u202eb"}`}, "the response has invalid characters in", 1},
-		{"exchange huge", exchangePath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBody+1)}, "longer than 1048576 bytes", 1},
+		{"exchange huge", exchangePath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBodySize+1)}, "longer than 1048576 bytes", 1},
 		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "redirect to another host", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFailures(t *testing.T) {
 			}
 			w.checkError(req, "credentials for foo.azurecr.io: ", test.want)
 			asked := 0
-			for _, line := range w.az.Steps() {
+			for _, line := range w.az.SortedLines() {
 				if strings.Contains(line, test.path) {
 					asked++
 				}

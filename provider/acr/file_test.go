@@ -72,10 +72,10 @@ func TestCertificate(t *testing.T) {
 			w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(text)))
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w.opts.now = func() time.Time { return now }
-			w.az.Set(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
+			w.az.Update(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
 			w.checkKeys(image("foo.azurecr.us/app"))
 			want := []string{"POST login.microsoftonline.us/node-tenant/oauth2/v2.0/token", "GET foo.azurecr.us/v2/", "POST foo.azurecr.us/oauth2/exchange"}
-			if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+			if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 			checkSigned(t, w.asked(entraPath).Form().Get("client_assertion"), cert, private, now)
@@ -200,8 +200,8 @@ func TestCertificateRefused(t *testing.T) {
 			path := w.file("cert.pem", string(tt.text))
 			w.opts.ConfigFile = w.withCertificate(path)
 			w.checkError(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
-			if strings.Contains(strings.Join(w.az.Steps(), " "), entraPath) {
-				t.Errorf("asked %q", w.az.Steps())
+			if strings.Contains(strings.Join(w.az.SortedLines(), " "), entraPath) {
+				t.Errorf("asked %q", w.az.SortedLines())
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func federated(path string) string {
 func TestFederatedTokenFile(t *testing.T) {
 	w := newWorld(t, "")
 	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.TokenSecret+"\n")))
-	w.az.Set(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
+	w.az.Update(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
 	w.checkKeys(image("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
 		" \n": "empty or not a token", canary.TokenSecret + "\n" + canary.TokenSecret: "empty or not a token", canary.TokenSecret + "\x00": "empty or not a token",

@@ -114,7 +114,7 @@ func FuzzHosts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		host := (&plugin.Request{Image: name}).Registry()
-		reg, ok := rules.find(host)
+		reg, ok := rules.findRegistry(host)
 		if want := pattern.MatchString(strings.ToLower(host)); ok != want {
 			t.Errorf("%q: got %v, want %v", host, ok, want)
 		}
@@ -136,7 +136,7 @@ func FuzzRealm(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	reg, _ := rules.find("foo.azurecr.io")
+	reg, _ := rules.findRegistry("foo.azurecr.io")
 	allowed := regexp.MustCompile(`^https://foo(\.[a-z0-9]+\.geo)?\.azurecr\.io/oauth2/exchange$`)
 	f.Fuzz(func(t *testing.T, realm string) {
 		if address, err := rules.exchangeURL(reg, realm); err == nil && !allowed.MatchString(address) {
@@ -155,7 +155,7 @@ func FuzzMirrors(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		all, err := parseMirrors(Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"}, rules)
+		all, err := parseMirrorOptions(Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"}, rules)
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", list, err)
 		}

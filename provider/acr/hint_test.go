@@ -29,7 +29,7 @@ func TestCureFitsCause(t *testing.T) {
 		"the registry": image("foo.azurecr.io/x"), "the token endpoint": pod("foo.azurecr.io/x", annotations("c", "t")),
 	} {
 		w := newWorld(t, managed)
-		w.opts.Transport = remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})
+		w.opts.Transport = remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})
 		_, err := w.ask(req)
 		if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "; check") {
 			t.Errorf("%s: got the error %v, want the authority's cure alone", name, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// suffixes returns the domains of the public clouds, which are accepted in every cloud.
-func suffixes() []string { return strings.Fields(registry.AzureDomains) }
+// publicCloudSuffixes returns the domains of the public clouds, which are accepted in every cloud.
+func publicCloudSuffixes() []string { return strings.Fields(registry.AzureDomains) }
 
-// registryName parses the part of a host before the suffix: the registry's name, which
+// parseRegistryName parses the part of a host before the suffix: the registry's name, which
 // may include the hash of a domain name label, and the region of a regional endpoint.
-func registryName(s string) (name string, ok bool) {
+func parseRegistryName(s string) (name string, ok bool) {
 	name, regional, isRegional := strings.Cut(s, ".")
 	if isRegional {
 		region, ok := strings.CutSuffix(regional, ".geo")
@@ -60,14 +60,14 @@ type hostRules struct {
 }
 
 func newHostRules(allowed []string) (hostRules, error) {
-	rules := hostRules{suffixes: suffixes()}
+	rules := hostRules{suffixes: publicCloudSuffixes()}
 	for _, list := range allowed {
 		for host := range strings.SplitSeq(list, ",") {
 			host = strings.ToLower(strings.TrimSpace(host))
 			if err := public.Validate(host); err != nil {
 				return rules, fmt.Errorf("--allow-host %q: %w", host, err)
 			}
-			rules.allowed = append(rules.allowed, withoutDefaultPort(host))
+			rules.allowed = append(rules.allowed, trimDefaultPort(host))
 		}
 	}
 	return rules, nil
@@ -76,7 +76,7 @@ func newHostRules(allowed []string) (hostRules, error) {
 // withSuffix adds the suffix of a custom cloud. It ignores a suffix that has only one
 // label, because it would match third-party hosts.
 func (r hostRules) withSuffix(suffix string) hostRules {
-	suffix = cleanSuffix(suffix)
+	suffix = trimSuffixWildcard(suffix)
 	if !strings.Contains(suffix, ".") || slices.Contains(r.suffixes, suffix) {
 		return r
 	}
@@ -84,19 +84,19 @@ func (r hostRules) withSuffix(suffix string) hostRules {
 	return r
 }
 
-// cleanSuffix removes the leading dot or * that some environments have.
-func cleanSuffix(suffix string) string {
+// trimSuffixWildcard removes the leading dot or * that some environments have.
+func trimSuffixWildcard(suffix string) string {
 	return strings.ToLower(strings.TrimLeft(strings.TrimSpace(suffix), "*."))
 }
 
-// find returns the registry of a host. It compares whole labels, so
+// findRegistry returns the registry of a host. It compares whole labels, so
 // "evilazurecr.io" and "azurecr.io.example" do not match.
-func (r hostRules) find(host string) (acrHost, bool) {
-	found := acrHost{key: host, server: withoutDefaultPort(strings.ToLower(host))}
+func (r hostRules) findRegistry(host string) (acrHost, bool) {
+	found := acrHost{key: host, server: trimDefaultPort(strings.ToLower(host))}
 	name := hostname(found.server)
 	for _, suffix := range r.suffixes {
 		before, ok := strings.CutSuffix(name, "."+suffix)
-		if base, isName := registryName(before); ok && isName {
+		if base, isName := parseRegistryName(before); ok && isName {
 			found.name, found.suffix = base, suffix
 			return found, true
 		}
@@ -115,7 +115,7 @@ func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	if u.Scheme != "https" || u.User != nil {
 		return "", fmt.Errorf("the challenge's realm does not use https; refusing to send a token to it")
 	}
-	other, ok := r.find(u.Host)
+	other, ok := r.findRegistry(u.Host)
 	same := other.server == reg.server || hostname(other.server) == hostname(reg.server) && !strings.Contains(other.server, ":")
 	switch {
 	case same:
@@ -127,8 +127,8 @@ func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	return "https://" + other.server + "/oauth2/exchange", nil
 }
 
-// withoutDefaultPort removes port 443.
-func withoutDefaultPort(server string) string {
+// trimDefaultPort removes port 443.
+func trimDefaultPort(server string) string {
 	if name, port, _ := strings.Cut(server, ":"); port == "443" {
 		return name
 	}

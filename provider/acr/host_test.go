@@ -73,7 +73,7 @@ func TestHosts(t *testing.T) {
 		{"", ""},
 	} {
 		host := (&plugin.Request{Image: test.image}).Registry()
-		reg, ok := rules.find(host)
+		reg, ok := rules.findRegistry(host)
 		if ok != (test.server != "") || ok && reg.server != test.server {
 			t.Errorf("%q: got %v %q, want %q", test.image, ok, reg.server, test.server)
 		}
@@ -86,7 +86,7 @@ func TestHosts(t *testing.T) {
 func TestSuffixOfEverybody(t *testing.T) {
 	rules, _ := newHostRules(nil)
 	for _, suffix := range []string{"", ".", "io", ".io", "*.io", "com"} {
-		if got := rules.withSuffix(suffix); len(got.suffixes) != len(suffixes()) {
+		if got := rules.withSuffix(suffix); len(got.suffixes) != len(publicCloudSuffixes()) {
 			t.Errorf("%q is taken for a suffix", suffix)
 		}
 	}
@@ -137,7 +137,7 @@ func TestExchangeURL(t *testing.T) {
 		{"backslash", "foo.azurecr.io", `https://foo.azurecr.io\@evil.example/`, "the challenge's realm is not a URL"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			reg, ok := rules.find(test.host)
+			reg, ok := rules.findRegistry(test.host)
 			if !ok {
 				t.Fatal("not a registry")
 			}

@@ -68,7 +68,7 @@ func TestHostileChallenges(t *testing.T) {
 					t.Errorf("the error has %d bytes", len(err.Error()))
 				}
 			}
-			if diff := cmp.Diff(lines, w.az.Steps()); diff != "" {
+			if diff := cmp.Diff(lines, w.az.SortedLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 		})
@@ -107,7 +107,7 @@ func others() []asked {
 // neither waited for nor shown.
 func TestHostileAnswers(t *testing.T) {
 	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.TokenSecret}}
-	long := strings.Repeat(canary.TokenSecret+" ", remote.MaxBody/len(canary.TokenSecret)+1)
+	long := strings.Repeat(canary.TokenSecret+" ", remote.MaxBodySize/len(canary.TokenSecret)+1)
 	for name, tt := range map[string]struct {
 		fault testcloud.Fault
 		want  string
@@ -138,12 +138,12 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newWorld(t, config)
 		az := w.bind(unchanged)
-		az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
+		az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 		resp := w.checkKeys(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"POST example.com/"}, az.Lines()); diff != "" {
+		if diff := cmp.Diff([]string{"POST example.com/"}, az.RequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -168,7 +168,7 @@ func TestReadOnce(t *testing.T) {
 	s := p.newSession(image("foo.azurecr.io/app"))
 	defer s.close()
 	for range 2 {
-		if _, err := s.config(); err != nil {
+		if _, err := s.loadConfig(); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600); err != nil {
@@ -193,8 +193,8 @@ func TestExpiredAccessToken(t *testing.T) {
 			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.TokenSecret+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {
 			w.checkKeys(image("foo.azurecr.io/app"))
-			if got := len(w.az.Steps()); got != 3*n {
-				t.Errorf("%v: asked %q", expires, w.az.Steps())
+			if got := len(w.az.SortedLines()); got != 3*n {
+				t.Errorf("%v: asked %q", expires, w.az.SortedLines())
 			}
 		}
 	}

@@ -27,26 +27,26 @@ type identity struct {
 	static *plugin.AuthConfig // returned unchanged
 }
 
-// identity selects the identity. For the source of a mirror, it is the node's.
+// selectIdentity selects the identity. For the source of a mirror, it is the node's.
 // Otherwise it is the service account's, if the request has a token. Otherwise it is
 // the node's, unless identity bindings are configured.
-func (s *session) identity(mirrored bool) (identity, error) {
+func (s *session) selectIdentity(mirrored bool) (identity, error) {
 	bound, hasToken := s.opts.Binding.SNIName != "", !s.req.ServiceAccountToken.IsZero()
 	switch {
 	case mirrored, !hasToken && (!bound || s.opts.FallbackToNode):
-		return s.node()
+		return s.nodeIdentity()
 	case !hasToken:
 		return identity{}, errors.New("identity bindings require a service-account token, but the request has none; " +
 			"set requireServiceAccount, or use --fallback-to-node-identity for pods without a service account")
 	case bound:
-		return s.pod(s.opts.Binding.DefaultClientID, s.opts.Binding.DefaultTenantID, s.bound)
+		return s.podIdentity(s.opts.Binding.DefaultClientID, s.opts.Binding.DefaultTenantID, s.boundIdentity)
 	}
-	return s.pod(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federated)
+	return s.podIdentity(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federatedIdentity)
 }
 
-// pod returns the identity from the service account's annotations, or the default
+// podIdentity returns the identity from the service account's annotations, or the default
 // identity.
-func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
+func (s *session) podIdentity(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
 	own, hasClient := s.req.ServiceAccountAnnotations[clientIDAnnotation]
 	if hasClient {
 		clientID = own
@@ -56,23 +56,23 @@ func (s *session) pod(clientID, tenant string, by func(clientID, tenant string) 
 		tenant = own
 	}
 	who, err := by(clientID, tenant)
-	var missing missingError
+	var missing missingIdentityError
 	if errors.As(err, &missing) && s.opts.FallbackToNode && !hasClient && !hasTenant {
-		return s.node()
+		return s.nodeIdentity()
 	}
 	return who, err
 }
 
-// missingError is returned for a service account without an identity.
-type missingError struct{ subject, annotation string }
+// missingIdentityError is returned for a service account without an identity.
+type missingIdentityError struct{ subject, annotation string }
 
-func (e missingError) Error() string {
+func (e missingIdentityError) Error() string {
 	return fmt.Sprintf("%s does not have the annotation %s, or the annotation is empty; "+
 		"add the annotation and list its key in tokenAttributes in the provider's configuration, or set a default value with the plugin's flags", e.subject, e.annotation)
 }
 
-// subject returns the request's service account.
-func (s *session) subject() string {
+// serviceAccountName returns the request's service account.
+func (s *session) serviceAccountName() string {
 	claims, err := jwt.Parse(s.req.ServiceAccountToken.Reveal())
 	if err == nil {
 		if namespace, name, ok := claims.ServiceAccount(); ok {
@@ -82,28 +82,28 @@ func (s *session) subject() string {
 	return "the service account"
 }
 
-// federated exchanges the service account's token for an Entra ID token
+// federatedIdentity exchanges the service account's token for an Entra ID token
 // (workload identity federation).
-func (s *session) federated(clientID, tenant string) (identity, error) {
+func (s *session) federatedIdentity(clientID, tenant string) (identity, error) {
 	switch {
 	case clientID == "":
-		return identity{}, missingError{s.subject(), clientIDAnnotation}
+		return identity{}, missingIdentityError{s.serviceAccountName(), clientIDAnnotation}
 	case tenant == "":
-		return identity{}, missingError{s.subject(), tenantIDAnnotation}
+		return identity{}, missingIdentityError{s.serviceAccountName(), tenantIDAnnotation}
 	}
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
-		token, err := s.entraToken(ctx, clientID, tenant, assertion(s.req.ServiceAccountToken.Reveal()))
+		token, err := s.entraToken(ctx, clientID, tenant, assertionParams(s.req.ServiceAccountToken.Reveal()))
 		if err != nil {
-			return "", entraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
-				clientID, s.subject()))
+			return "", addEntraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
+				clientID, s.serviceAccountName()))
 		}
 		return token, nil
 	}}, nil
 }
 
-// node returns the identity in the cloud configuration.
-func (s *session) node() (identity, error) {
-	cfg, err := s.config()
+// nodeIdentity returns the identity in the cloud configuration.
+func (s *session) nodeIdentity() (identity, error) {
+	cfg, err := s.loadConfig()
 	if err != nil {
 		return identity{}, err
 	}
@@ -112,7 +112,7 @@ func (s *session) node() (identity, error) {
 	case cfg.UseManagedIdentity:
 		who.token = func(ctx context.Context) (string, error) { return s.managedToken(ctx, cfg) }
 	case cfg.ClientID == "":
-		return who, s.nobody("")
+		return who, s.noIdentityError("")
 	case cfg.UseFederatedIdentity && cfg.FederatedTokenFile != "":
 		who.token = func(ctx context.Context) (string, error) { return s.federatedToken(ctx, cfg) }
 	case cfg.ClientSecret != "" && s.opts.StaticSecret:
@@ -121,21 +121,21 @@ func (s *session) node() (identity, error) {
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})
 			if err != nil {
-				return "", entraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
+				return "", addEntraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
 			}
 			return token, nil
 		}
 	case cfg.ClientCertPath != "":
 		who.token = func(ctx context.Context) (string, error) { return s.certificateToken(ctx, cfg) }
 	case cfg.DataPlaneIdentity != "":
-		return who, s.nobody("aadMSIDataPlaneIdentityPath is not supported; ")
+		return who, s.noIdentityError("aadMSIDataPlaneIdentityPath is not supported; ")
 	default:
-		return who, s.nobody("")
+		return who, s.noIdentityError("")
 	}
 	return who, nil
 }
 
-func (s *session) nobody(why string) error {
+func (s *session) noIdentityError(why string) error {
 	return fmt.Errorf("cloud configuration %q has no identity: %sset useManagedIdentityExtension, or aadClientId with one of aadClientSecret, "+
 		"aadClientCertPath or aadFederatedTokenFile (which also requires useFederatedWorkloadIdentityExtension)", s.opts.ConfigFile, why)
 }
@@ -149,12 +149,12 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 		return "", fmt.Errorf("%s %w", name, err)
 	}
 	proof := strings.TrimSpace(string(data))
-	if !isToken(proof) {
+	if !isPrintableToken(proof) {
 		return "", fmt.Errorf("%s %q: empty or not a token", name, cfg.FederatedTokenFile)
 	}
-	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertion(proof))
+	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertionParams(proof))
 	if err != nil {
-		return "", entraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
+		return "", addEntraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
 			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
 	}
 	return token, nil

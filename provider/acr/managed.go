@@ -23,50 +23,50 @@ import (
 
 const managedStep = "get a token for the node's managed identity"
 
-// imds is the scheme and host of the metadata server of a virtual machine.
-const imds = "http://169.254.169.254"
+// metadataServerURL is the scheme and host of the metadata server of a virtual machine.
+const metadataServerURL = "http://169.254.169.254"
 
 const identityPath = "/metadata/identity/oauth2/token"
 
-// source is an endpoint of managed identities.
-type source struct {
+// managedSource is an endpoint of managed identities.
+type managedSource struct {
 	address    string
 	version    string // API version
 	header     string // for authorization
 	value      string // of the header
 	resourceID string // name of the parameter for a resource ID
-	arc        bool   // requires the content of a key file
+	isArc      bool   // requires the content of a key file
 }
 
 // managedToken gets the token of a managed identity of the node: the configured
 // client ID or resource ID, or the system-assigned identity.
 func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
 	id := cfg.UserAssignedIdentityID
-	token, err := s.askManaged(ctx, id)
+	token, err := s.requestManagedToken(ctx, id)
 	switch {
 	case err == nil:
 		return token, nil
-	case isSilence(err):
-		return "", hint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
+	case isNoResponse(err):
+		return "", addHint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
 	case id == "":
-		return "", hint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
+		return "", addHint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
 			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
 	}
-	return "", hint(err, fmt.Sprintf("check that identity %.200q", id)+
+	return "", addHint(err, fmt.Sprintf("check that identity %.200q", id)+
 		s.opts.settingHint(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
 }
 
-func (s *session) askManaged(ctx context.Context, id string) (string, error) {
-	from, err := s.source()
+func (s *session) requestManagedToken(ctx context.Context, id string) (string, error) {
+	from, err := s.managedSource()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", managedStep, err)
 	}
-	client, name := s.localClient(), from.parameter(id)
-	call, err := from.call(name, id)
+	client, name := s.localClient(), from.identityParameter(id)
+	call, err := from.newCall(name, id)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", managedStep, err)
 	}
-	if from.arc {
+	if from.isArc {
 		if call.Header, err = s.arcHeader(ctx, client, call); err != nil {
 			return "", err
 		}
@@ -75,40 +75,40 @@ func (s *session) askManaged(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	members, err := parseMembers(answer.Body)
-	if err == nil && from.arc && id != "" && !confirms(members, name, id) {
+	members, err := parseJSONObject(answer.Body)
+	if err == nil && from.isArc && id != "" && !namesIdentity(members, name, id) {
 		err = errors.New("the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request")
 	}
 	token := ""
 	if err == nil {
-		token, err = members.token("access_token")
+		token, err = members.tokenMember("access_token")
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: GET %s: %w", managedStep, remote.Endpoint(from.address), err)
+		return "", fmt.Errorf("%s: GET %s: %w", managedStep, remote.RedactEndpoint(from.address), err)
 	}
 	return token, nil
 }
 
-// source selects the endpoint based on the environment, in the same order as
+// managedSource selects the endpoint based on the environment, in the same order as
 // Microsoft's libraries. It rejects variables of platforms that have no kubelet,
 // because ignoring them would use a different identity.
-func (s *session) source() (source, error) {
+func (s *session) managedSource() (managedSource, error) {
 	env := s.opts.Getenv
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
 	switch {
 	case endpoint != "" && header != "" && env("IDENTITY_SERVER_THUMBPRINT") != "":
-		return source{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric is not supported; remove the variable from the kubelet's environment")
+		return managedSource{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric is not supported; remove the variable from the kubelet's environment")
 	case endpoint != "" && header != "":
-		return source{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
+		return managedSource{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
 	case env("MSI_ENDPOINT") != "":
-		return source{}, errors.New("MSI_ENDPOINT is set, but Cloud Shell and Machine Learning are not supported; remove the variable from the kubelet's environment")
+		return managedSource{}, errors.New("MSI_ENDPOINT is set, but Cloud Shell and Machine Learning are not supported; remove the variable from the kubelet's environment")
 	}
-	from := source{address: imds + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
+	from := managedSource{address: metadataServerURL + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
 	if host := env("AZURE_POD_IDENTITY_AUTHORITY_HOST"); host != "" {
 		from.address = strings.TrimRight(host, "/") + identityPath
 	}
-	if endpoint != "" && env("IMDS_ENDPOINT") != "" || s.arc.installed() {
-		from.arc, from.version = true, "2020-06-01"
+	if endpoint != "" && env("IMDS_ENDPOINT") != "" || s.arc.isInstalled() {
+		from.isArc, from.version = true, "2020-06-01"
 		from.address = "http://127.0.0.1:40342" + identityPath
 		if endpoint != "" {
 			from.address = endpoint
@@ -117,10 +117,10 @@ func (s *session) source() (source, error) {
 	return from, nil
 }
 
-// parameter returns the name of the parameter for the identity, or "" for the
+// identityParameter returns the name of the parameter for the identity, or "" for the
 // system-assigned identity. It distinguishes client IDs and resource IDs as the
 // upstream plugin does.
-func (from source) parameter(id string) string {
+func (from managedSource) identityParameter(id string) string {
 	switch {
 	case id == "":
 		return ""
@@ -130,16 +130,16 @@ func (from source) parameter(id string) string {
 	return "client_id"
 }
 
-// call requests a token. A metadata server responds with 404, 410 or 5xx during an
+// newCall requests a token. A metadata server responds with 404, 410 or 5xx during an
 // update.
-func (from source) call(parameter, id string) (remote.Call, error) {
+func (from managedSource) newCall(parameter, id string) (remote.Call, error) {
 	u, err := url.Parse(from.address)
 	if err != nil {
 		return remote.Call{}, errors.New("the endpoint address in the environment is not a URL")
 	}
 	query := u.Query()
 	query.Set("api-version", from.version)
-	query.Set("resource", resource)
+	query.Set("resource", tokenAudience)
 	if parameter != "" {
 		query.Set(parameter, id)
 	}
@@ -159,9 +159,9 @@ func (s *session) localClient() remote.Client {
 	client := s.client
 	client.UserAgent = s.tokenUserAgent()
 	if s.opts.Transport == nil {
-		base := remote.Base()
+		base := remote.NewBaseTransport()
 		base.Proxy = nil
-		client.Transport = s.own(base)
+		client.Transport = s.newTransport(base)
 	}
 	return client
 }
@@ -173,8 +173,8 @@ type arcAgent struct {
 	keys    string // directory of the key files
 }
 
-// arcOf returns the agent for an operating system. Arc supports two of them.
-func arcOf(goos string, getenv func(string) string) arcAgent {
+// newArcAgent returns the agent for an operating system. Arc supports two of them.
+func newArcAgent(goos string, getenv func(string) string) arcAgent {
 	const windows = "AzureConnectedMachineAgent"
 	switch goos {
 	case "linux":
@@ -185,7 +185,7 @@ func arcOf(goos string, getenv func(string) string) arcAgent {
 	return arcAgent{}
 }
 
-func (a arcAgent) installed() bool {
+func (a arcAgent) isInstalled() bool {
 	_, err := os.Stat(a.program)
 	return a.program != "" && err == nil
 }
@@ -198,21 +198,21 @@ func (s *session) arcHeader(ctx context.Context, client remote.Client, call remo
 	if err != nil {
 		return nil, err
 	}
-	key, err := s.arc.key(ctx, answer.Header.Values("WWW-Authenticate"))
+	key, err := s.arc.readKey(ctx, answer.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return nil, fmt.Errorf("%s: GET %s: status 401: %w", managedStep, remote.Endpoint(call.URL), err)
+		return nil, fmt.Errorf("%s: GET %s: status 401: %w", managedStep, remote.RedactEndpoint(call.URL), err)
 	}
 	header := call.Header.Clone()
 	header.Set("Authorization", "Basic "+key)
 	return header, nil
 }
 
-// maxArcKey limits the size of the agent's key in bytes, as in Microsoft's libraries.
-const maxArcKey = 4096
+// maxArcKeySize limits the size of the agent's key in bytes, as in Microsoft's libraries.
+const maxArcKeySize = 4096
 
-// key reads the file named in a challenge. Its contents are sent to the process on the
+// readKey reads the file named in a challenge. Its contents are sent to the process on the
 // agent's port, so only the agent's key files are allowed.
-func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
+func (a arcAgent) readKey(ctx context.Context, lines []string) (string, error) {
 	path := ""
 	for _, c := range parseChallenges(lines) {
 		if c.scheme == "basic" && path == "" {
@@ -233,20 +233,20 @@ func (a arcAgent) key(ctx context.Context, lines []string) (string, error) {
 		return "", fmt.Errorf("open the Azure Arc agent's keys: %w", err)
 	}
 	defer root.Close()
-	data, err := regularfile.ReadIn(ctx, root, name, maxArcKey)
+	data, err := regularfile.ReadIn(ctx, root, name, maxArcKeySize)
 	if err != nil {
-		return "", fmt.Errorf("read the Azure Arc agent's key in %s: %w", a.keys, regularfile.Cause(err))
+		return "", fmt.Errorf("read the Azure Arc agent's key in %s: %w", a.keys, regularfile.BareError(err))
 	}
 	key := strings.TrimSpace(string(data))
-	if !isToken(key) {
+	if !isPrintableToken(key) {
 		return "", fmt.Errorf("the Azure Arc agent's key in %s is not a single line of text", a.keys)
 	}
 	return key, nil
 }
 
-// confirms reports whether a response of the Azure Arc agent is for the requested
+// namesIdentity reports whether a response of the Azure Arc agent is for the requested
 // identity.
-func confirms(m members, parameter, id string) bool {
+func namesIdentity(m jsonObject, parameter, id string) bool {
 	for _, name := range []string{parameter, "mi_res_id"} {
 		if said, _ := m[name].(string); said != "" {
 			return strings.EqualFold(said, id)

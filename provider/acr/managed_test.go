@@ -25,7 +25,7 @@ func TestAppService(t *testing.T) {
 		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
 		w.checkKeys(image("foo.azurecr.io/app"))
 		query := w.asked("/appservice/token").Query
-		if query.Get("key") != "value" || query.Get("resource") != resource || parameter != "" && query.Get(parameter) != id {
+		if query.Get("key") != "value" || query.Get("resource") != tokenAudience || parameter != "" && query.Get(parameter) != id {
 			t.Errorf("%q: asked with %v", id, query)
 		}
 		if want := map[bool]int{true: 3, false: 4}[id == ""]; len(query) != want {
@@ -58,7 +58,7 @@ func arc(t *testing.T, config, name, key string) *world {
 	if err := os.WriteFile(path, []byte(key), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	w.az.Set(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
+	w.az.Update(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
 	w.setenv(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
 	return w
@@ -69,7 +69,7 @@ func TestArc(t *testing.T) {
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
 		w.checkKeys(image("foo.azurecr.io/app"))
-		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
 			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
 		}
 		if got := w.asked("/arc/token").Query.Get(parameter); got != id {
@@ -94,7 +94,7 @@ func TestArc(t *testing.T) {
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
-		w.az.Set(func(s *testcloud.AzureState) { s.OldAgent = true })
+		w.az.Update(func(s *testcloud.AzureState) { s.OldAgent = true })
 		w.checkError(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
 }
@@ -141,7 +141,7 @@ func TestArcKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := arc(t, managed, "good.key", canary.TokenSecret)
 			path := tt.file(t, w.arc.keys)
-			w.az.Set(func(s *testcloud.AzureState) { s.KeyFile = path })
+			w.az.Update(func(s *testcloud.AzureState) { s.KeyFile = path })
 			w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
@@ -153,7 +153,7 @@ func TestArcKey(t *testing.T) {
 	t.Run("as large as may be", func(t *testing.T) {
 		key := strings.Repeat("x", 4096)
 		w := arc(t, managed, "a.key", key)
-		w.az.Set(func(s *testcloud.AzureState) { s.Key = key })
+		w.az.Update(func(s *testcloud.AzureState) { s.Key = key })
 		w.checkKeys(image("foo.azurecr.io/app"))
 	})
 	t.Run("no challenge", func(t *testing.T) {
@@ -180,19 +180,19 @@ func link(target string) func(*testing.T, string) string {
 
 // TestArcOf verifies that the agent is found where Microsoft's installer puts it.
 func TestArcOf(t *testing.T) {
-	if got := arcOf("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
+	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
 	}
-	if got := arcOf("darwin", nil); got != (arcAgent{}) || got.installed() {
+	if got := newArcAgent("darwin", nil); got != (arcAgent{}) || got.isInstalled() {
 		t.Errorf("darwin: %+v", got)
 	}
 	folder := func(name string) string { return map[string]string{"ProgramFiles": "P", "ProgramData": "D"}[name] }
-	got := arcOf("windows", folder)
+	got := newArcAgent("windows", folder)
 	if got.program != filepath.Join("P", "AzureConnectedMachineAgent", "himds.exe") || got.keys != filepath.Join("D", "AzureConnectedMachineAgent", "Tokens") {
 		t.Errorf("windows: %+v", got)
 	}
 	p, err := New(Options{ConfigFile: "x"})
-	if err != nil || p.arc != arcOf(runtime.GOOS, os.Getenv) {
+	if err != nil || p.arc != newArcAgent(runtime.GOOS, os.Getenv) {
 		t.Errorf("this system: %+v, %v", p.arc, err)
 	}
 }

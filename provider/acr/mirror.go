@@ -10,12 +10,12 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-const owner = "Azure Container Registry"
+const ownerName = "Azure Container Registry"
 
-// parseMirrors parses the values of both flags. A target of --registry-mirror may be in
+// parseMirrorOptions parses the values of both flags. A target of --registry-mirror may be in
 // a custom cloud, whose registries are unknown until azure.json is read. Therefore each
 // request checks the target again.
-func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
+func parseMirrorOptions(opts Options, rules hostRules) (registry.Mirrors, error) {
 	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
 	for _, list := range opts.RegistryMirrors {
 		for given := range strings.SplitSeq(list, ",") {
@@ -36,17 +36,17 @@ func parseMirrors(opts Options, rules hostRules) (registry.Mirrors, error) {
 		}
 	}
 	own := func(host string) bool {
-		_, ok := rules.find(host)
+		_, ok := rules.findRegistry(host)
 		return ok
 	}
 	return registry.ParseMirrors(entries, registry.MirrorOptions{
 		Own:    func(host string) bool { return own(host) || host == registry.MicrosoftHost },
 		Target: func(host string) bool { return own(host) || later[host] && host != registry.MicrosoftHost },
-		Owner:  owner, Origin: opts.MirrorOrigin,
+		Owner:  ownerName, Origin: opts.MirrorOrigin,
 	})
 }
 
-// foreignTarget returns the error for a mirror outside ACR.
-func foreignTarget(rule registry.MirrorRule) error {
-	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, owner)
+// foreignTargetError returns the error for a mirror outside ACR.
+func foreignTargetError(rule registry.MirrorRule) error {
+	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, ownerName)
 }

@@ -114,8 +114,8 @@ func TestMirrorKeys(t *testing.T) {
 	// A host may have images outside the mirrored part.
 	w := newWorld(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
-	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.Steps()) != 0 || *resp.CacheDuration != 0 {
-		t.Errorf("the rest: got %v after %q", keys(resp), w.az.Steps())
+	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
+		t.Errorf("the rest: got %v after %q", keys(resp), w.az.SortedLines())
 	}
 }
 
@@ -126,8 +126,8 @@ func TestForeignTarget(t *testing.T) {
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = "empty"
 		w.checkError(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
-		if len(w.az.Steps()) != 0 {
-			t.Errorf("asked %q", w.az.Steps())
+		if len(w.az.SortedLines()) != 0 {
+			t.Errorf("asked %q", w.az.SortedLines())
 		}
 	}
 }
@@ -148,8 +148,8 @@ func TestForeignHosts(t *testing.T) {
 				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
 					t.Errorf("got %v %v %v", keys(resp), resp.CacheKeyType, *resp.CacheDuration)
 				}
-				if len(w.az.Steps()) > 0 {
-					t.Errorf("asked %q", w.az.Steps())
+				if len(w.az.SortedLines()) > 0 {
+					t.Errorf("asked %q", w.az.SortedLines())
 				}
 			})
 		}

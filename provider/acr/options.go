@@ -85,7 +85,7 @@ type Binding struct {
 	CAFile string // trusted CAs in PEM; "" means [DefaultBindingCA]
 }
 
-func (b Binding) check() error {
+func (b Binding) validate() error {
 	switch {
 	case b.SNIName == "" && b.APIServer != "":
 		return errors.New("--ib-apiserver-ip needs --ib-sni-name")
@@ -100,15 +100,15 @@ func (b Binding) check() error {
 	case !hostpattern.IsName(b.SNIName):
 		return fmt.Errorf("--ib-sni-name %q must be a host name without a scheme or port", b.SNIName)
 	}
-	host, port, err := net.SplitHostPort(b.address())
+	host, port, err := net.SplitHostPort(b.apiServerAddress())
 	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsName(host) {
 		return fmt.Errorf("--ib-apiserver-ip %q must be an IP address or a host name", b.APIServer)
 	}
 	return nil
 }
 
-// address returns host:port of the API server.
-func (b Binding) address() string {
+// apiServerAddress returns host:port of the API server.
+func (b Binding) apiServerAddress() string {
 	if _, _, err := net.SplitHostPort(b.APIServer); err == nil {
 		return b.APIServer
 	}

@@ -128,7 +128,7 @@ func TestNothingAskedForNothing(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/x"), "has no identity")
 	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
 	w.checkKeys(image("foo.azurecr.io/x"))
-	if len(w.az.Steps()) > 0 {
-		t.Errorf("asked %q", w.az.Steps())
+	if len(w.az.SortedLines()) > 0 {
+		t.Errorf("asked %q", w.az.SortedLines())
 	}
 }

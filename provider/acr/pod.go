@@ -28,20 +28,20 @@ func InPod(opts Options) (*Provider, error) {
 		opts.Getenv = os.Getenv
 	}
 	var err error
-	if opts.pod, err = readPod(opts.Getenv); err != nil {
+	if opts.pod, err = readPodIdentity(opts.Getenv); err != nil {
 		return nil, err
 	}
 	return New(opts)
 }
 
-func readPod(getenv func(string) string) (*podIdentity, error) {
+func readPodIdentity(getenv func(string) string) (*podIdentity, error) {
 	pod := &podIdentity{authority: getenv(envAuthority)}
 	cfg := &pod.config
 	cfg.ClientID, cfg.TenantID, cfg.FederatedTokenFile = getenv(envClientID), getenv(envTenantID), getenv(envTokenFile)
 	switch {
 	case cfg.FederatedTokenFile != "":
 		cfg.UseFederatedIdentity = true
-		return pod, cmp.Or(missing(envClientID, cfg.ClientID, "client-id"), missing(envTenantID, cfg.TenantID, "tenant-id"))
+		return pod, cmp.Or(missingVariableError(envClientID, cfg.ClientID, "client-id"), missingVariableError(envTenantID, cfg.TenantID, "tenant-id"))
 	case getenv("AZURE_CLIENT_SECRET") != "", getenv("AZURE_CLIENT_CERTIFICATE_PATH") != "":
 		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity; " +
 			"use workload identity, or set the credential in a file such as azure.json and call New")
@@ -50,9 +50,9 @@ func readPod(getenv func(string) string) (*podIdentity, error) {
 	return pod, nil
 }
 
-// missing returns an error if a variable that is required together with the token file
+// missingVariableError returns an error if a variable that is required together with the token file
 // is not set.
-func missing(name, value, annotation string) error {
+func missingVariableError(name, value, annotation string) error {
 	if value != "" {
 		return nil
 	}
@@ -67,6 +67,6 @@ func (p *Provider) Name() string { return Name }
 // clouds, Options.AllowHosts, and the sources of the mirrors. Custom clouds need
 // Options.AllowHosts.
 func (p *Provider) MatchImages() []string {
-	list := append(registry.PluginCloud(Name).Hosts, p.rules.allowed...)
+	list := append(registry.CloudOfPlugin(Name).Hosts, p.rules.allowed...)
 	return append(list, p.mirrors.Sources()...)
 }

@@ -22,7 +22,7 @@ func TestServiceAccount(t *testing.T) {
 	// Neither switch has a say in who a pod is.
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newWorld(t, config)
-		w.az.Set(func(s *testcloud.AzureState) {
+		w.az.Update(func(s *testcloud.AzureState) {
 			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", podToken.Reveal()
 		})
 		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
@@ -30,7 +30,7 @@ func TestServiceAccount(t *testing.T) {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", pingLine, exchangeLine}
-		if diff := cmp.Diff(want, w.az.Steps()); diff != "" {
+		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -94,7 +94,7 @@ func TestServiceAccountIncomplete(t *testing.T) {
 			req := pod("foo.azurecr.io/app", test.annotations)
 			if strings.HasPrefix(test.want, "POST") || test.want == imdsLine {
 				w.checkKeys(req)
-				if got := w.az.Steps()[0]; got != test.want {
+				if got := w.az.SortedLines()[0]; got != test.want {
 					t.Errorf("asked %q, want %q", got, test.want)
 				}
 				return
@@ -111,7 +111,7 @@ func TestMirrorIsTheNodes(t *testing.T) {
 	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
 	w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 	w.checkKeys(pod("mcr.microsoft.com/app", nil))
-	if got := w.az.Steps()[0]; got != imdsLine {
+	if got := w.az.SortedLines()[0]; got != imdsLine {
 		t.Errorf("asked %q first", got)
 	}
 }
@@ -156,7 +156,7 @@ func TestIdentityBinding(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, managed)
 			az := w.bind(unchanged)
-			az.Set(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
+			az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}
@@ -164,14 +164,14 @@ func TestIdentityBinding(t *testing.T) {
 			if test.want != "" {
 				w.checkError(req, test.want)
 				w.checkNoTokenRequest()
-				if len(az.Lines()) > 0 {
-					t.Errorf("asked %q", az.Lines())
+				if len(az.RequestLines()) > 0 {
+					t.Errorf("asked %q", az.RequestLines())
 				}
 				return
 			}
 			w.checkKeys(req)
 			if !w.opts.FallbackToNode {
-				if diff := cmp.Diff([]string{"POST example.com/"}, az.Lines()); diff != "" {
+				if diff := cmp.Diff([]string{"POST example.com/"}, az.RequestLines()); diff != "" {
 					t.Errorf("requests (-want +got)\n%s", diff)
 				}
 			}
@@ -190,8 +190,8 @@ func TestIdentityBindingWithoutToken(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
 	w.opts.FallbackToNode = true
 	w.checkKeys(image("foo.azurecr.io/app"))
-	if got := w.az.Steps()[0]; got != imdsLine || len(az.Lines()) > 0 {
-		t.Errorf("asked %q and %q", w.az.Steps(), az.Lines())
+	if got := w.az.SortedLines()[0]; got != imdsLine || len(az.RequestLines()) > 0 {
+		t.Errorf("asked %q and %q", w.az.SortedLines(), az.RequestLines())
 	}
 }
 
@@ -220,8 +220,8 @@ func TestBindingOptions(t *testing.T) {
 		switch {
 		case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("%+v: got error %v, want %q", test.binding, err, test.want)
-		case test.address != "" && test.binding.address() != test.address:
-			t.Errorf("%+v: got %q, want %q", test.binding, test.binding.address(), test.address)
+		case test.address != "" && test.binding.apiServerAddress() != test.address:
+			t.Errorf("%+v: got %q, want %q", test.binding, test.binding.apiServerAddress(), test.address)
 		}
 	}
 }

@@ -22,12 +22,12 @@ type session struct {
 	transports []*remote.Transport // to be closed
 
 	cfg *config
-	env *environment
+	env *cloudEnvironment
 }
 
-// own returns a transport that is closed together with the session.
-func (s *session) own(base *http.Transport) *remote.Transport {
-	t := remote.Wrap(base)
+// newTransport returns a transport that is closed together with the session.
+func (s *session) newTransport(base *http.Transport) *remote.Transport {
+	t := remote.WrapTransport(base)
 	s.transports = append(s.transports, t)
 	return t
 }
@@ -41,7 +41,7 @@ func (s *session) close() {
 // userAgent is the upstream plugin's user agent, which registries log.
 const userAgent = "kubernetes-credentialprovider-acr"
 
-func (s *session) config() (*config, error) {
+func (s *session) loadConfig() (*config, error) {
 	if s.opts.pod != nil {
 		return &s.opts.pod.config, nil
 	}
@@ -63,28 +63,28 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// hint adds a fix to an error unless the error already has one.
-func hint(err error, what string) error {
-	if _, ok := errors.AsType[*remote.AuthorityError](err); ok {
+// addHint adds a fix to an error unless the error already has one.
+func addHint(err error, what string) error {
+	if _, ok := errors.AsType[*remote.UnknownCAError](err); ok {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, what)
 }
 
-// unreachable is the fix if a cloud endpoint sends no response.
-const unreachable = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
+// unreachableFix is the fix if a cloud endpoint sends no response.
+const unreachableFix = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 
-// entraHint adds a fix to an error from Microsoft Entra ID. If there was no response,
+// addEntraHint adds a fix to an error from Microsoft Entra ID. If there was no response,
 // the identity is not the cause.
-func entraHint(err error, what string) error {
-	if isSilence(err) {
-		what = unreachable
+func addEntraHint(err error, what string) error {
+	if isNoResponse(err) {
+		what = unreachableFix
 	}
-	return hint(err, what)
+	return addHint(err, what)
 }
 
-// isSilence reports whether an endpoint sent no response.
-func isSilence(err error) bool {
+// isNoResponse reports whether an endpoint sent no response.
+func isNoResponse(err error) bool {
 	failed, ok := errors.AsType[*remote.Error](err)
 	return ok && failed.Status == 0
 }

@@ -24,7 +24,7 @@ import (
 type world struct {
 	t    *testing.T
 	az   *testcloud.Azure
-	net  *testcloud.Net
+	net  *testcloud.FakeNetwork
 	opts Options
 	arc  arcAgent
 	env  map[string]string
@@ -52,12 +52,12 @@ func newWorld(t *testing.T, config string) *world {
 	t.Helper()
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(net.Close)
-	az.Join(net)
+	az.AddHosts(net)
 	net.Handle("imds.test", az)
 	net.Handle("127.0.0.1", az)
 	w := &world{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
@@ -113,7 +113,7 @@ func (w *world) asked(path string) testcloud.Request {
 // checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have been requested in parallel.
 func (w *world) checkNoTokenRequest() {
 	w.t.Helper()
-	for _, line := range w.az.Steps() {
+	for _, line := range w.az.SortedLines() {
 		if line != pingLine {
 			w.t.Errorf("asked %q", line)
 		}
@@ -142,7 +142,7 @@ func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 		}
 	}
 	canary.AssertAbsent(w.t, "the log", w.log.String())
-	if strays := w.net.Strays(); len(strays) > 0 {
+	if strays := w.net.UnknownHosts(); len(strays) > 0 {
 		w.t.Errorf("asked elsewhere: %q", strays)
 	}
 	return resp, err

@@ -16,8 +16,8 @@ func TestDefaultBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.opts.Budget != remote.Budget || p.opts.Budget >= protocol.ServeTimeout {
-		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.Budget, protocol.ServeTimeout)
+	if p.opts.Budget != remote.RequestTimeout || p.opts.Budget >= protocol.ServeTimeout {
+		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.RequestTimeout, protocol.ServeTimeout)
 	}
 	// An attempt that hangs must not use up the time of the others.
 	if 3*p.opts.Timeout > p.opts.Budget {

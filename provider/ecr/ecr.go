@@ -24,16 +24,16 @@ import (
 // Provider is a [plugin.Provider] for ECR. It is safe for concurrent use.
 type Provider struct {
 	opts    Options
-	allowed []allowed
+	allowed []allowedHost
 	mirrors registry.Mirrors
-	roles   map[string]chain // by account
+	roles   map[string]roleChain // by account
 }
 
 // New returns a provider. Errors include the flag of the invalid option.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
-		a, err := parseAllowed(s)
+		a, err := parseAllowedHost(s)
 		if err != nil {
 			return nil, fmt.Errorf("--allow-host %q: %w", s, err)
 		}
@@ -43,7 +43,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: p.serves, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
+	if p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: p.isMirrorTarget, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
 		return nil, err
 	}
 	if p.roles, err = parseRoles(opts.Roles, opts.ExternalIDs); err != nil {
@@ -62,9 +62,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	if imageHost == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	resp := &plugin.Response{CacheKeyType: p.mirrors.Scope(imageHost), CacheDuration: new(time.Duration(0))}
-	h, what, ok := p.find(req.Image, imageHost)
-	if !ok && p.mirrors.Divides(imageHost) {
+	resp := &plugin.Response{CacheKeyType: p.mirrors.CacheKeyType(imageHost), CacheDuration: new(time.Duration(0))}
+	h, what, ok := p.findRegistry(req.Image, imageHost)
+	if !ok && p.mirrors.CoversPartOf(imageHost) {
 		return resp, nil // outside the mirrored path
 	}
 	if !ok {
@@ -82,35 +82,35 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return resp, nil
 }
 
-// find returns the registry that has an image, and a description of the image's
+// findRegistry returns the registry that has an image, and a description of the image's
 // host for errors. ok is false if the registry is not served.
-func (p *Provider) find(image, imageHost string) (h host, what string, ok bool) {
+func (p *Provider) findRegistry(image, imageHost string) (h registryHost, what string, ok bool) {
 	what = fmt.Sprintf("image host %q", imageHost)
 	if rule, found := p.mirrors.Find(image); found {
 		what += fmt.Sprintf(", mirrored by %q", rule.Target)
 		imageHost = rule.Target
 	}
-	if h, ok = find(imageHost, p.allowed); !ok && p.opts.AnyHost {
-		h, ok = host{registry: imageHost}, true
+	if h, ok = findHost(imageHost, p.allowed); !ok && p.opts.AnyHost {
+		h, ok = registryHost{registry: imageHost}, true
 	}
 	return h, what, ok
 }
 
-// serves reports whether a host can be a mirror's target.
-func (p *Provider) serves(host string) bool {
-	_, ok := find(host, p.allowed)
+// isMirrorTarget reports whether a host can be a mirror's target.
+func (p *Provider) isMirrorTarget(host string) bool {
+	_, ok := findHost(host, p.allowed)
 	return ok
 }
 
 // authorize gets an identity and uses it to get the registry's credential.
-func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
+func (p *Provider) authorize(ctx context.Context, h registryHost, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	s := newSession(p.opts, h)
 	defer s.end()
-	pod := p.role(req)
-	if err := s.load(ctx, pod == ""); err != nil {
+	pod := p.roleForPod(req)
+	if err := s.loadConfig(ctx, pod == ""); err != nil {
 		return auth, nil, err
 	}
-	s.connectEarly(ctx)
+	s.preconnect(ctx)
 	token := req.ServiceAccountToken.Reveal()
 	name := cmp.Or(p.opts.SessionName, sessionName(token))
 	owner, _ := p.opts.identityHint()
@@ -122,7 +122,7 @@ func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (
 		err = s.findIdentity(ctx)
 	}
 	if err == nil {
-		err = s.assume(ctx, p.roles[h.account].after(pod), as, name)
+		err = s.assumeChain(ctx, p.roles[h.account].remainingAfter(pod), as, name)
 	}
 	if err != nil {
 		return auth, nil, err
@@ -130,9 +130,9 @@ func (p *Provider) authorize(ctx context.Context, h host, req *plugin.Request) (
 	return s.authorize(ctx)
 }
 
-// role returns the role to assume for the pod, or "" for the node's identity. An
+// roleForPod returns the role to assume for the pod, or "" for the node's identity. An
 // annotation overrides the default even if the annotation is empty.
-func (p *Provider) role(req *plugin.Request) string {
+func (p *Provider) roleForPod(req *plugin.Request) string {
 	if req.ServiceAccountToken.IsZero() {
 		return ""
 	}

@@ -121,7 +121,7 @@ func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	var list []testcloud.AWSSignature
 	for _, r := range cloud.Requests() {
-		if sig, ok := testcloud.AWSSigned(r.Header); ok {
+		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok {
 			list = append(list, sig)
 		}
 	}
@@ -146,7 +146,7 @@ func TestPrivate(t *testing.T) {
 	}
 	requests := cloud.Requests()
 	if len(requests) != 1 {
-		t.Fatalf("got %q, want one request", cloud.Lines())
+		t.Fatalf("got %q, want one request", cloud.RequestLines())
 	}
 	got := map[string]any{
 		"target": requests[0].Header.Get("X-Amz-Target"), "type": requests[0].Header.Get("Content-Type"),
@@ -276,7 +276,7 @@ func TestSources(t *testing.T) {
 				setenv(t, "PATH="+os.Getenv("PATH"))
 			}
 			if tt.state != nil {
-				cloud.Set(tt.state)
+				cloud.Update(tt.state)
 			}
 			checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
 			if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
@@ -292,7 +292,7 @@ func TestSources(t *testing.T) {
 func TestIMDSv1(t *testing.T) {
 	for _, status := range []int{403, 404, 405} {
 		cloud := newCloud(t)
-		cloud.Set(func(s *testcloud.AWSState) { s.TokensOptional = true })
+		cloud.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
 		cloud.Inject(testcloud.Fault{Path: "/latest/api/token", Status: status, Times: -1})
 		checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
 
@@ -319,7 +319,7 @@ func TestCacheDuration(t *testing.T) {
 		"a century":           {100 * 365 * 24 * time.Hour, 6 * time.Hour, 6 * time.Hour},
 	} {
 		for _, host := range []string{privateHost, publicHost} {
-			cloud.Set(func(s *testcloud.AWSState) { s.Life = tt.expires })
+			cloud.Update(func(s *testcloud.AWSState) { s.Life = tt.expires })
 			resp := mustGet(t, ecr.Options{}, image(host))
 			checkServed(t, resp, host)
 			if resp.CacheDuration == nil || *resp.CacheDuration < tt.min || *resp.CacheDuration > tt.max {
@@ -329,7 +329,7 @@ func TestCacheDuration(t *testing.T) {
 			}
 		}
 	}
-	cloud.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Time) })
+	cloud.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time) })
 	if resp := mustGet(t, ecr.Options{}, image(privateHost)); resp.CacheDuration == nil || *resp.CacheDuration != 0 {
 		t.Errorf("no expiry: got %v, want 0s", resp.CacheDuration)
 	}
@@ -352,7 +352,7 @@ func TestPassword(t *testing.T) {
 		"another shape": {`{"a":1}`, `[1]`, "cannot parse it"},
 	} {
 		for host, data := range map[string]string{privateHost: tt.private, publicHost: tt.public} {
-			cloud.Set(func(s *testcloud.AWSState) { s.Data = data })
+			cloud.Update(func(s *testcloud.AWSState) { s.Data = data })
 			resp, err := get(t, ecr.Options{}, image(host))
 			switch {
 			case tt.want == "" && err != nil:

@@ -23,28 +23,28 @@ import (
 // the run; a FIPS endpoint stays FIPS. There is no fallback if an endpoint has a wrong
 // certificate or no TLS.
 
-func (s *session) ecr() *ecr.Client {
+func (s *session) ecrClient() *ecr.Client {
 	return ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
-		s.follow(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
+		s.setEndpointOptions(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
 	})
 }
 
-func (s *session) ecrPublic() *ecrpublic.Client {
+func (s *session) ecrPublicClient() *ecrpublic.Client {
 	return ecrpublic.NewFromConfig(s.cfg, func(o *ecrpublic.Options) {
 		o.Region = publicRegion
-		s.follow(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
+		s.setEndpointOptions(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
 	})
 }
 
-func (s *session) sts() *sts.Client {
+func (s *session) stsClient() *sts.Client {
 	return sts.NewFromConfig(s.cfg, func(o *sts.Options) {
-		s.follow(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
+		s.setEndpointOptions(o.BaseEndpoint, &o.EndpointOptions.UseFIPSEndpoint, &o.EndpointOptions.UseDualStackEndpoint)
 	})
 }
 
-// follow configures a client to use the registry's endpoints.
-func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
-	s.wire.fallback.Store(false)
+// setEndpointOptions configures a client to use the registry's endpoints.
+func (s *session) setEndpointOptions(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
+	s.wire.hasFallback.Store(false)
 	if custom != nil || s.opts.PlainEndpoints {
 		return
 	}
@@ -53,35 +53,35 @@ func (s *session) follow(custom *string, fips *aws.FIPSEndpointState, dualStack 
 	}
 	if s.host.dualStack && *dualStack == aws.DualStackEndpointStateUnset {
 		*dualStack = aws.DualStackEndpointStateEnabled
-		s.wire.fallback.Store(true)
+		s.wire.hasFallback.Store(true)
 	}
 }
 
-// reach calls an endpoint. If the endpoint is unreachable, reach calls the fallback
+// callWithFallback calls an endpoint. If the endpoint is unreachable, reach calls the fallback
 // endpoint.
-func (s *session) reach(ask func() error) error {
+func (s *session) callWithFallback(ask func() error) error {
 	err := ask()
-	var lost *lostError
-	if !errors.As(err, &lost) || lost.connected || remote.IsPermanent(lost.cause) || !s.wire.fallback.Load() {
+	var lost *noResponseError
+	if !errors.As(err, &lost) || lost.connected || remote.IsPermanent(lost.cause) || !s.wire.hasFallback.Load() {
 		return err
 	}
-	s.before = s.wire.last.Load().endpoint + ": " + lost.Error()
-	s.log.Info("cannot connect to the dual-stack endpoint; falling back to the standard endpoint", "cause", s.before)
+	s.fallbackError = s.wire.lastExchange.Load().endpoint + ": " + lost.Error()
+	s.log.Info("cannot connect to the dual-stack endpoint; falling back to the standard endpoint", "cause", s.fallbackError)
 	s.host.dualStack = false
 	return ask()
 }
 
-// connectEarly starts connecting to the API while the identity is determined.
-func (s *session) connectEarly(ctx context.Context) {
-	if address := s.address(ctx); address != "" {
-		s.wire.transport.Ahead(ctx, address)
+// preconnect starts connecting to the API while the identity is determined.
+func (s *session) preconnect(ctx context.Context) {
+	if address := s.apiAddress(ctx); address != "" {
+		s.wire.transport.Preconnect(ctx, address)
 	}
 }
 
-// address returns the address of the API, or "" if it is unknown.
-func (s *session) address(ctx context.Context) string {
+// apiAddress returns the address of the API, or "" if it is unknown.
+func (s *session) apiAddress(ctx context.Context) string {
 	if s.host.public {
-		o := s.ecrPublic().Options()
+		o := s.ecrPublicClient().Options()
 		at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, ecrpublic.EndpointParameters{
 			Region: &o.Region, Endpoint: o.BaseEndpoint,
 			UseFIPS:      aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),
@@ -92,7 +92,7 @@ func (s *session) address(ctx context.Context) string {
 		}
 		return at.URI.String()
 	}
-	o := s.ecr().Options()
+	o := s.ecrClient().Options()
 	at, err := o.EndpointResolverV2.ResolveEndpoint(ctx, ecr.EndpointParameters{
 		Region: &o.Region, Endpoint: o.BaseEndpoint,
 		UseFIPS:      aws.Bool(o.EndpointOptions.UseFIPSEndpoint == aws.FIPSEndpointStateEnabled),

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, environ ...string) *world {
 
 // base connects to the world. Its certificate is for example.com.
 func (w *world) base() *http.Transport {
-	base := remote.Base()
+	base := remote.NewBaseTransport()
 	base.Proxy = nil
 	pool := x509.NewCertPool()
 	pool.AddCert(w.tls.Certificate())

@@ -23,49 +23,49 @@ import (
 
 // step is a step of a request, for error messages.
 type step struct {
-	what   string
-	quotes bool              // the endpoint's messages may be quoted
-	files  bool              // a missing file may be the cause, but the SDK does not name it
-	fixes  map[string]string // fixes by error code; "" is the default
+	description   string
+	showsMessages bool              // the endpoint's messages may be quoted
+	mentionsFiles bool              // a missing file may be the cause, but the SDK does not name it
+	fixes         map[string]string // fixes by error code; "" is the default
 }
 
-// trail records the state that error messages describe.
-type trail struct {
-	wire    wire
-	step    step
-	before  string   // error from the endpoint tried before the fallback
-	sources []any    // sources of the SDK's configuration
-	secrets []string // redacted
+// errorContext records the state that error messages describe.
+type errorContext struct {
+	wire          httpClient
+	step          step
+	fallbackError string   // error from the endpoint tried before the fallback
+	sources       []any    // sources of the SDK's configuration
+	secrets       []string // redacted
 }
 
-// begin starts a step.
-func (t *trail) begin(step step) {
-	t.step, t.before = step, ""
-	t.wire.last.Store(nil)
+// beginStep starts a step.
+func (t *errorContext) beginStep(step step) {
+	t.step, t.fallbackError = step, ""
+	t.wire.lastExchange.Store(nil)
 }
 
-// fail returns an error for the current step that contains the step, the endpoint, the
+// stepError returns an error for the current step that contains the step, the endpoint, the
 // cause and a fix. It does not wrap the SDK's errors, because they contain whole
 // responses.
-func (t *trail) fail(ctx context.Context, err error) error {
+func (t *errorContext) stepError(ctx context.Context, err error) error {
 	var b strings.Builder
-	b.WriteString(t.step.what)
-	if last := t.wire.last.Load(); last != nil {
+	b.WriteString(t.step.description)
+	if last := t.wire.lastExchange.Load(); last != nil {
 		b.WriteString(": " + last.endpoint)
 	}
-	b.WriteString(": " + t.cause(ctx, err))
+	b.WriteString(": " + t.describeCause(ctx, err))
 	var attempts *retry.MaxAttemptsError
 	if errors.As(err, &attempts) && attempts.Attempt > 1 {
 		fmt.Fprintf(&b, ", %d times", attempts.Attempt)
 	}
-	if t.before != "" {
-		b.WriteString(", and before that " + t.before)
+	if t.fallbackError != "" {
+		b.WriteString(", and before that " + t.fallbackError)
 	}
 	var answered interface{ ServiceRequestID() string }
-	if errors.As(err, &answered) && harmless(answered.ServiceRequestID()) {
+	if errors.As(err, &answered) && isCodeOrRequestID(answered.ServiceRequestID()) {
 		fmt.Fprintf(&b, " [request id %s]", answered.ServiceRequestID())
 	}
-	if cure := t.fix(err); cure != "" && ctx.Err() == nil {
+	if cure := t.errorFix(err); cure != "" && ctx.Err() == nil {
 		b.WriteString("; " + cure)
 	}
 	// The SDK's error messages about files have several lines.
@@ -73,7 +73,7 @@ func (t *trail) fail(ctx context.Context, err error) error {
 }
 
 // redact removes secrets.
-func (t *trail) redact(text string) string {
+func (t *errorContext) redact(text string) string {
 	for _, secret := range t.secrets {
 		if len(secret) >= 4 {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
@@ -82,15 +82,15 @@ func (t *trail) redact(text string) string {
 	return text
 }
 
-// cause describes an error. From a response, it includes only the error code and, for
+// describeCause describes an error. From a response, it includes only the error code and, for
 // STS and ECR, the message.
-func (t *trail) cause(ctx context.Context, err error) string {
+func (t *errorContext) describeCause(ctx context.Context, err error) string {
 	var answer responseError
 	var process *processcreds.ProviderError
 	var api smithy.APIError
 	var address *url.Error
 	var file *fs.PathError
-	last := cmp.Or(t.wire.last.Load(), &exchange{})
+	last := cmp.Or(t.wire.lastExchange.Load(), &exchange{})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx).Error()
@@ -98,10 +98,10 @@ func (t *trail) cause(ctx context.Context, err error) string {
 		return answer.Error()
 	case errors.As(err, &process):
 		return processCause(err)
-	case last.lost != nil:
-		return last.lost.Error()
-	case errors.As(err, &api) && harmless(api.ErrorCode()) && api.ErrorCode() != "UnknownError":
-		return t.refusal(api)
+	case last.noResponseErr != nil:
+		return last.noResponseErr.Error()
+	case errors.As(err, &api) && isCodeOrRequestID(api.ErrorCode()) && api.ErrorCode() != "UnknownError":
+		return t.describeAPIError(api)
 	case last.status >= 300:
 		return fmt.Sprintf("status %d %s", last.status, http.StatusText(last.status))
 	case errors.As(err, &address): // its message contains the path of container credentials
@@ -111,18 +111,18 @@ func (t *trail) cause(ctx context.Context, err error) string {
 	case last.endpoint != "":
 		return responseError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
-		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service" + t.missingFiles()
-	case t.step.files && t.missingFiles() != "":
-		return "none found" + t.missingFiles()
+		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service" + t.describeMissingFiles()
+	case t.step.mentionsFiles && t.describeMissingFiles() != "":
+		return "none found" + t.describeMissingFiles()
 	}
 	return err.Error()
 }
 
-const tokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
+const tokenFileEnv = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
-// missingFiles returns the configured files that do not exist. The SDK treats
+// describeMissingFiles returns the configured files that do not exist. The SDK treats
 // missing profile files as empty.
-func (t *trail) missingFiles() (text string) {
+func (t *errorContext) describeMissingFiles() (text string) {
 	for _, source := range t.sources {
 		environ, ok := source.(config.EnvConfig)
 		if !ok {
@@ -131,7 +131,7 @@ func (t *trail) missingFiles() (text string) {
 		for _, v := range []struct{ name, file string }{
 			{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
 			{"AWS_WEB_IDENTITY_TOKEN_FILE", environ.WebIdentityTokenFilePath},
-			{tokenFile, os.Getenv(tokenFile)}, // the SDK reads it for each request
+			{tokenFileEnv, os.Getenv(tokenFileEnv)}, // the SDK reads it for each request
 		} {
 			if _, err := os.Stat(v.file); v.file != "" && err != nil {
 				text += fmt.Sprintf("; %s points to %q, which cannot be found", v.name, v.file)
@@ -141,18 +141,18 @@ func (t *trail) missingFiles() (text string) {
 	return text
 }
 
-// refusal describes an API error.
-func (t *trail) refusal(api smithy.APIError) string {
+// describeAPIError describes an API error.
+func (t *errorContext) describeAPIError(api smithy.APIError) string {
 	// Redact before truncating, because part of a secret would not be recognized.
-	if message := t.redact(api.ErrorMessage()); t.step.quotes && message != "" {
-		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
+	if message := t.redact(api.ErrorMessage()); t.step.showsMessages && message != "" {
+		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessageSize)], "")
 	}
 	return api.ErrorCode()
 }
 
-// maxMessage limits an API's message in bytes. AWS messages contain the identity,
+// maxMessageSize limits an API's message in bytes. AWS messages contain the identity,
 // action and policy.
-const maxMessage = 600
+const maxMessageSize = 600
 
 // processCause omits the SDK's message, because it contains the output of the process.
 func processCause(err error) string {
@@ -163,15 +163,15 @@ func processCause(err error) string {
 	return "the profile's credential_process did not print credentials"
 }
 
-// harmless reports whether s looks like an error code or a request id.
-func harmless(s string) bool {
+// isCodeOrRequestID reports whether s looks like an error code or a request id.
+func isCodeOrRequestID(s string) bool {
 	return s != "" && len(s) <= 80 && strings.Trim(s, codeCharacters) == ""
 }
 
 const codeCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-"
 
-// fix returns how to fix an error, or "".
-func (t *trail) fix(err error) string {
+// errorFix returns how to fix an error, or "".
+func (t *errorContext) errorFix(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		if cure, ok := t.step.fixes[strings.TrimSuffix(api.ErrorCode(), "Exception")]; ok {

@@ -60,7 +60,7 @@ func TestNotServed(t *testing.T) {
 			}
 		}
 	}
-	if got := cloud.Lines(); len(got) > 0 {
+	if got := cloud.RequestLines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
 	}
 }
@@ -159,8 +159,8 @@ func TestAllowedHost(t *testing.T) {
 		})
 	}
 	for name, prepare := range map[string]func(*testcloud.AWS){
-		"unknown":  func(a *testcloud.AWS) { a.Set(func(s *testcloud.AWSState) { s.Region = "" }) },
-		"garbage":  func(a *testcloud.AWS) { a.Set(func(s *testcloud.AWSState) { s.Region = "<html>" }) },
+		"unknown":  func(a *testcloud.AWS) { a.Update(func(s *testcloud.AWSState) { s.Region = "" }) },
+		"garbage":  func(a *testcloud.AWS) { a.Update(func(s *testcloud.AWSState) { s.Region = "<html>" }) },
 		"disabled": func(*testcloud.AWS) { t.Setenv("AWS_EC2_METADATA_DISABLED", "true") },
 	} {
 		cloud := newCloud(t, keys()...)
@@ -476,7 +476,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "FIPS and custom endpoint are not supported") {
 		t.Errorf("got %v", err)
 	}
-	if got := cloud.Lines(); len(got) > 0 {
+	if got := cloud.RequestLines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
 	}
 }

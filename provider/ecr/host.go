@@ -16,8 +16,8 @@ import (
 // publicRegion is the region of ECR Public's only API.
 const publicRegion = "us-east-1"
 
-// host describes a registry based on its host name.
-type host struct {
+// registryHost describes a registry based on its host name.
+type registryHost struct {
 	registry  string // from the image, including the port; used as the response's key
 	account   string // "" if unknown
 	region    string // "" if unknown
@@ -28,9 +28,9 @@ type host struct {
 
 // parseHost parses the host name of an ECR registry. It ignores case and the port. ok
 // is false for other hosts.
-func parseHost(name string) (h host, ok bool) {
-	h = host{registry: name}
-	name = hostname(name)
+func parseHost(name string) (h registryHost, ok bool) {
+	h = registryHost{registry: name}
+	name = hostWithoutPort(name)
 	switch name {
 	case "public.ecr.aws":
 		h.public = true
@@ -40,20 +40,20 @@ func parseHost(name string) (h host, ok bool) {
 		return h, true
 	}
 	account, rest, _ := strings.Cut(name, ".")
-	if !isAccount(account) {
-		return host{}, false
+	if !isAccountID(account) {
+		return registryHost{}, false
 	}
 	rest, dotted := strings.CutPrefix(rest, "dkr.ecr")
 	if !dotted {
 		if rest, ok = strings.CutPrefix(rest, "dkr-ecr"); !ok {
-			return host{}, false
+			return registryHost{}, false
 		}
 	}
 	rest, h.fips = strings.CutPrefix(rest, "-fips")
 	rest, ok = strings.CutPrefix(rest, ".")
 	region, suffix, _ := strings.Cut(rest, ".")
 	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
-		return host{}, false
+		return registryHost{}, false
 	}
 	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
 	return h, true
@@ -65,36 +65,36 @@ func isRegion(s string) bool {
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// hostname returns a host in lower case without its port.
-func hostname(host string) string {
+// hostWithoutPort returns a host in lower case without its port.
+func hostWithoutPort(host string) string {
 	name, _, _ := strings.Cut(strings.ToLower(host), ":")
 	return name
 }
 
-// allowed is an entry of Options.AllowHosts.
-type allowed struct {
+// allowedHost is an entry of Options.AllowHosts.
+type allowedHost struct {
 	pattern string
 	region  string // "" means the node's region
 }
 
-// parseAllowed parses HOST[=REGION].
-func parseAllowed(s string) (allowed, error) {
+// parseAllowedHost parses HOST[=REGION].
+func parseAllowedHost(s string) (allowedHost, error) {
 	pattern, region, hasRegion := strings.Cut(strings.ToLower(s), "=")
 	if hasRegion && !isRegion(region) {
-		return allowed{}, fmt.Errorf("%q is not a region name", region)
+		return allowedHost{}, fmt.Errorf("%q is not a region name", region)
 	}
-	return allowed{pattern, region}, public.Validate(pattern)
+	return allowedHost{pattern, region}, public.Validate(pattern)
 }
 
-// find returns the registry for a host. ok is false if the host is not served.
-func find(name string, more []allowed) (h host, ok bool) {
+// findHost returns the registry for a host. ok is false if the host is not served.
+func findHost(name string, more []allowedHost) (h registryHost, ok bool) {
 	if h, ok = parseHost(name); ok {
 		return h, true
 	}
 	for _, a := range more {
 		if hostpattern.MatchAny([]string{a.pattern}, name) {
-			return host{registry: name, region: a.region}, true
+			return registryHost{registry: name, region: a.region}, true
 		}
 	}
-	return host{}, false
+	return registryHost{}, false
 }

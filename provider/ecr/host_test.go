@@ -14,27 +14,27 @@ import (
 func TestParseHost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		registry string
-		want     host // without registry
+		want     registryHost // without registry
 	}{
-		"aws":               {"111122223333.dkr.ecr.eu-west-3.amazonaws.com", host{region: "eu-west-3"}},
-		"us-gov":            {"111122223333.dkr.ecr.us-gov-west-1.amazonaws.com", host{region: "us-gov-west-1"}},
-		"fips":              {"111122223333.dkr.ecr-fips.us-gov-west-1.amazonaws.com", host{region: "us-gov-west-1", fips: true}},
-		"china":             {"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", host{region: "cn-north-1"}},
-		"eusc":              {"111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu", host{region: "eusc-de-east-1"}},
-		"dual stack":        {"111122223333.dkr-ecr.us-east-2.on.aws", host{region: "us-east-2", dualStack: true}},
-		"dual stack, fips":  {"111122223333.dkr-ecr-fips.us-gov-east-1.on.aws", host{region: "us-gov-east-1", fips: true, dualStack: true}},
-		"dual stack, china": {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", host{region: "cn-north-1", dualStack: true}},
-		"iso":               {"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", host{region: "us-iso-east-1"}},
-		"iso-b":             {"111122223333.dkr.ecr.us-isob-east-1.sc2s.sgov.gov", host{region: "us-isob-east-1"}},
-		"iso-e":             {"111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk", host{region: "eu-isoe-west-1"}},
-		"iso-f":             {"111122223333.dkr.ecr.us-isof-east-1.csp.hci.ic.gov", host{region: "us-isof-east-1"}},
-		"dots with on.aws":  {"111122223333.dkr.ecr.us-east-2.on.aws", host{region: "us-east-2", dualStack: true}},
-		"dash without":      {"111122223333.dkr-ecr.us-east-2.amazonaws.com", host{region: "us-east-2"}},
-		"upper case":        {"111122223333.DKR.ECR.us-east-2.AmazonAWS.com", host{region: "us-east-2"}},
-		"port":              {"111122223333.dkr.ecr.eu-west-3.amazonaws.com:443", host{region: "eu-west-3"}},
-		"public":            {"public.ecr.aws", host{public: true}},
-		"public, port":      {"public.ecr.aws:443", host{public: true}},
-		"public dual stack": {"ecr-public.aws.com", host{public: true, dualStack: true}},
+		"aws":               {"111122223333.dkr.ecr.eu-west-3.amazonaws.com", registryHost{region: "eu-west-3"}},
+		"us-gov":            {"111122223333.dkr.ecr.us-gov-west-1.amazonaws.com", registryHost{region: "us-gov-west-1"}},
+		"fips":              {"111122223333.dkr.ecr-fips.us-gov-west-1.amazonaws.com", registryHost{region: "us-gov-west-1", fips: true}},
+		"china":             {"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", registryHost{region: "cn-north-1"}},
+		"eusc":              {"111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu", registryHost{region: "eusc-de-east-1"}},
+		"dual stack":        {"111122223333.dkr-ecr.us-east-2.on.aws", registryHost{region: "us-east-2", dualStack: true}},
+		"dual stack, fips":  {"111122223333.dkr-ecr-fips.us-gov-east-1.on.aws", registryHost{region: "us-gov-east-1", fips: true, dualStack: true}},
+		"dual stack, china": {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", registryHost{region: "cn-north-1", dualStack: true}},
+		"iso":               {"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", registryHost{region: "us-iso-east-1"}},
+		"iso-b":             {"111122223333.dkr.ecr.us-isob-east-1.sc2s.sgov.gov", registryHost{region: "us-isob-east-1"}},
+		"iso-e":             {"111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk", registryHost{region: "eu-isoe-west-1"}},
+		"iso-f":             {"111122223333.dkr.ecr.us-isof-east-1.csp.hci.ic.gov", registryHost{region: "us-isof-east-1"}},
+		"dots with on.aws":  {"111122223333.dkr.ecr.us-east-2.on.aws", registryHost{region: "us-east-2", dualStack: true}},
+		"dash without":      {"111122223333.dkr-ecr.us-east-2.amazonaws.com", registryHost{region: "us-east-2"}},
+		"upper case":        {"111122223333.DKR.ECR.us-east-2.AmazonAWS.com", registryHost{region: "us-east-2"}},
+		"port":              {"111122223333.dkr.ecr.eu-west-3.amazonaws.com:443", registryHost{region: "eu-west-3"}},
+		"public":            {"public.ecr.aws", registryHost{public: true}},
+		"public, port":      {"public.ecr.aws:443", registryHost{public: true}},
+		"public dual stack": {"ecr-public.aws.com", registryHost{public: true, dualStack: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.want.registry = tt.registry
@@ -55,7 +55,7 @@ func TestFollow(t *testing.T) {
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled
 	custom := new(string)
 	for _, tt := range []struct {
-		host     host
+		host     registryHost
 		plain    bool
 		custom   *string
 		fips     aws.FIPSEndpointState
@@ -64,21 +64,21 @@ func TestFollow(t *testing.T) {
 		wantDual aws.DualStackEndpointState
 		fallback bool
 	}{
-		{host{}, false, nil, 0, 0, 0, 0, false},
-		{host{}, false, nil, on, onDual, on, onDual, false},
-		{host{fips: true}, false, nil, 0, 0, on, 0, false},
-		{host{dualStack: true}, false, nil, 0, 0, 0, onDual, true},
-		{host{fips: true, dualStack: true}, false, nil, 0, 0, on, onDual, true},
-		{host{fips: true, dualStack: true}, false, nil, off, onDual, off, onDual, false},
-		{host{fips: true, dualStack: true}, false, nil, off, offDual, off, offDual, false},
-		{host{fips: true, dualStack: true}, false, custom, 0, 0, 0, 0, false},
-		{host{fips: true, dualStack: true}, true, nil, 0, 0, 0, 0, false},
-		{host{fips: true, dualStack: true}, true, nil, on, onDual, on, onDual, false},
+		{registryHost{}, false, nil, 0, 0, 0, 0, false},
+		{registryHost{}, false, nil, on, onDual, on, onDual, false},
+		{registryHost{fips: true}, false, nil, 0, 0, on, 0, false},
+		{registryHost{dualStack: true}, false, nil, 0, 0, 0, onDual, true},
+		{registryHost{fips: true, dualStack: true}, false, nil, 0, 0, on, onDual, true},
+		{registryHost{fips: true, dualStack: true}, false, nil, off, onDual, off, onDual, false},
+		{registryHost{fips: true, dualStack: true}, false, nil, off, offDual, off, offDual, false},
+		{registryHost{fips: true, dualStack: true}, false, custom, 0, 0, 0, 0, false},
+		{registryHost{fips: true, dualStack: true}, true, nil, 0, 0, 0, 0, false},
+		{registryHost{fips: true, dualStack: true}, true, nil, on, onDual, on, onDual, false},
 	} {
 		fips, dual := tt.fips, tt.dual
 		s := &session{host: tt.host, opts: Options{PlainEndpoints: tt.plain}}
-		if s.follow(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual || s.wire.fallback.Load() != tt.fallback {
-			t.Errorf("%+v: got %d, %d, %v", tt, fips, dual, s.wire.fallback.Load())
+		if s.setEndpointOptions(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual || s.wire.hasFallback.Load() != tt.fallback {
+			t.Errorf("%+v: got %d, %d, %v", tt, fips, dual, s.wire.hasFallback.Load())
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestAllowHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, ok := find(tt.registry, p.allowed)
+			h, ok := findHost(tt.registry, p.allowed)
 			if ok != tt.match || ok && (h.region != tt.region || h.registry != tt.registry) {
 				t.Errorf("got %+v, %v", h, ok)
 			}
@@ -141,7 +141,7 @@ func TestAllowHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, ok := find("111122223333.dkr.ecr.eu-west-3.amazonaws.com", p.allowed); !ok || h.region != "eu-west-3" {
+	if h, ok := findHost("111122223333.dkr.ecr.eu-west-3.amazonaws.com", p.allowed); !ok || h.region != "eu-west-3" {
 		t.Errorf("an allowed host overrides the name of a registry: got %+v, %v", h, ok)
 	}
 }
@@ -181,7 +181,7 @@ func FuzzParseHost(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, registry string) {
 		got, ok := parseHost(registry)
-		name := hostname(registry)
+		name := hostWithoutPort(registry)
 		match := pattern.FindStringSubmatch(name)
 		switch {
 		case name == "public.ecr.aws" || name == "ecr-public.aws.com":

@@ -97,10 +97,10 @@ func TestRedirectsOfIdentities(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer other.Close()
-				other.Set(func(s *testcloud.AWSState) { s.TokensOptional = true })
+				other.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
 				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
-				if got := other.Lines(); len(got) > 0 {
+				if got := other.RequestLines(); len(got) > 0 {
 					t.Errorf("another host was asked: %q", got)
 				}
 			})

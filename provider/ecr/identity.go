@@ -23,13 +23,13 @@ func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
 	if s.opts.pod {
-		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustCure, issuerCure+" of the token"
+		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustPolicyFix, issuerFix+" of the token"
 	}
-	s.begin(step{what: "find the " + who + "'s AWS credentials", files: true, fixes: cures})
+	s.beginStep(step{description: "find the " + who + "'s AWS credentials", mentionsFiles: true, fixes: cures})
 	s.log.Info("looking for AWS credentials", "of", who, "host", s.host.registry)
 	if s.opts.pod {
 		if err := s.checkProfile(); err != nil {
-			return s.fail(ctx, err)
+			return s.stepError(ctx, err)
 		}
 	}
 	creds, err := s.cfg.Credentials.Retrieve(ctx)
@@ -37,7 +37,7 @@ func (s *session) findIdentity(ctx context.Context) error {
 		err = responseError("no keys")
 	}
 	if err != nil {
-		return s.fail(ctx, err)
+		return s.stepError(ctx, err)
 	}
 	s.secrets = append(s.secrets, creds.SecretAccessKey, creds.SessionToken)
 	return nil
@@ -45,15 +45,15 @@ func (s *session) findIdentity(ctx context.Context) error {
 
 // Fixes for roles that STS rejects for a service account.
 const (
-	trustCure  = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
-	issuerCure = "in the role's account, add the cluster's issuer as an OIDC provider with the audience"
+	trustPolicyFix = "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"
+	issuerFix      = "in the role's account, add the cluster's issuer as an OIDC provider with the audience"
 )
 
 // assumeForPod assumes a role with a service account's token.
 func (s *session) assumeForPod(ctx context.Context, role, name, token string) error {
-	s.begin(step{what: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotes: true, fixes: map[string]string{
-		"AccessDenied":         trustCure,
-		"InvalidIdentityToken": issuerCure + " of tokenAttributes",
+	s.beginStep(step{description: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), showsMessages: true, fixes: map[string]string{
+		"AccessDenied":         trustPolicyFix,
+		"InvalidIdentityToken": issuerFix + " of tokenAttributes",
 		"ExpiredToken":         "the service account token has expired; check the node's and the API server's clocks",
 	}})
 	s.log.Info("assuming the role of the service account", "host", s.host.registry, "role", role, "region", s.cfg.Region)
@@ -69,10 +69,10 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 	})
 }
 
-// assume assumes an account's roles, each using the previous one.
-func (s *session) assume(ctx context.Context, c chain, as, name string) error {
+// assumeChain assumes an account's roles, each using the previous one.
+func (s *session) assumeChain(ctx context.Context, c roleChain, as, name string) error {
 	for _, role := range c.roles {
-		s.begin(step{what: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotes: true, fixes: map[string]string{
+		s.beginStep(step{description: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), showsMessages: true, fixes: map[string]string{
 			"AccessDenied": fmt.Sprintf("allow sts:AssumeRole in the role's trust policy and in the permissions of %s, "+
 				"and check whether the policy requires an --external-id", as),
 			"ExpiredToken":          "the credentials of " + as + " have expired; check their source and the node's clock",
@@ -102,15 +102,15 @@ func (s *session) assume(ctx context.Context, c chain, as, name string) error {
 // useRole calls STS and uses the returned credentials from then on.
 func (s *session) useRole(ctx context.Context, ask func(*sts.Client) (*types.Credentials, error)) error {
 	var c *types.Credentials
-	err := s.reach(func() (err error) {
-		c, err = ask(s.sts())
+	err := s.callWithFallback(func() (err error) {
+		c, err = ask(s.stsClient())
 		return err
 	})
 	if err == nil && (c == nil || aws.ToString(c.AccessKeyId) == "" || aws.ToString(c.SecretAccessKey) == "" || aws.ToString(c.SessionToken) == "") {
 		err = responseError("no credentials")
 	}
 	if err != nil {
-		return s.fail(ctx, err)
+		return s.stepError(ctx, err)
 	}
 	s.secrets = append(s.secrets, *c.SecretAccessKey, *c.SessionToken)
 	s.cfg.Credentials = credentials.NewStaticCredentialsProvider(*c.AccessKeyId, *c.SecretAccessKey, *c.SessionToken)
@@ -134,23 +134,23 @@ func sessionName(token string) string {
 		return defaultSessionName
 	}
 	session := namespace + "_" + name
-	if len(session) <= maxSessionName && isKubernetesName(namespace) && isKubernetesName(name) {
+	if len(session) <= maxSessionNameLength && isKubernetesName(namespace) && isKubernetesName(name) {
 		return session
 	}
 	legal := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(sessionCharacters, r) {
+		if strings.ContainsRune(sessionNameCharacters, r) {
 			return r
 		}
 		return '-'
 	}, session)
 	hash := fmt.Sprintf("=%.12x", sha256.Sum256([]byte(namespace+"/"+name)))
-	return legal[:min(len(legal), maxSessionName-len(hash))] + hash
+	return legal[:min(len(legal), maxSessionNameLength-len(hash))] + hash
 }
 
-const maxSessionName = 64
+const maxSessionNameLength = 64
 
 func isSessionName(s string) bool {
-	return len(s) >= 2 && len(s) <= maxSessionName && strings.Trim(s, sessionCharacters) == ""
+	return len(s) >= 2 && len(s) <= maxSessionNameLength && strings.Trim(s, sessionNameCharacters) == ""
 }
 
 // isKubernetesName reports whether s is a DNS name, as required for namespaces and

@@ -62,7 +62,7 @@ func TestRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
-			cloud.Set(func(s *testcloud.AWSState) {
+			cloud.Update(func(s *testcloud.AWSState) {
 				s.WebIdentityToken, s.RoleARN = tt.req.ServiceAccountToken.Reveal(), tt.role
 			})
 			checkServed(t, mustGet(t, ecr.Options{DefaultRoleARN: tt.defaultRole}, tt.req), privateHost)

@@ -17,27 +17,27 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// metadata is a client for the instance metadata service. The SDK's own client makes
+// metadataClient is a client for the instance metadata service. The SDK's own client makes
 // nine attempts, a second or more apart, before it reports that the service does not
 // exist.
-type metadata struct {
+type metadataClient struct {
 	session *session
 	once    sync.Once
 	client  *imds.Client
 }
 
 const (
-	metadataTimeout = 5 * time.Second        // per request, including retries
-	metadataAttempt = 600 * time.Millisecond // per attempt; the service is on the same machine
+	metadataTimeout        = 5 * time.Second        // per request, including retries
+	metadataAttemptTimeout = 600 * time.Millisecond // per attempt; the service is on the same machine
 )
 
-// connect creates the client on first use.
-func (m *metadata) connect() {
+// initClient creates the client on first use.
+func (m *metadataClient) initClient() {
 	m.client = imds.NewFromConfig(m.session.cfg, func(o *imds.Options) {
-		o.APIOptions = []func(*middleware.Stack) error{m.session.wire.within(metadataAttempt)}
+		o.APIOptions = []func(*middleware.Stack) error{m.session.wire.withTimeout(metadataAttemptTimeout)}
 		o.DisableDefaultMaxBackoff = true // otherwise the default replaces the backoff set below
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
-			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(neverRetried)}, r.Retryables...)
+			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryVerdict)}, r.Retryables...)
 			r.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
 				return 50*time.Millisecond + rand.N(100*time.Millisecond), nil
 			})
@@ -46,16 +46,16 @@ func (m *metadata) connect() {
 }
 
 // GetMetadata gets one metadata item.
-func (m *metadata) GetMetadata(ctx context.Context, in *imds.GetMetadataInput, opts ...func(*imds.Options)) (*imds.GetMetadataOutput, error) {
+func (m *metadataClient) GetMetadata(ctx context.Context, in *imds.GetMetadataInput, opts ...func(*imds.Options)) (*imds.GetMetadataOutput, error) {
 	// The SDK has the same limit, but applies it only to contexts without a deadline.
 	ctx, cancel := context.WithTimeoutCause(ctx, metadataTimeout, fmt.Errorf("no response within %v", metadataTimeout))
 	defer cancel()
-	m.once.Do(m.connect)
+	m.once.Do(m.initClient)
 	return m.client.GetMetadata(ctx, in, opts...)
 }
 
 // region returns the instance's region.
-func (m *metadata) region(ctx context.Context) (string, error) {
+func (m *metadataClient) region(ctx context.Context) (string, error) {
 	out, err := m.GetMetadata(ctx, &imds.GetMetadataInput{Path: "placement/region"})
 	if err != nil {
 		return "", err

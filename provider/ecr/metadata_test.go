@@ -28,7 +28,7 @@ func TestMetadataAttempts(t *testing.T) {
 				t.Error("there are credentials")
 			}
 			if got := len(cloud.Requests()); got == 0 || got > 6 {
-				t.Errorf("asked %d times: %q", got, cloud.Lines())
+				t.Errorf("asked %d times: %q", got, cloud.RequestLines())
 			}
 		})
 	}
@@ -39,11 +39,11 @@ func TestExpiredKeys(t *testing.T) {
 	cloud := newCloud(t)
 	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {
 		cloud.Reset()
-		cloud.Set(func(s *testcloud.AWSState) { s.KeyLife = life })
+		cloud.Update(func(s *testcloud.AWSState) { s.KeyLife = life })
 		resp := mustGet(t, ecr.Options{}, image(privateHost))
 		checkServed(t, resp, privateHost)
 		if got := len(cloud.Requests()); got > 6 { // the SDK looks for newer keys once
-			t.Errorf("%v: asked %q", life, cloud.Lines())
+			t.Errorf("%v: asked %q", life, cloud.RequestLines())
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestMirrors(t *testing.T) {
 	if diff := cmp.Diff(empty, resp); diff != "" {
 		t.Error(diff)
 	}
-	if got := cloud.Lines(); len(got) > 0 {
+	if got := cloud.RequestLines(); len(got) > 0 {
 		t.Errorf("somebody was asked: %q", got)
 	}
 	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})

@@ -70,7 +70,7 @@ type Options struct {
 	Getenv func(string) string // used by [InPod], but not by the AWS SDK; nil means [os.Getenv]
 	Logger *slog.Logger        // receives progress messages (Info); nil discards them
 
-	base func() *http.Transport // nil means remote.Base
+	base func() *http.Transport // nil means remote.NewBaseTransport
 	pod  bool                   // set by InPod
 }
 
@@ -81,9 +81,9 @@ func (o Options) withDefaults() Options {
 	}
 	o.Timeout = cmp.Or(o.Timeout, 14*time.Second)
 	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
-	o.Budget = cmp.Or(o.Budget, remote.Budget)
+	o.Budget = cmp.Or(o.Budget, remote.RequestTimeout)
 	if o.base == nil {
-		o.base = remote.Base
+		o.base = remote.NewBaseTransport
 	}
 	return o
 }

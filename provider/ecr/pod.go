@@ -72,7 +72,7 @@ func incompletePairs(getenv func(string) string) []variablePair {
 		return list
 	}
 	return append(list, variablePair{
-		set(tokenFile, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+		set(tokenFileEnv, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
 		lacks("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
 		"EKS Pod Identity sets both variables; recreate the association and then the pod, or unset this variable",
 	})
@@ -85,7 +85,7 @@ func (p *Provider) Name() string { return Name }
 // partitions, Options.AllowHosts, and the sources of Options.Mirrors. It excludes
 // ECR Public, as EKS nodes do, because its images need no credential.
 func (p *Provider) MatchImages() []string {
-	list := slices.DeleteFunc(slices.Clone(registry.PluginCloud(Name).Hosts), func(pattern string) bool {
+	list := slices.DeleteFunc(slices.Clone(registry.CloudOfPlugin(Name).Hosts), func(pattern string) bool {
 		h, own := parseHost(pattern)
 		return own && h.public
 	})

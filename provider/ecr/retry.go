@@ -25,7 +25,7 @@ type retryer struct {
 func newRetryer(opts Options, attempts *int) retryer {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxBackoff = opts.MaxPause
-		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(neverRetried)}, o.Retryables...)
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryVerdict)}, o.Retryables...)
 		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusTooManyRequests: {}},
 		})
@@ -55,11 +55,11 @@ func maxAttempts(ctx context.Context, sources []any) int {
 	return 0
 }
 
-// neverRetried returns false for errors that the SDK would retry without effect.
-func neverRetried(err error) aws.Ternary {
+// retryVerdict returns false for errors that the SDK would retry without effect.
+func retryVerdict(err error) aws.Ternary {
 	var answer responseError
-	var lost *lostError
-	if errors.As(err, &answer) || errors.As(err, &lost) && !lost.again {
+	var lost *noResponseError
+	if errors.As(err, &answer) || errors.As(err, &lost) && !lost.retryable {
 		return aws.FalseTernary
 	}
 	return aws.UnknownTernary

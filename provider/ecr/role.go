@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// chain lists the roles to assume for one account's registries.
-type chain struct {
+// roleChain lists the roles to assume for one account's registries.
+type roleChain struct {
 	roles      []string // ARNs in the order they are assumed
 	externalID string   // "" means none is sent
 }
 
-// after returns the roles that remain to be assumed once role is held.
-func (c chain) after(role string) chain {
+// remainingAfter returns the roles that remain to be assumed once role is held.
+func (c roleChain) remainingAfter(role string) roleChain {
 	if i := slices.Index(c.roles, role); i >= 0 {
 		c.roles = c.roles[i+1:]
 	}
@@ -25,20 +25,20 @@ func (c chain) after(role string) chain {
 }
 
 // parseRoles parses entries of the form ACCOUNT=ARN[,ARN…] or ACCOUNT=ID.
-func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
-	chains := map[string]chain{}
+func parseRoles(roles, externalIDs []string) (map[string]roleChain, error) {
+	chains := map[string]roleChain{}
 	for _, entry := range roles {
-		account, list, err := cutAccount(entry, "ARN[,ARN…]")
+		account, list, err := splitAccountEntry(entry, "ARN[,ARN…]")
 		if _, twice := chains[account]; err == nil && twice {
 			err = errors.New("a --role flag is already set for this account; list all of its roles, in order, in one --role flag")
 		}
 		// A role name can contain commas but no colons.
-		c := chain{roles: strings.Split(list, ",arn:")}
+		c := roleChain{roles: strings.Split(list, ",arn:")}
 		for i := range c.roles[1:] {
 			c.roles[i+1] = "arn:" + c.roles[i+1]
 		}
 		if err == nil {
-			err = c.check()
+			err = c.validate()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--role %q: %w", entry, err)
@@ -46,7 +46,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 		chains[account] = c
 	}
 	for _, entry := range externalIDs {
-		account, id, err := cutAccount(entry, "ID")
+		account, id, err := splitAccountEntry(entry, "ID")
 		c, hasRoles := chains[account]
 		switch {
 		case err != nil:
@@ -54,7 +54,7 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 			err = errors.New("no --role flag is set for this account")
 		case c.externalID != "":
 			err = errors.New("an --external-id flag is already set for this account")
-		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionCharacters+":/") != "":
+		case len(id) < 2 || len(id) > 1224 || strings.Trim(id, sessionNameCharacters+":/") != "":
 			err = errors.New("must be 2 to 1224 characters long, with only letters, digits and _+=,.@:/-")
 		}
 		if err != nil {
@@ -66,15 +66,15 @@ func parseRoles(roles, externalIDs []string) (map[string]chain, error) {
 	return chains, nil
 }
 
-func cutAccount(entry, form string) (account, value string, err error) {
+func splitAccountEntry(entry, form string) (account, value string, err error) {
 	account, value, _ = strings.Cut(entry, "=")
-	if !isAccount(account) {
+	if !isAccountID(account) {
 		return account, value, fmt.Errorf("must be ACCOUNT=%s, with a 12-digit account ID", form)
 	}
 	return account, value, nil
 }
 
-func (c chain) check() error {
+func (c roleChain) validate() error {
 	for i, arn := range c.roles {
 		switch {
 		case !isRoleARN(arn):
@@ -86,22 +86,22 @@ func (c chain) check() error {
 	return nil
 }
 
-func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, digits) == "" }
+func isAccountID(s string) bool { return len(s) == 12 && strings.Trim(s, digits) == "" }
 
 // isRoleARN reports whether s is a role's ARN.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
 func isRoleARN(s string) bool {
 	part := strings.SplitN(s, ":", 6)
-	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" || part[3] != "" || !isAccount(part[4]) {
+	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" || part[3] != "" || !isAccountID(part[4]) {
 		return false
 	}
 	name, isRole := strings.CutPrefix(part[5], "role/")
 	return isRole && isRegion(part[1]) && name != "" && !strings.HasSuffix(name, "/") && len(s) <= 2048 &&
-		strings.Trim(name, sessionCharacters+"/") == ""
+		strings.Trim(name, sessionNameCharacters+"/") == ""
 }
 
 const (
 	digits = "0123456789"
-	// sessionCharacters are the characters allowed in IAM and STS names, [\w+=,.@-].
-	sessionCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "_+=,.@-"
+	// sessionNameCharacters are the characters allowed in IAM and STS names, [\w+=,.@-].
+	sessionNameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "_+=,.@-"
 )

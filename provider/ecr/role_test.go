@@ -31,7 +31,7 @@ func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 		}
 		form.Del("Version")
 		form.Del("WebIdentityToken")
-		if sig, ok := testcloud.AWSSigned(r.Header); ok {
+		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok {
 			form.Set("by", sig.KeyID)
 			form.Set("region", sig.Region)
 		}
@@ -88,7 +88,7 @@ func TestRolesOfAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, tt.env...)
-			cloud.Set(func(s *testcloud.AWSState) { s.Roles = tt.trusts })
+			cloud.Update(func(s *testcloud.AWSState) { s.Roles = tt.trusts })
 			checkServed(t, mustGet(t, tt.opts, tt.req), tt.req.Registry())
 			if diff := cmp.Diff(tt.want, stsForms(cloud)); diff != "" {
 				t.Error(diff)

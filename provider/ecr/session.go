@@ -20,47 +20,47 @@ import (
 // session handles one request. It holds the SDK's configuration for one host.
 type session struct {
 	opts     Options
-	host     host
+	host     registryHost
 	cfg      aws.Config
 	attempts int // per endpoint; 0 means the SDK's default
-	metadata metadata
+	metadata metadataClient
 	log      *slog.Logger
-	trail
+	errorContext
 }
 
 // newSession returns a session. The caller must call end.
-func newSession(opts Options, h host) *session {
+func newSession(opts Options, h registryHost) *session {
 	s := &session{opts: opts, host: h, log: opts.Logger}
-	s.wire.transport = remote.Wrap(opts.base())
+	s.wire.transport = remote.WrapTransport(opts.base())
 	return s
 }
 
 // end closes the session's connections.
 func (s *session) end() { s.wire.transport.CloseIdleConnections() }
 
-// load reads the SDK's configuration for the host. If asNode is false, it configures no
+// loadConfig reads the SDK's configuration for the host. If asNode is false, it configures no
 // credentials. If neither the host nor the configuration has a region, it queries the
 // instance metadata service.
-func (s *session) load(ctx context.Context, asNode bool) error {
-	if err := s.read(ctx, asNode); err != nil || s.cfg.Region != "" {
+func (s *session) loadConfig(ctx context.Context, asNode bool) error {
+	if err := s.readSDKConfig(ctx, asNode); err != nil || s.cfg.Region != "" {
 		return err
 	}
-	s.begin(step{what: "determine the region (the host name does not contain it)", fixes: map[string]string{
+	s.beginStep(step{description: "determine the region (the host name does not contain it)", fixes: map[string]string{
 		"": "set --allow-host HOST=REGION or AWS_REGION",
 	}})
 	region, err := s.metadata.region(ctx)
 	if err != nil {
-		return s.fail(ctx, err)
+		return s.stepError(ctx, err)
 	}
 	s.host.region = region
-	return s.read(ctx, asNode) // read again, because STS may be one of the node's sources
+	return s.readSDKConfig(ctx, asNode) // read again, because STS may be one of the node's sources
 }
 
-// read reads the environment and the configuration files. It does not send any
+// readSDKConfig reads the environment and the configuration files. It does not send any
 // requests.
-func (s *session) read(ctx context.Context, asNode bool) error {
+func (s *session) readSDKConfig(ctx context.Context, asNode bool) error {
 	options := []func(*config.LoadOptions) error{
-		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.within(s.opts.Timeout)}),
+		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.withTimeout(s.opts.Timeout)}),
 		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
 		config.WithLogger(sdkLogger(s.log)),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
@@ -78,7 +78,7 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 	if !asNode {
 		options = append(options, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
 	}
-	s.begin(step{what: "read the AWS configuration", fixes: map[string]string{
+	s.beginStep(step{description: "read the AWS configuration", fixes: map[string]string{
 		"": "check the AWS_… variables, and the files in AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE",
 	}})
 	limit := s.opts.Budget * 2 / 9
@@ -86,10 +86,10 @@ func (s *session) read(ctx context.Context, asNode bool) error {
 	defer cancel()
 	cfg, err := readConfig(within, options)
 	if err != nil {
-		return s.fail(within, err)
+		return s.stepError(within, err)
 	}
 	s.attempts = maxAttempts(ctx, cfg.ConfigSources)
-	s.wire.trust(cfg.HTTPClient, s.opts.base())
+	s.wire.useCustomCAs(cfg.HTTPClient, s.opts.base())
 	s.cfg, s.metadata.session, s.sources = cfg, s, cfg.ConfigSources
 	return nil
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxLife is the lifetime of ECR credentials. It limits the cache duration in case an
+// maxCredentialLifetime is the lifetime of ECR credentials. It limits the cache duration in case an
 // endpoint or clock is wrong.
-const maxLife = 12 * time.Hour
+const maxCredentialLifetime = 12 * time.Hour
 
 // authorize gets the registry's credential and its expiry. The credential is nil if ECR
 // returns none.
 func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time, error) {
-	get, what, actions := s.private, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
+	get, what, actions := s.privateToken, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
 	if s.host.public {
-		get, what = s.public, "get an authorization token from ECR Public"
+		get, what = s.publicToken, "get an authorization token from ECR Public"
 		actions = "ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken"
 	}
-	s.begin(step{what: what, quotes: true, fixes: map[string]string{
+	s.beginStep(step{description: what, showsMessages: true, fixes: map[string]string{
 		"AccessDenied":       "allow " + actions + " for this identity",
 		"UnrecognizedClient": "the identity belongs to another AWS partition, or its keys are no longer valid",
 		"ExpiredToken":       "the identity's credentials have expired; check their source and the node's clock",
@@ -36,22 +36,22 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 	s.log.Info("requesting an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
 	var token *string
 	var expires *time.Time
-	err := s.reach(func() (err error) {
+	err := s.callWithFallback(func() (err error) {
 		token, expires, err = get(ctx)
 		return err
 	})
 	if err != nil {
-		return plugin.AuthConfig{}, nil, s.fail(ctx, err)
+		return plugin.AuthConfig{}, nil, s.stepError(ctx, err)
 	}
 	auth, err := decodeToken(token)
 	if err != nil {
-		return plugin.AuthConfig{}, nil, s.fail(ctx, err)
+		return plugin.AuthConfig{}, nil, s.stepError(ctx, err)
 	}
 	return auth, expires, nil
 }
 
-func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
-	out, err := s.ecr().GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+func (s *session) privateToken(ctx context.Context) (*string, *time.Time, error) {
+	out, err := s.ecrClient().GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,8 +61,8 @@ func (s *session) private(ctx context.Context) (*string, *time.Time, error) {
 	return out.AuthorizationData[0].AuthorizationToken, out.AuthorizationData[0].ExpiresAt, nil
 }
 
-func (s *session) public(ctx context.Context) (*string, *time.Time, error) {
-	out, err := s.ecrPublic().GetAuthorizationToken(ctx, &ecrpublic.GetAuthorizationTokenInput{})
+func (s *session) publicToken(ctx context.Context) (*string, *time.Time, error) {
+	out, err := s.ecrPublicClient().GetAuthorizationToken(ctx, &ecrpublic.GetAuthorizationTokenInput{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,6 +94,6 @@ func cacheDuration(expires *time.Time, now time.Time) time.Duration {
 	if expires == nil {
 		return 0
 	}
-	left := min(expires.Sub(now), maxLife)
+	left := min(expires.Sub(now), maxCredentialLifetime)
 	return max(left/2, 0).Truncate(time.Second)
 }

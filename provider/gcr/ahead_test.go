@@ -43,7 +43,7 @@ func TestAccountsAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := remote.Base()
+		base := remote.NewBaseTransport()
 		base.Proxy = nil
 		base.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
 		base.TLSClientConfig.RootCAs.AddCert(s.Certificate())
@@ -55,7 +55,7 @@ func TestAccountsAhead(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 		}
 		base.TLSClientConfig.ServerName = "example.com"
-		p.outside = remote.Wrap(base)
+		p.externalTransport = remote.WrapTransport(base)
 		resp, err := p.GetCredentials(t.Context(), &plugin.Request{
 			Image: "gcr.io/p/app", ServiceAccountToken: plugin.NewSecret("token"),
 			ServiceAccountAnnotations: map[string]string{AnnotationAccount: account},

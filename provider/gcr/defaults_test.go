@@ -18,10 +18,10 @@ func TestDefaults(t *testing.T) {
 	if got, want := p.metadataURL("x"), "http://169.254.169.254/computeMetadata/v1/x"; got != want {
 		t.Errorf("the metadata server is at %q, want %q", got, want)
 	}
-	if metadataBase().Proxy != nil {
+	if newMetadataTransport().Proxy != nil {
 		t.Error("a proxy may be asked for metadata")
 	}
-	if p.opts.UniverseDomain != "googleapis.com" || p.opts.Budget != remote.Budget {
+	if p.opts.UniverseDomain != "googleapis.com" || p.opts.Budget != remote.RequestTimeout {
 		t.Errorf("got %q and %v", p.opts.UniverseDomain, p.opts.Budget)
 	}
 }

@@ -19,47 +19,47 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// dockercfg returns the docker config from the instance metadata. Its keys are not
+// metadataDockerConfig returns the docker config from the instance metadata. Its keys are not
 // changed.
-func (p *Provider) dockercfg(ctx context.Context) (map[string]plugin.AuthConfig, error) {
+func (p *Provider) metadataDockerConfig(ctx context.Context) (map[string]plugin.AuthConfig, error) {
 	step, suffix := stepDockercfg, "instance/attributes/google-dockercfg"
 	if p.opts.Flow == FlowDockercfgURL {
 		step, suffix = stepDockercfgURL, "instance/attributes/google-dockercfg-url"
 	}
-	value, err := p.metadata(ctx, step, suffix)
+	value, err := p.getMetadata(ctx, step, suffix)
 	if err != nil {
 		return nil, err
 	}
 	address := p.metadataURL(suffix)
 	if p.opts.Flow == FlowDockercfgURL {
 		step, address = stepFetch, strings.TrimSpace(value)
-		if value, err = p.fetch(ctx, address); err != nil {
+		if value, err = p.fetchDocument(ctx, address); err != nil {
 			return nil, err
 		}
 	}
 	auth, err := dockerconfig.Parse([]byte(value), dockerconfig.DockerCfg)
 	if err != nil {
-		return nil, badResponse(step, http.MethodGet, address, err)
+		return nil, badResponseError(step, http.MethodGet, address, err)
 	}
 	return auth, nil
 }
 
-// fetch gets the document at a URL from the instance metadata. Anyone who can set the
+// fetchDocument gets the document at a URL from the instance metadata. Anyone who can set the
 // metadata controls the URL. Therefore the URL must not point to a metadata server, no
 // headers are sent, and errors contain no part of the response.
-func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
+func (p *Provider) fetchDocument(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", errNotFetchable
-	case remote.IsMetadata(u.Hostname()), strings.EqualFold(u.Host, p.opts.MetadataHost):
+	case remote.IsMetadataHost(u.Hostname()), strings.EqualFold(u.Host, p.opts.MetadataHost):
 		return "", errMetadataTarget
 	}
 	client := p.client()
 	if p.opts.Transport == nil {
-		base := remote.Base()
-		base.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: refuseMetadata}).DialContext
-		transport := remote.Wrap(base)
+		base := remote.NewBaseTransport()
+		base.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: rejectMetadataServer}).DialContext
+		transport := remote.WrapTransport(base)
 		defer transport.CloseIdleConnections()
 		client.Transport = transport
 	}
@@ -70,11 +70,11 @@ func (p *Provider) fetch(ctx context.Context, address string) (string, error) {
 	return string(answer.Body), nil
 }
 
-// refuseMetadata rejects connections that reach a metadata server through another name.
+// rejectMetadataServer rejects connections that reach a metadata server through another name.
 // It checks the resolved address.
-func refuseMetadata(_, address string, _ syscall.RawConn) error {
+func rejectMetadataServer(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || remote.IsMetadata(host) {
+	if err != nil || remote.IsMetadataHost(host) {
 		return errMetadataTarget
 	}
 	return nil

@@ -55,9 +55,9 @@ func TestDockercfg(t *testing.T) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(name+" by "+flow, func(t *testing.T) {
 				w := newWorld(t)
-				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, tt.document) }))
+				files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, tt.document) }))
 				defer files.Close()
-				w.Set(func(s *testcloud.GoogleState) {
+				w.Update(func(s *testcloud.GoogleState) {
 					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.ArgSecret+"\n"
 				})
 				resp, err := askDockercfg(t, w, flow, "registry.example/app")
@@ -71,7 +71,7 @@ func TestDockercfg(t *testing.T) {
 					t.Errorf("%s for %v", resp.CacheKeyType, *resp.CacheDuration)
 				}
 				if got := len(w.Requests()); got != 1 {
-					t.Errorf("asked %q", w.Lines())
+					t.Errorf("asked %q", w.RequestLines())
 				}
 				for _, r := range files.Requests() {
 					if r.Path != "/dockercfg" || r.Header.Get("Metadata-Flavor") != "" || r.Header.Get("Authorization") != "" {
@@ -86,7 +86,7 @@ func TestDockercfg(t *testing.T) {
 // TestDockercfgIsForAll verifies that flags for workload identity have no effect, and that a warning reports this.
 func TestDockercfgIsForAll(t *testing.T) {
 	w := newWorld(t)
-	w.Set(func(s *testcloud.GoogleState) {
+	w.Update(func(s *testcloud.GoogleState) {
 		s.Dockercfg = `{"a.example":{"username":"u","password":"open-sesame"}}`
 	})
 	var log bytes.Buffer
@@ -136,7 +136,7 @@ func TestDockercfgFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/garbage":
 					io.WriteString(rw, canary.PasswordSecret)
@@ -148,7 +148,7 @@ func TestDockercfgFails(t *testing.T) {
 			}))
 			defer files.Close()
 			names := strings.NewReplacer("METADATA", w.Addr(), "FILES", files.Addr())
-			w.Set(func(s *testcloud.GoogleState) {
+			w.Update(func(s *testcloud.GoogleState) {
 				s.Dockercfg = tt.document
 				if tt.url != "none" {
 					s.DockercfgURL = names.Replace(tt.url)

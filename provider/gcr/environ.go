@@ -50,8 +50,8 @@ func (o *Options) ReadEnviron() error {
 		}
 		o.CacheKeyType = scope
 	}
-	if host := cmp.Or(o.getenv(EnvMetadataHost), brackets(o.getenv(EnvMetadataIP))); host != "" {
-		if !isAddress(host) {
+	if host := cmp.Or(o.getenv(EnvMetadataHost), bracketIPv6(o.getenv(EnvMetadataIP))); host != "" {
+		if !isHostPort(host) {
 			return fmt.Errorf("%s or %s=%q must be host[:port]", EnvMetadataHost, EnvMetadataIP, host)
 		}
 		o.MetadataHost = host
@@ -59,8 +59,8 @@ func (o *Options) ReadEnviron() error {
 	return nil
 }
 
-// brackets returns an address in URL form, with brackets if necessary.
-func brackets(ip string) string {
+// bracketIPv6 returns an address in URL form, with brackets if necessary.
+func bracketIPv6(ip string) string {
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
 		return "[" + ip + "]"
 	}

@@ -44,10 +44,10 @@ const (
 	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
 )
 
-// explain adds a fix to an endpoint's error.
-func (p *Provider) explain(err error) error {
+// addHint adds a fix to an endpoint's error.
+func (p *Provider) addHint(err error) error {
 	var failed *remote.Error
-	if _, cured := errors.AsType[*remote.AuthorityError](err); cured || !errors.As(err, &failed) {
+	if _, cured := errors.AsType[*remote.UnknownCAError](err); cured || !errors.As(err, &failed) {
 		return err
 	}
 	hint := hintFor(failed)
@@ -68,7 +68,7 @@ func hintFor(e *remote.Error) string {
 		switch {
 		case e.Status == 0:
 			return hintNoSTS
-		case isRefusal(e.Status):
+		case isRejectedStatus(e.Status):
 			return hintExchange
 		}
 	case stepFetch:
@@ -94,16 +94,16 @@ func metadataHint(e *remote.Error) string {
 	return ""
 }
 
-// badResponse returns the error for an invalid response with a successful status.
-func badResponse(step, method, address string, err error) error {
-	return &remote.Error{Step: step, Method: method, Endpoint: remote.Endpoint(address), Status: http.StatusOK, Err: err}
+// badResponseError returns the error for an invalid response with a successful status.
+func badResponseError(step, method, address string, err error) error {
+	return &remote.Error{Step: step, Method: method, Endpoint: remote.RedactEndpoint(address), Status: http.StatusOK, Err: err}
 }
 
-// withClaims adds the token's issuer and audience to an STS error, because the pool
+// addTokenClaims adds the token's issuer and audience to an STS error, because the pool
 // often does not accept one of them. Neither is secret.
-func withClaims(err error, token plugin.Secret) error {
+func addTokenClaims(err error, token plugin.Secret) error {
 	var failed *remote.Error
-	if !errors.As(err, &failed) || !isRefusal(failed.Status) {
+	if !errors.As(err, &failed) || !isRejectedStatus(failed.Status) {
 		return err
 	}
 	claims, parseErr := jwt.Parse(token.Reveal())
@@ -111,15 +111,15 @@ func withClaims(err error, token plugin.Secret) error {
 		return fmt.Errorf("%w (the service-account token is not a JSON Web Token)", err)
 	}
 	return fmt.Errorf("%w (the token has subject %q, issuer %q and audience %q)",
-		err, clip(claims.Subject), clip(claims.Issuer), clip(strings.Join(claims.Audience, " ")))
+		err, truncate(claims.Subject), truncate(claims.Issuer), truncate(strings.Join(claims.Audience, " ")))
 }
 
-func isRefusal(status int) bool {
+func isRejectedStatus(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// clip shortens external text for an error.
-func clip(s string) string {
+// truncate shortens external text for an error.
+func truncate(s string) string {
 	const most = 200
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"

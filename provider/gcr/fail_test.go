@@ -167,9 +167,9 @@ func check(t *testing.T, w *world, f failure, err error, prefix string, hints ma
 		}
 	}
 	if got := len(w.Requests()); got != f.asked {
-		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.Lines())
+		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.RequestLines())
 	}
-	if strays := w.net.Strays(); len(strays) > 0 {
+	if strays := w.net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("others were asked: %q", strays)
 	}
 }
@@ -224,7 +224,7 @@ func TestNobodyListens(t *testing.T) {
 // TestAuthorityUnknown verifies that a server with an untrusted certificate is reported as reachable.
 func TestAuthorityUnknown(t *testing.T) {
 	w := newWorld(t)
-	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.Wrap(&http.Transport{Proxy: w.net.Transport().Proxy})})
+	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})
 	_, err := ask(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "HTTPS_PROXY") {
 		t.Errorf("got the error %v, want the authority's cure alone", err)

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// federation is a workload identity federation configuration as written by "gcloud iam
+// federationConfig is a workload identity federation configuration as written by "gcloud iam
 // workload-identity-pools create-cred-config" (google.aip.dev/auth/4117).
-type federation struct {
+type federationConfig struct {
 	Type             string `json:"type"`
 	Audience         string `json:"audience"`
 	SubjectTokenType string `json:"subject_token_type"`
@@ -34,37 +34,37 @@ type federation struct {
 	} `json:"credential_source"`
 }
 
-// fileToken returns a token for Options.CredentialsFile. It reads both files
+// credentialsFileToken returns a token for Options.CredentialsFile. It reads both files
 // for each request, because tokens are replaced before they expire.
-func (p *Provider) fileToken(ctx context.Context) (accessToken, error) {
+func (p *Provider) credentialsFileToken(ctx context.Context) (accessToken, error) {
 	f, err := p.readFederation()
 	if err != nil {
 		return accessToken{}, fmt.Errorf("credential configuration %w", err)
 	}
-	subject, err := f.subject()
+	subject, err := f.subjectToken()
 	if err != nil {
 		return accessToken{}, fmt.Errorf("credential configuration %q: credential_source: %w", p.opts.CredentialsFile, err)
 	}
 	if f.AccountURL != "" && p.opts.Transport == nil {
-		p.outside.Ahead(ctx, f.AccountURL)
+		p.externalTransport.Preconnect(ctx, f.AccountURL)
 	}
-	token, err := p.exchange(ctx, f.TokenURL, f.Audience, f.SubjectTokenType, subject)
+	token, err := p.exchangeToken(ctx, f.TokenURL, f.Audience, f.SubjectTokenType, subject)
 	if err != nil {
-		return accessToken{}, withClaims(err, subject)
+		return accessToken{}, addTokenClaims(err, subject)
 	}
 	if f.AccountURL == "" {
 		return token, nil
 	}
-	return p.impersonate(ctx, token, f.AccountURL)
+	return p.impersonateAccount(ctx, token, f.AccountURL)
 }
 
 // readFederation reads the configuration file. Other users must not be able to write
 // the file, because it determines where a token is sent. Errors contain only names and
 // hosts.
-func (p *Provider) readFederation() (federation, error) {
+func (p *Provider) readFederation() (federationConfig, error) {
 	data, err := readFile(p.opts.CredentialsFile)
 	if err != nil {
-		return federation{}, err
+		return federationConfig{}, err
 	}
 	f, err := parseFederation(data, p.opts.UniverseDomain)
 	if err != nil {
@@ -73,18 +73,18 @@ func (p *Provider) readFederation() (federation, error) {
 	return f, nil
 }
 
-func parseFederation(data []byte, universe string) (f federation, err error) {
+func parseFederation(data []byte, universe string) (f federationConfig, err error) {
 	if json.Unmarshal(data, &f) != nil {
 		return f, errors.New("not valid JSON")
 	}
-	return f, f.check(universe)
+	return f, f.validate(universe)
 }
 
-func (f *federation) check(universe string) error {
+func (f *federationConfig) validate(universe string) error {
 	const federated = `workload identity federation ("external_account")`
 	switch {
 	case f.Type != "external_account":
-		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password for user _json_key", clip(f.Type), federated)
+		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password for user _json_key", truncate(f.Type), federated)
 	case f.Audience == "":
 		return errors.New("audience is missing")
 	case f.Source.File == "":
@@ -92,40 +92,40 @@ func (f *federation) check(universe string) error {
 	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
 		return errors.New("credential_source has no subject_token_field_name")
 	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
-		return fmt.Errorf("the credential_source format is %q; use text or json", clip(f.Source.Format.Type))
+		return fmt.Errorf("the credential_source format is %q; use text or json", truncate(f.Source.Format.Type))
 	}
 	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
-	if err := checkService("token_url", f.TokenURL, "sts", universe); err != nil {
+	if err := checkServiceAddress("token_url", f.TokenURL, "sts", universe); err != nil {
 		return err
 	}
 	if f.AccountURL == "" {
 		return nil
 	}
-	return checkService("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
+	return checkServiceAddress("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
 }
 
-// checkService rejects URLs outside the service. Other Google services would store the
+// checkServiceAddress rejects URLs outside the service. Other Google services would store the
 // token where another user, such as the owner of a bucket, could read it. Regional,
 // private and mTLS hosts contain the service's name.
-func checkService(name, address, service, universe string) error {
+func checkServiceAddress(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%s is not an https URL; refusing to send a token to it", name)
 	}
 	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
 	if !ok {
-		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, clip(u.Host), universe)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, truncate(u.Host), universe)
 	}
 	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
 		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
 	}) {
-		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, clip(u.Host), service)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, truncate(u.Host), service)
 	}
 	return nil
 }
 
-// subject returns the token to exchange.
-func (f *federation) subject() (plugin.Secret, error) {
+// subjectToken returns the token to exchange.
+func (f *federationConfig) subjectToken() (plugin.Secret, error) {
 	data, err := readFile(f.Source.File)
 	if err != nil {
 		return plugin.Secret{}, err
@@ -139,7 +139,7 @@ func (f *federation) subject() (plugin.Secret, error) {
 		text, _ = members[f.Source.Format.Field].(string)
 	}
 	text = strings.TrimSpace(text)
-	if !isPrintable(text) {
+	if !isPrintableASCII(text) {
 		return plugin.Secret{}, fmt.Errorf("%q: empty or not a token", f.Source.File)
 	}
 	return plugin.NewSecret(text), nil
@@ -151,7 +151,7 @@ func (f *federation) subject() (plugin.Secret, error) {
 func readFile(path string) ([]byte, error) {
 	files, err := secretfile.Read(path)
 	if err == nil {
-		err = files[0].Unwritable()
+		err = files[0].CheckNotWritable()
 	}
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func FuzzHosts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, image string) {
 		registry := (&plugin.Request{Image: image}).Registry()
-		keys, _ := p.keysFor(&plugin.Request{Image: image})
+		keys, _ := p.authKeysFor(&plugin.Request{Image: image})
 		if want := pattern.MatchString(strings.ToLower(registry)); (keys != nil) != want {
 			t.Errorf("%q: got %q, want %v", registry, keys, want)
 		}
@@ -65,7 +65,7 @@ func FuzzFederation(f *testing.F) {
 			}
 		}
 		if got.AccountURL != "" {
-			accountOf(got.AccountURL)
+			accountFromURL(got.AccountURL)
 		}
 	})
 }

@@ -113,12 +113,12 @@ type Options struct {
 // Provider is a [plugin.Provider] for Google's registries. It is safe for concurrent
 // use and does not cache responses.
 type Provider struct {
-	opts    Options
-	mirrors registry.Mirrors
-	local   *remote.Transport // to the metadata server
-	server  http.RoundTripper // wraps local and tries all addresses of the metadata server
-	outside *remote.Transport // to other hosts, unless Options.Transport is set
-	pod     bool              // set by InPod
+	opts                 Options
+	mirrors              registry.Mirrors
+	metadataTransport    *remote.Transport // to the metadata server
+	metadataRoundTripper http.RoundTripper // wraps local and tries all addresses of the metadata server
+	externalTransport    *remote.Transport // to other hosts, unless Options.Transport is set
+	pod                  bool              // set by InPod
 }
 
 // New returns a provider. It validates the options and sends no request.
@@ -134,23 +134,23 @@ func New(opts Options) (*Provider, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Budget <= 0 {
-		opts.Budget = remote.Budget
+		opts.Budget = remote.RequestTimeout
 	}
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	p := &Provider{opts: opts, local: remote.Wrap(metadataBase()), outside: remote.NewTransport()}
+	p := &Provider{opts: opts, metadataTransport: remote.WrapTransport(newMetadataTransport()), externalTransport: remote.NewTransport()}
 	var err error
 	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
 	if err != nil {
 		return nil, err
 	}
-	p.server = p.local
+	p.metadataRoundTripper = p.metadataTransport
 	if len(metadataHosts) > 1 {
-		p.server = remote.Alternatives(p.local, metadataHosts...)
+		p.metadataRoundTripper = remote.NewFailover(p.metadataTransport, metadataHosts...)
 	}
 	if (opts.STSAudience != "" || opts.CredentialsFile != "") && opts.Transport == nil {
-		remote.Prepare() // every request uses TLS
+		remote.PreloadRoots() // every request uses TLS
 	}
 	return p, nil
 }
@@ -161,9 +161,9 @@ func metadataHosts() []string {
 	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }
 
-// metadataBase returns a transport for the metadata server.
-func metadataBase() *http.Transport {
-	base := remote.Base()
+// newMetadataTransport returns a transport for the metadata server.
+func newMetadataTransport() *http.Transport {
+	base := remote.NewBaseTransport()
 	base.Proxy = nil
 	// The server is on the node itself or one hop away.
 	base.DialContext = (&net.Dialer{Timeout: 2 * time.Second}).DialContext
@@ -188,7 +188,7 @@ func (o Options) validate() error {
 		return errors.New("--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience")
 	case !hostpattern.IsName(o.UniverseDomain):
 		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
-	case !isAddress(o.MetadataHost):
+	case !isHostPort(o.MetadataHost):
 		return fmt.Errorf("the metadata server %q must be host[:port]", o.MetadataHost)
 	case o.CacheKeyType != "" && !protocol.ValidCacheKeyType(string(o.CacheKeyType)):
 		return fmt.Errorf("the cache key type %q must be %s, %s or %s",
@@ -206,7 +206,7 @@ func (p *Provider) client() remote.Client {
 		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,
 	}
 	if c.Transport == nil {
-		c.Transport = p.outside
+		c.Transport = p.externalTransport
 	}
 	return c
 }

@@ -28,12 +28,12 @@ const cluster = "https://container.googleapis.com/v1/projects/p/locations/l/clus
 // world is Google's cloud and the little internet in which it is.
 type world struct {
 	*testcloud.Google
-	net *testcloud.Net
+	net *testcloud.FakeNetwork
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestNodeIdentity(t *testing.T) {
 	if diff := cmp.Diff(node(googleKeys), got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"GET " + w.Addr() + testcloud.GoogleTokenPath}, w.Lines()); diff != "" {
+	if diff := cmp.Diff([]string{"GET " + w.Addr() + testcloud.GoogleTokenPath}, w.RequestLines()); diff != "" {
 		t.Error(diff)
 	}
 	header := w.Requests()[0].Header
@@ -416,7 +416,7 @@ func TestReadEnviron(t *testing.T) {
 
 // TestBudget verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
 func TestBudget(t *testing.T) {
-	if remote.Budget >= protocol.ServeTimeout {
+	if remote.RequestTimeout >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")
 	}
 	w := newWorld(t)

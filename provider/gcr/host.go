@@ -19,8 +19,8 @@ import (
 // Name is the name of the plugin, and of its provider entry in a configuration.
 const Name = "auth-provider-gcp"
 
-// fixedKeys returns the keys in every response of the upstream plugin.
-func fixedKeys() []string {
+// upstreamKeys returns the keys in every response of the upstream plugin.
+func upstreamKeys() []string {
 	return []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"}
 }
 
@@ -28,22 +28,22 @@ func fixedKeys() []string {
 func (o Options) serves(host string) bool {
 	// Host names are case-insensitive, and 443 is the default port.
 	name := strings.TrimSuffix(strings.ToLower(host), ":443")
-	return hostpattern.MatchAny(registry.PluginCloud(Name).Hosts, name) || hostpattern.MatchAny(o.AllowHosts, host) ||
+	return hostpattern.MatchAny(registry.CloudOfPlugin(Name).Hosts, name) || hostpattern.MatchAny(o.AllowHosts, host) ||
 		o.AnyHost && host != ""
 }
 
-// keysFor returns the access token's keys for an image, and the scope of the response.
+// authKeysFor returns the access token's keys for an image, and the scope of the response.
 // It returns no keys for a registry that must not receive the token.
-func (p *Provider) keysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
+func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
 	host := req.Registry()
-	scope := p.mirrors.Scope(host)
+	scope := p.mirrors.CacheKeyType(host)
 	if _, ok := p.mirrors.Find(req.Image); ok {
 		return []string{host}, scope
 	}
 	if !p.opts.serves(host) {
 		return nil, scope
 	}
-	keys := fixedKeys()
+	keys := upstreamKeys()
 	if !slices.Contains(keys, host) {
 		keys = append(keys, host)
 	}
@@ -60,8 +60,8 @@ func checkPatterns(patterns []string) error {
 	return nil
 }
 
-// isAddress reports whether s is host[:port] in URL form.
-func isAddress(s string) bool {
+// isHostPort reports whether s is host[:port] in URL form.
+func isHostPort(s string) bool {
 	u, err := url.Parse("http://" + s)
 	if err != nil || u.Host != s || u.Hostname() == "" {
 		return false

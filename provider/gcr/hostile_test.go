@@ -43,9 +43,9 @@ func TestDockercfgFaults(t *testing.T) {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				files := testcloud.Serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
+				files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
 				defer files.Close()
-				w.Set(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.ArgSecret })
+				w.Update(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.ArgSecret })
 				failing := w.Server
 				if flow == gcr.FlowDockercfgURL {
 					failing = files
@@ -85,7 +85,7 @@ func TestNoDefaultCredentials(t *testing.T) {
 	if got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
 		t.Error("got another identity than the node's")
 	}
-	if got := w.Lines(); len(got) != 1 || len(w.net.Strays()) > 0 {
-		t.Errorf("asked %q and %q", got, w.net.Strays())
+	if got := w.RequestLines(); len(got) != 1 || len(w.net.UnknownHosts()) > 0 {
+		t.Errorf("asked %q and %q", got, w.net.UnknownHosts())
 	}
 }

@@ -25,12 +25,12 @@ func TestRefuseMetadata(t *testing.T) {
 		"169.254.169.254:80": true, "[fe80::1%lo]:80": true, "[fd20:ce::254]:80": true, "[::ffff:169.254.169.254]:80": true, "nonsense": true,
 		"127.0.0.1:80": false, "10.0.0.1:443": false, "[2001:db8::1]:443": false,
 	} {
-		if err := refuseMetadata("tcp", address, nil); errors.Is(err, errMetadataTarget) != refused {
+		if err := rejectMetadataServer("tcp", address, nil); errors.Is(err, errMetadataTarget) != refused {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}
 	// The transport asks it before it connects.
-	dialer := net.Dialer{Control: refuseMetadata}
+	dialer := net.Dialer{Control: rejectMetadataServer}
 	if _, err := dialer.DialContext(t.Context(), "tcp", "[::ffff:169.254.169.254]:80"); !errors.Is(err, errMetadataTarget) {
 		t.Error(err)
 	}
@@ -42,8 +42,8 @@ func TestNewToken(t *testing.T) {
 	for value, ok := range map[string]bool{
 		"!~": true, "": false, "a b": false, " a": false, "a\n": false, "a\x7f": false, "a\x00": false, "ä": false,
 	} {
-		token, err := newToken(value, time.Minute)
-		if ok != (err == nil) || ok && (token.value.Reveal() != value || token.life != time.Minute) {
+		token, err := newAccessToken(value, time.Minute)
+		if ok != (err == nil) || ok && (token.value.Reveal() != value || token.lifetime != time.Minute) {
 			t.Errorf("%q: got %v", value, err)
 		}
 	}
@@ -77,7 +77,7 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 		}
 		return
 	}
-	if d := token.cacheable(); token.value.IsZero() || !strings.Contains(text, token.value.Reveal()[:1]) && !strings.Contains(text, `\u`) || d < 0 || d > maxLife/2 {
+	if d := token.cacheDuration(); token.value.IsZero() || !strings.Contains(text, token.value.Reveal()[:1]) && !strings.Contains(text, `\u`) || d < 0 || d > maxTokenLifetime/2 {
 		t.Errorf("a token of %d bytes, to be kept for %v", len(token.value.Reveal()), d)
 	}
 	if !utf8.ValidString(token.value.Reveal()) {
@@ -94,7 +94,7 @@ func FuzzOAuth(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := parseOAuth([]byte(text))
+		token, err := parseOAuthToken([]byte(text))
 		checkToken(t, text, token, err)
 	})
 }
@@ -108,7 +108,7 @@ func FuzzImpersonated(f *testing.F) {
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := parseImpersonated([]byte(text), now)
+		token, err := parseImpersonatedToken([]byte(text), now)
 		checkToken(t, text, token, err)
 	})
 }
@@ -117,7 +117,7 @@ func FuzzImpersonated(f *testing.F) {
 // secret somewhere in it.
 func FuzzDockercfg(f *testing.F) {
 	var document string
-	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, document) }))
+	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, document) }))
 	defer server.Close()
 	p, err := New(Options{Flow: FlowDockercfg, MetadataHost: server.Addr(), Backoff: 1})
 	if err != nil {
@@ -146,12 +146,12 @@ func FuzzDockercfg(f *testing.F) {
 // TestServiceHosts lists Google's addresses of a service: global, regional, private, mTLS.
 func TestServiceHosts(t *testing.T) {
 	for _, host := range []string{"sts", "sts.mtls", "us-east4.sts", "sts.us-east4", "sts.us-east4.rep", "us-east4-sts", "us-east4-sts.mtls", "sts-mine.p", "STS"} {
-		if err := checkService("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com"); err != nil {
+		if err := checkServiceAddress("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com"); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
 	for _, host := range []string{"storage", "iamcredentials", "stsx", "xsts.p", "a.s.t.s"} {
-		if checkService("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com") == nil {
+		if checkServiceAddress("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com") == nil {
 			t.Errorf("%s: no error", host)
 		}
 	}

@@ -13,23 +13,23 @@ import (
 // nodeToken gets the token of the node's service account.
 func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	const suffix = "instance/service-accounts/default/token"
-	body, err := p.metadata(ctx, stepNode, suffix)
+	body, err := p.getMetadata(ctx, stepNode, suffix)
 	if err != nil {
 		return accessToken{}, err
 	}
-	token, err := parseOAuth([]byte(body))
+	token, err := parseOAuthToken([]byte(body))
 	if err != nil {
-		return accessToken{}, badResponse(stepNode, http.MethodGet, p.metadataURL(suffix), err)
+		return accessToken{}, badResponseError(stepNode, http.MethodGet, p.metadataURL(suffix), err)
 	}
 	return token, nil
 }
 
-// metadata gets a value from the metadata server. If no address is configured, the
+// getMetadata gets a value from the metadata server. If no address is configured, the
 // response must have Google's header, because another server may use the link-local
 // address, or a resolver may return the address of another server.
-func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, error) {
+func (p *Provider) getMetadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
-	client.Transport = p.server
+	client.Transport = p.metadataRoundTripper
 	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
@@ -41,8 +41,8 @@ func (p *Provider) metadata(ctx context.Context, step, suffix string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if p.server != http.RoundTripper(p.local) && answer.Header.Get("Metadata-Flavor") != "Google" {
-		return "", badResponse(step, http.MethodGet, call.URL, errNotGoogle)
+	if p.metadataRoundTripper != http.RoundTripper(p.metadataTransport) && answer.Header.Get("Metadata-Flavor") != "Google" {
+		return "", badResponseError(step, http.MethodGet, call.URL, errNotGoogle)
 	}
 	return string(answer.Body), nil
 }

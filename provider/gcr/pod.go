@@ -30,6 +30,6 @@ func (p *Provider) Name() string { return Name }
 // MatchImages returns patterns for matchImages: Google's registries,
 // Options.AllowHosts, and the sources of Options.Mirrors.
 func (p *Provider) MatchImages() []string {
-	list := append(registry.PluginCloud(Name).Hosts, p.opts.AllowHosts...)
+	list := append(registry.CloudOfPlugin(Name).Hosts, p.opts.AllowHosts...)
 	return append(list, p.mirrors.Sources()...)
 }

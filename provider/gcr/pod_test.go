@@ -97,17 +97,17 @@ func TestExchange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.Join("apis.example")
-			w.Set(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
+			w.AddHosts("apis.example")
+			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
 			mustAsk(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			if len(w.Requests()) != 1 {
-				t.Fatalf("asked %q", w.Lines())
+				t.Fatalf("asked %q", w.RequestLines())
 			}
 			r := w.Requests()[0]
 			if got, want := r.String()+" "+r.Header.Get("Content-Type"), "POST "+tt.host+"/v1/token application/json"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			fields := r.JSON()
+			fields := r.JSONBody()
 			if fields["subject_token"] != podToken().Reveal() {
 				t.Error("subject_token is not that of the request")
 			}
@@ -137,7 +137,7 @@ func TestImpersonation(t *testing.T) {
 	if got, want := r.String(), "POST iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if diff := cmp.Diff(map[string]any{"scope": []any{"https://www.googleapis.com/auth/cloud-platform"}}, r.JSON()); diff != "" {
+	if diff := cmp.Diff(map[string]any{"scope": []any{"https://www.googleapis.com/auth/cloud-platform"}}, r.JSONBody()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -170,7 +170,7 @@ func TestRefusedToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.Set(func(s *testcloud.GoogleState) { s.SubjectToken = "another" })
+			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken = "another" })
 			req := podRequest("gcr.io/p/app")
 			req.ServiceAccountToken = tt.token
 			_, err := ask(t, w.provider(t, gcr.Options{STSAudience: "pool"}), req)
@@ -194,7 +194,7 @@ func TestFederatedLife(t *testing.T) {
 		{func(s *testcloud.GoogleState) { s.Life = 20 * time.Minute }, "10m0s"},
 		{func(s *testcloud.GoogleState) { s.NoLife = true }, "0s"},
 	} {
-		w.Set(tt.change)
+		w.Update(tt.change)
 		if got := mustAsk(t, p, podRequest("gcr.io/p/app")); got.Duration != tt.want || got.Password != "open-sesame-federated" {
 			t.Errorf("got %+v", got)
 		}

@@ -22,35 +22,35 @@ const Username = "_token"
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
-	defer p.local.CloseIdleConnections()
-	defer p.outside.CloseIdleConnections()
+	defer p.metadataTransport.CloseIdleConnections()
+	defer p.externalTransport.CloseIdleConnections()
 	host := req.Registry()
-	keys, scope := p.keysFor(req)
+	keys, scope := p.authKeysFor(req)
 	switch {
 	case keys != nil || p.opts.Flow != FlowRegistry:
-	case p.mirrors.Divides(host): // the part of the host that no mirror covers
+	case p.mirrors.CoversPartOf(host): // the part of the host that no mirror covers
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
 	default:
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not a Google registry", "add it with --allow-host or --mirror")
 	}
-	resp, err := p.answer(ctx, keys, scope, req)
+	resp, err := p.tokenResponse(ctx, keys, scope, req)
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", host, p.explain(err))
+		return nil, fmt.Errorf("registry %q: %w", host, p.addHint(err))
 	}
 	return resp, nil
 }
 
-func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.CacheKeyType, req *plugin.Request) (*plugin.Response, error) {
+func (p *Provider) tokenResponse(ctx context.Context, keys []string, scope plugin.CacheKeyType, req *plugin.Request) (*plugin.Response, error) {
 	if p.opts.Flow != FlowRegistry {
 		if p.opts.IdentityProvider != "" || p.opts.STSAudience != "" {
 			p.opts.Logger.Warn("workload identity is ignored because the flow is not gcr", "flow", p.opts.Flow)
 		}
-		auth, err := p.dockercfg(ctx)
+		auth, err := p.metadataDockerConfig(ctx)
 		if err != nil {
 			return nil, err
 		}
 		// The scope and lifetime of these credentials are unknown.
-		return p.respond(plugin.CacheImage, 0, auth), nil
+		return p.newResponse(plugin.CacheImage, 0, auth), nil
 	}
 	token, err := p.token(ctx, req)
 	if err != nil {
@@ -63,15 +63,15 @@ func (p *Provider) answer(ctx context.Context, keys []string, scope plugin.Cache
 	// One token is valid for every image in a registry, unless a mirror covers only
 	// part of it. It is also valid for other registries, but the response may lack
 	// their keys.
-	resp := p.respond(scope, token.cacheable(), auth)
-	resp.CacheKeyType = p.narrowed(resp.CacheKeyType, scope)
+	resp := p.newResponse(scope, token.cacheDuration(), auth)
+	resp.CacheKeyType = p.narrowestScope(resp.CacheKeyType, scope)
 	return resp, nil
 }
 
-// narrowed limits a configured cache key type to the scope of the response. A wider
+// narrowestScope limits a configured cache key type to the scope of the response. A wider
 // type would have two effects: a key for a mirrored path would be used for the whole
 // host, and other registries would get a response without their keys.
-func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
+func (p *Provider) narrowestScope(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
 	own := p.opts.AnyHost || len(p.opts.AllowHosts) > 0 || len(p.opts.Mirrors) > 0
 	switch {
 	case scope == plugin.CacheImage:
@@ -82,8 +82,8 @@ func (p *Provider) narrowed(set, scope plugin.CacheKeyType) plugin.CacheKeyType 
 	return set
 }
 
-// respond returns a response with the cache settings of the options.
-func (p *Provider) respond(scope plugin.CacheKeyType, d time.Duration, auth map[string]plugin.AuthConfig) *plugin.Response {
+// newResponse returns a response with the cache settings of the options.
+func (p *Provider) newResponse(scope plugin.CacheKeyType, d time.Duration, auth map[string]plugin.AuthConfig) *plugin.Response {
 	if p.opts.CacheDuration != nil {
 		d = *p.opts.CacheDuration
 	}
@@ -103,7 +103,7 @@ func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken,
 	}
 	if p.opts.CredentialsFile != "" {
 		p.opts.Logger.Info("pulling with workload identity federation")
-		return p.fileToken(ctx)
+		return p.credentialsFileToken(ctx)
 	}
 	p.opts.Logger.Info("pulling as the node")
 	return p.nodeToken(ctx)

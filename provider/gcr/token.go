@@ -14,16 +14,16 @@ import (
 
 // accessToken is an OAuth access token.
 type accessToken struct {
-	value plugin.Secret
-	life  time.Duration // remaining lifetime; 0 means unknown
+	value    plugin.Secret
+	lifetime time.Duration // remaining lifetime; 0 means unknown
 }
 
-// margin is subtracted from a token's lifetime, because the pull takes time.
-const margin = 5 * time.Minute
+// expiryMargin is subtracted from a token's lifetime, because the pull takes time.
+const expiryMargin = 5 * time.Minute
 
-// cacheable returns how long a response with the token may be cached.
-func (t accessToken) cacheable() time.Duration {
-	return max(min(t.life/2, t.life-margin), 0).Truncate(time.Second)
+// cacheDuration returns how long a response with the token may be cached.
+func (t accessToken) cacheDuration() time.Duration {
+	return max(min(t.lifetime/2, t.lifetime-expiryMargin), 0).Truncate(time.Second)
 }
 
 var (
@@ -32,13 +32,13 @@ var (
 	errExpired = errors.New("the access token in the response has already expired")
 )
 
-// maxLife limits the lifetime. Google's tokens are usually valid for one hour, and for
+// maxTokenLifetime limits the lifetime. Google's tokens are usually valid for one hour, and for
 // twelve hours at most.
-const maxLife = 12 * time.Hour
+const maxTokenLifetime = 12 * time.Hour
 
-// parseOAuth parses a response from the metadata server or STS (RFC 6749, section 5.1).
+// parseOAuthToken parses a response from the metadata server or STS (RFC 6749, section 5.1).
 // Errors contain no part of the response.
-func parseOAuth(body []byte) (accessToken, error) {
+func parseOAuthToken(body []byte) (accessToken, error) {
 	var answer struct {
 		AccessToken string      `json:"access_token"`
 		ExpiresIn   json.Number `json:"expires_in"`
@@ -53,15 +53,15 @@ func parseOAuth(body []byte) (accessToken, error) {
 			return accessToken{}, errExpired
 		}
 		if err == nil {
-			life = time.Duration(min(seconds, maxLife.Seconds()) * float64(time.Second))
+			life = time.Duration(min(seconds, maxTokenLifetime.Seconds()) * float64(time.Second))
 		}
 	}
-	return newToken(answer.AccessToken, life)
+	return newAccessToken(answer.AccessToken, life)
 }
 
-// parseImpersonated parses a generateAccessToken response. Its expiry is a time on the
+// parseImpersonatedToken parses a generateAccessToken response. Its expiry is a time on the
 // endpoint's clock.
-func parseImpersonated(body []byte, now time.Time) (accessToken, error) {
+func parseImpersonatedToken(body []byte, now time.Time) (accessToken, error) {
 	var answer struct {
 		AccessToken string `json:"accessToken"`
 		ExpireTime  string `json:"expireTime"`
@@ -75,18 +75,18 @@ func parseImpersonated(body []byte, now time.Time) (accessToken, error) {
 			return accessToken{}, errExpired
 		}
 	}
-	return newToken(answer.AccessToken, min(life, maxLife))
+	return newAccessToken(answer.AccessToken, min(life, maxTokenLifetime))
 }
 
-func newToken(value string, life time.Duration) (accessToken, error) {
-	if !isPrintable(value) {
+func newAccessToken(value string, life time.Duration) (accessToken, error) {
+	if !isPrintableASCII(value) {
 		return accessToken{}, errNoToken
 	}
 	return accessToken{plugin.NewSecret(value), life}, nil
 }
 
-// isPrintable reports whether s is printable ASCII without spaces, as tokens
+// isPrintableASCII reports whether s is printable ASCII without spaces, as tokens
 // are (RFC 6749, appendix A.12).
-func isPrintable(s string) bool {
+func isPrintableASCII(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -33,8 +33,8 @@ import (
 // Programs maps the programs that must be installed to Debian packages.
 type Programs map[string]string
 
-// own lists the programs that this package needs.
-var own = Programs{"ip": "iproute2", "unshare": "util-linux", "mount": "mount"}
+// ownPrograms lists the programs that this package needs.
+var ownPrograms = Programs{"ip": "iproute2", "unshare": "util-linux", "mount": "mount"}
 
 // Tests configures the tests of a package.
 type Tests struct {
@@ -55,10 +55,12 @@ type Tests struct {
 	Around func(run func() int) (code int, err error)
 }
 
-func (t *Tests) variable() string { return "REGCRED_TEST_" + strings.ToUpper(t.Name) + "_DIR" }
+func (t *Tests) environmentVariable() string {
+	return "REGCRED_TEST_" + strings.ToUpper(t.Name) + "_DIR"
+}
 
 // Dir returns the tests' directory, or "" outside of the namespaces.
-func (t *Tests) Dir() string { return os.Getenv(t.variable()) }
+func (t *Tests) Dir() string { return os.Getenv(t.environmentVariable()) }
 
 // Main runs the tests, in namespaces if these can be created, and exits.
 func (t *Tests) Main(m *testing.M) {
@@ -66,10 +68,10 @@ func (t *Tests) Main(m *testing.M) {
 	switch {
 	case t.Dir() != "" && t.Around != nil:
 		code, err = t.Around(m.Run)
-	case t.Dir() != "" || t.Missing() != "":
+	case t.Dir() != "" || t.MissingRequirements() != "":
 		code = m.Run()
 	default:
-		code, err = t.enter()
+		code, err = t.runInNamespaces()
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", t.Name, err)
@@ -83,40 +85,40 @@ func (t *Tests) Main(m *testing.M) {
 // instead.
 func (t *Tests) Require(tb testing.TB) {
 	tb.Helper()
-	reason := t.Missing()
+	reason := t.MissingRequirements()
 	switch {
 	case t.Dir() != "":
 	case reason == "":
 		tb.Fatal("the package of this test has no TestMain that calls Main")
-	case Required(t.Name):
+	case IsRequired(t.Name):
 		tb.Fatalf("%s cannot be tried here: %s", t.Name, reason)
 	default:
 		tb.Skipf("%s cannot be tried here: %s", t.Name, reason)
 	}
 }
 
-// Required reports whether REGCRED_TEST_REQUIRE contains name.
-func Required(name string) bool {
+// IsRequired reports whether REGCRED_TEST_REQUIRE contains name.
+func IsRequired(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("REGCRED_TEST_REQUIRE"), ","), name)
 }
 
-// Missing returns what the tests lack on this machine, or "".
-func (t *Tests) Missing() string {
+// MissingRequirements returns what the tests lack on this machine, or "".
+func (t *Tests) MissingRequirements() string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "it needs Linux and root"
 	}
-	if names, packages := t.NotInstalled(); len(names) > 0 {
+	if names, packages := t.MissingPrograms(); len(names) > 0 {
 		return fmt.Sprintf("%s not installed; on Debian: apt-get install %s", strings.Join(names, ", "), strings.Join(packages, " "))
 	}
-	if out, err := exec.Command("unshare", append(slices.Clone(namespaces), "true")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", append(slices.Clone(unshareArgs), "true")...).CombinedOutput(); err != nil {
 		return fmt.Sprintf("it needs namespaces of its own: %v: %s", err, out)
 	}
 	return ""
 }
 
-// NotInstalled returns the missing programs and their packages.
-func (t *Tests) NotInstalled() (names, packages []string) {
-	for _, list := range []Programs{t.Programs, own} {
+// MissingPrograms returns the missing programs and their packages.
+func (t *Tests) MissingPrograms() (names, packages []string) {
+	for _, list := range []Programs{t.Programs, ownPrograms} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if _, err := exec.LookPath(name); err != nil {
 				names, packages = append(names, name), append(packages, list[name])
@@ -126,9 +128,9 @@ func (t *Tests) NotInstalled() (names, packages []string) {
 	return names, packages
 }
 
-// namespaces are the arguments for unshare. The first process ends with unshare, and with
+// unshareArgs are the arguments for unshare. The first process ends with unshare, and with
 // it all processes in the PID namespace and the mounts in the mount namespace.
-var namespaces = []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"}
+var unshareArgs = []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"}
 
 // script returns the script that runs in the namespaces. The shell stays the first
 // process, to reap orphans.
@@ -136,8 +138,8 @@ func (t *Tests) script() string {
 	return "set -e\nip link set lo up\n" + t.Inside + "\nshift\nset +e\n\"$@\"\nexit $?\n"
 }
 
-// enter runs this program again, in the namespaces, and returns its exit code.
-func (t *Tests) enter() (code int, err error) {
+// runInNamespaces runs this program again, in the namespaces, and returns its exit code.
+func (t *Tests) runInNamespaces() (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -149,20 +151,20 @@ func (t *Tests) enter() (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
-	defer func() { err = errors.Join(err, t.clean(dir), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, t.cleanUp(dir), os.RemoveAll(dir)) }()
 	if t.Prepare != nil {
 		if err := t.Prepare(ctx, dir); err != nil {
 			return 0, err
 		}
 	}
-	args := slices.Concat(namespaces, []string{"sh", "-c", t.script(), "sh", dir, self}, arguments())
+	args := slices.Concat(unshareArgs, []string{"sh", "-c", t.script(), "sh", dir, self}, testArguments())
 	cmd := exec.CommandContext(ctx, "unshare", args...)
-	cmd.Env = append(os.Environ(), t.variable()+"="+dir)
+	cmd.Env = append(os.Environ(), t.environmentVariable()+"="+dir)
 	for _, entry := range t.Environ {
 		cmd.Env = append(cmd.Env, strings.ReplaceAll(entry, "DIR", dir))
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	dieWithParent(cmd)
+	setParentDeathSignal(cmd)
 	err = cmd.Run()
 	if state := cmd.ProcessState; state != nil && state.ExitCode() > 0 {
 		return state.ExitCode(), nil
@@ -170,17 +172,17 @@ func (t *Tests) enter() (code int, err error) {
 	return 0, err
 }
 
-func (t *Tests) clean(dir string) error {
+func (t *Tests) cleanUp(dir string) error {
 	if t.Clean == nil {
 		return nil
 	}
 	return t.Clean(dir)
 }
 
-// arguments returns this program's arguments without the flag for the test log, in which
+// testArguments returns this program's arguments without the flag for the test log, in which
 // tests record the files that they read. Without the log go test does not cache the
 // result; it does not know which files the programs are built from.
-func arguments() []string {
+func testArguments() []string {
 	return slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes a process end when this one ends, even if it is killed. The kernel
+// setParentDeathSignal makes a process end when this one ends, even if it is killed. The kernel
 // watches the thread that started the process, so that thread must not exit.
-func dieWithParent(cmd *exec.Cmd) {
+func setParentDeathSignal(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -22,16 +22,16 @@ import (
 // depend on the machine.
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == insideArg {
+	if len(os.Args) > 1 && os.Args[1] == insideNamespacesArg {
 		main()
 		return
 	}
-	kubelet.Silence()
+	kubelet.DisableLog()
 	os.Exit(m.Run())
 }
 
 func newBench(t *testing.T) *bench {
-	return &bench{dir: t.TempDir(), rounds: 1, slice: time.Millisecond, runs: 1}
+	return &bench{dir: t.TempDir(), rounds: 1, sliceDuration: time.Millisecond, runs: 1}
 }
 
 func TestMatchAllocations(t *testing.T) {
@@ -40,7 +40,7 @@ func TestMatchAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	matched := false
-	n := allocs(func(int) { matched = p.Match("eu.registry.example:5000/team/app") })
+	n := allocsPerCall(func(int) { matched = p.Match("eu.registry.example:5000/team/app") })
 	if n != 0 || !matched {
 		t.Errorf("Match: %t with %.0f allocations, want true with 0", matched, n)
 	}
@@ -48,31 +48,31 @@ func TestMatchAllocations(t *testing.T) {
 
 func TestCachedLookupAllocations(t *testing.T) {
 	for _, patterns := range []int{10, 1_000} {
-		w, err := newBench(t).warm(patterns, 10)
+		w, err := newBench(t).newCachedBench(patterns, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := allocs(w.ours); n > 3 {
+		if n := allocsPerCall(w.regcredLookup); n > 3 {
 			t.Errorf("%d patterns: a cached Lookup makes %.0f allocations, want at most 3", patterns, n)
 		}
-		w.ring.Close()
+		w.keyring.Close()
 	}
 }
 
 func TestBurstExecs(t *testing.T) {
-	s, ring, err := newBench(t).fresh([]provider{{[]string{"registry.example.com"}, script("sleep 0.1", plugin.CacheRegistry, "1h")}})
+	s, ring, err := newBench(t).openUncached([]provider{{[]string{"registry.example.com"}, pluginScript("sleep 0.1", plugin.CacheRegistry, "1h")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ring.Close()
 	found := make([]int, 200)
-	concurrently(len(found), func(i int) { found[i] = ourLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
+	concurrently(len(found), func(i int) { found[i] = regcredLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
 	for i, n := range found {
 		if n != 1 {
 			t.Errorf("image %d: %d credentials, want 1", i, n)
 		}
 	}
-	if n := s.runs(); n != 1 {
+	if n := s.takeRunCounts(); n != 1 {
 		t.Errorf("200 images of one registry: %d execs, want 1", n)
 	}
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// script returns a plugin that counts its runs, sleeps and prints a response.
-func script(sleep string, scope plugin.CacheKeyType, duration string) string {
+// pluginScript returns a plugin that counts its runs, sleeps and prints a response.
+func pluginScript(sleep string, scope plugin.CacheKeyType, duration string) string {
 	return fmt.Sprintf(`echo >> "${0%%/*}/runs"
 %s
 echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"%s","cacheDuration":"%s","auth":{"registry.example.com":{"username":"user","password":"%s"}}}'
-`, sleep, plugin.V1, scope, duration, password)
+`, sleep, plugin.V1, scope, duration, testPassword)
 }
 
-// runs returns how often the plugins of s have run, and resets the count.
-func (s sides) runs() int {
+// takeRunCounts returns how often the plugins of s have run, and resets the count.
+func (s loadedConfig) takeRunCounts() int {
 	path := filepath.Join(s.bin, "runs")
 	data, _ := os.ReadFile(path)
 	os.Remove(path)
 	return strings.Count(string(data), "\n")
 }
 
-// fresh opens the providers with empty caches, on both sides.
-func (b *bench) fresh(providers []provider) (sides, *regcred.Keyring, error) {
-	s, err := b.load(providers)
+// openUncached opens the providers with empty caches, on both sides.
+func (b *bench) openUncached(providers []provider) (loadedConfig, *regcred.Keyring, error) {
+	s, err := b.loadBothSides(providers)
 	if err != nil {
 		return s, nil, err
 	}
@@ -42,7 +42,7 @@ func (b *bench) fresh(providers []provider) (sides, *regcred.Keyring, error) {
 	return s, ring, err
 }
 
-func ourLookup(ring *regcred.Keyring, image string) int {
+func regcredLookup(ring *regcred.Keyring, image string) int {
 	res, _ := ring.Lookup(context.Background(), regcred.Request{Image: image})
 	return len(res.Credentials)
 }
@@ -64,41 +64,41 @@ func measureTime(f func()) time.Duration {
 	return time.Since(start)
 }
 
-func burst(b *bench) ([]row, error) {
+func benchBurst(b *bench) ([]row, error) {
 	const n = 200
 	image := func(i int) string { return fmt.Sprintf("registry.example.com/app-%d:v1", i) }
-	slow := []provider{{[]string{"registry.example.com"}, script("sleep 0.1", plugin.CacheRegistry, "1h")}}
+	slow := []provider{{[]string{"registry.example.com"}, pluginScript("sleep 0.1", plugin.CacheRegistry, "1h")}}
 	var x, y, one []time.Duration
 	var ourRuns, theirRuns int
 	for range b.rounds {
-		s, ring, err := b.fresh(slow)
+		s, ring, err := b.openUncached(slow)
 		if err != nil {
 			return nil, err
 		}
-		x = append(x, concurrently(n, func(i int) { ourLookup(ring, image(i)) }))
-		ourRuns = max(ourRuns, s.runs())
-		y = append(y, concurrently(n, func(i int) { theirLookup(image(i)) }))
-		theirRuns = max(theirRuns, s.runs())
+		x = append(x, concurrently(n, func(i int) { regcredLookup(ring, image(i)) }))
+		ourRuns = max(ourRuns, s.takeRunCounts())
+		y = append(y, concurrently(n, func(i int) { kubeletLookup(image(i)) }))
+		theirRuns = max(theirRuns, s.takeRunCounts())
 		ring.Close()
 
-		s, ring, err = b.fresh(slow)
+		s, ring, err = b.openUncached(slow)
 		if err != nil {
 			return nil, err
 		}
-		one = append(one, measureTime(func() { ourLookup(ring, image(0)) }))
+		one = append(one, measureTime(func() { regcredLookup(ring, image(0)) }))
 		ring.Close()
-		s.runs()
+		s.takeRunCounts()
 	}
 	run := median(one)
 	return []row{{
-		What: "200 images of one registry at once, cold, plugin of 100 ms", Regcred: fmt.Sprintf("%d exec, %s", ourRuns, ms(median(x))),
-		Kubelet: fmt.Sprintf("%d execs, %s", theirRuns, ms(median(y))), Ratio: times(median(x), median(y)),
-		Target: "1 exec, ≤ 2 plugin runs", Met: ourRuns == 1 && median(x) <= 2*run, Notes: []string{"one plugin run takes " + ms(run)},
+		What: "200 images of one registry at once, cold, plugin of 100 ms", Regcred: fmt.Sprintf("%d exec, %s", ourRuns, formatMillis(median(x))),
+		Kubelet: fmt.Sprintf("%d execs, %s", theirRuns, formatMillis(median(y))), Ratio: speedupText(median(x), median(y)),
+		Target: "1 exec, ≤ 2 plugin runs", Met: ourRuns == 1 && median(x) <= 2*run, Notes: []string{"one plugin run takes " + formatMillis(run)},
 	}}, nil
 }
 
-func uncached(b *bench) ([]row, error) {
-	s, ring, err := b.fresh([]provider{{[]string{"registry.example.com"}, script("", plugin.CacheImage, "0s")}})
+func benchUncached(b *bench) ([]row, error) {
+	s, ring, err := b.openUncached([]provider{{[]string{"registry.example.com"}, pluginScript("", plugin.CacheImage, "0s")}})
 	if err != nil {
 		return nil, err
 	}
@@ -106,34 +106,34 @@ func uncached(b *bench) ([]row, error) {
 	const image = "registry.example.com/app:v1"
 	var x, y []time.Duration
 	for range 20 * b.rounds { // each side is first equally often
-		x = append(x, measureTime(func() { ourLookup(ring, image) }))
-		y = append(y, measureTime(func() { theirLookup(image) }))
-		y = append(y, measureTime(func() { theirLookup(image) }))
-		x = append(x, measureTime(func() { ourLookup(ring, image) }))
+		x = append(x, measureTime(func() { regcredLookup(ring, image) }))
+		y = append(y, measureTime(func() { kubeletLookup(image) }))
+		y = append(y, measureTime(func() { kubeletLookup(image) }))
+		x = append(x, measureTime(func() { regcredLookup(ring, image) }))
 	}
-	if got := s.runs(); got != 80*b.rounds {
+	if got := s.takeRunCounts(); got != 80*b.rounds {
 		return nil, fmt.Errorf("%d runs of the trivial plugin, want %d", got, 80*b.rounds)
 	}
 	return []row{{
-		What: "uncached `Lookup` through a trivial plugin (a shell script)", Regcred: nice(median(x)), Kubelet: nice(median(y)), Ratio: fmt.Sprintf("%.2f×", float64(median(y))/float64(median(x))),
+		What: "uncached `Lookup` through a trivial plugin (a shell script)", Regcred: formatThreeDigits(median(x)), Kubelet: formatThreeDigits(median(y)), Ratio: fmt.Sprintf("%.2f×", float64(median(y))/float64(median(x))),
 		Target: "not slower", Met: median(x) <= median(y),
 	}}, nil
 }
 
 func threeProviders(b *bench) ([]row, error) {
-	p := provider{[]string{"registry.example.com"}, script("sleep 0.1", plugin.CacheImage, "1h")}
+	p := provider{[]string{"registry.example.com"}, pluginScript("sleep 0.1", plugin.CacheImage, "1h")}
 	var x, y []time.Duration
 	for range b.rounds {
-		_, ring, err := b.fresh([]provider{p, p, p})
+		_, ring, err := b.openUncached([]provider{p, p, p})
 		if err != nil {
 			return nil, err
 		}
-		x = append(x, measureTime(func() { ourLookup(ring, "registry.example.com/app:v1") }))
-		y = append(y, measureTime(func() { theirLookup("registry.example.com/app:v1") }))
+		x = append(x, measureTime(func() { regcredLookup(ring, "registry.example.com/app:v1") }))
+		y = append(y, measureTime(func() { kubeletLookup("registry.example.com/app:v1") }))
 		ring.Close()
 	}
 	return []row{{
-		What: "three matching providers, 100 ms each", Regcred: ms(median(x)), Kubelet: ms(median(y)), Ratio: times(median(x), median(y)),
+		What: "three matching providers, 100 ms each", Regcred: formatMillis(median(x)), Kubelet: formatMillis(median(y)), Ratio: speedupText(median(x), median(y)),
 		Target: "one provider's time", Met: median(x) < 150*time.Millisecond,
 	}}, nil
 }

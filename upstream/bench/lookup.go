@@ -22,39 +22,39 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-const password = "canary-password-4b1d"
+const testPassword = "canary-password-4b1d"
 
-// answer is an in-process plugin for both sides.
-type answer struct{ scope plugin.CacheKeyType }
+// staticPlugin is an in-process plugin for both sides.
+type staticPlugin struct{ scope plugin.CacheKeyType }
 
-// key matches all images that the benchmarks look up in process.
-const key = "*.example.com"
+// matchAllKey matches all images that the benchmarks look up in process.
+const matchAllKey = "*.example.com"
 
-func (a answer) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
+func (a staticPlugin) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: a.scope, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{key: {Username: "user", Password: plugin.NewSecret(password)}},
+		Auth: map[string]plugin.AuthConfig{matchAllKey: {Username: "user", Password: plugin.NewSecret(testPassword)}},
 	}, nil
 }
 
-func (a answer) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+func (a staticPlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
 	return &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.PluginCacheKeyType(a.scope), CacheDuration: &metav1.Duration{Duration: time.Hour},
-		Auth: map[string]credentialproviderapi.AuthConfig{key: {Username: "user", Password: password}},
+		Auth: map[string]credentialproviderapi.AuthConfig{matchAllKey: {Username: "user", Password: testPassword}},
 	}, nil
 }
 
-// theirLookup does what a kubelet does for a pull.
-func theirLookup(image string) []credentialprovider.TrackedAuthConfig {
+// kubeletLookup does what a kubelet does for a pull.
+func kubeletLookup(image string) []credentialprovider.TrackedAuthConfig {
 	repo, _, _, err := parsers.ParseImageName(image)
 	if err != nil {
 		return nil
 	}
-	creds, _ := kubelet.Keyring("", "", "", "").Lookup(repo)
+	creds, _ := kubelet.NewKeyring("", "", "", "").Lookup(repo)
 	return creds
 }
 
-func matching(b *bench) ([]row, error) {
+func benchMatching(b *bench) ([]row, error) {
 	patterns := []string{
 		"registry.example.com", "*.dkr.ecr.*.amazonaws.com", "gcr.io", "*.pkg.dev", "*.azurecr.*", "registry.example.com:5000/team",
 		"docker.io/library", "*.*.example.com", "localhost:5000", "10.0.0.*:5000",
@@ -72,17 +72,17 @@ func matching(b *bench) ([]row, error) {
 		compiled = append(compiled, p)
 	}
 	ours := func(i int) { compiled[i%10].Match(images[i/10%10]) }
-	x, y := b.compare(ours, func(i int) { credentialprovider.URLsMatchStr(patterns[i%10], images[i/10%10]) })
-	n := allocs(ours)
+	x, y := b.compareTimes(ours, func(i int) { credentialprovider.URLsMatchStr(patterns[i%10], images[i/10%10]) })
+	n := allocsPerCall(ours)
 	return []row{{
-		What: "`Pattern.Match`, 10 patterns with 10 images", Regcred: fmt.Sprintf("%s, %.0f allocations", nice(x), n), Kubelet: nice(y), Ratio: times(x, y),
+		What: "`Pattern.Match`, 10 patterns with 10 images", Regcred: fmt.Sprintf("%s, %.0f allocations", formatThreeDigits(x), n), Kubelet: formatThreeDigits(y), Ratio: speedupText(x, y),
 		Target: "≥ 10×, 0 allocations", Met: y >= 10*x && n == 0,
 	}}, nil
 }
 
-// references returns raw image references, as in pods, for a configuration with many
+// imageReferences returns raw image references, as in pods, for a configuration with many
 // patterns. Each matches one pattern.
-func references(patterns int) []string {
+func imageReferences(patterns int) []string {
 	out := make([]string, 10_000)
 	for i := range out {
 		out[i] = fmt.Sprintf("team-%d.example.com/group-%d/app-%d:v1.%d", i*7919%patterns, i%17, i, i%5)
@@ -90,9 +90,9 @@ func references(patterns int) []string {
 	return out
 }
 
-// spread distributes n patterns over the providers: one in ten with wildcards, one in ten
+// distributePatterns distributes n patterns over the providers: one in ten with wildcards, one in ten
 // with a path.
-func spread(n, providers int) []provider {
+func distributePatterns(n, providers int) []provider {
 	out := make([]provider, providers)
 	for i := range n {
 		pattern := fmt.Sprintf("team-%d.example.com", i)
@@ -108,19 +108,19 @@ func spread(n, providers int) []provider {
 	return out
 }
 
-// warm is a configuration with all responses cached, on both sides.
-type warm struct {
-	ring   *regcred.Keyring
-	images []string
+// cachedBench is a configuration with all responses cached, on both sides.
+type cachedBench struct {
+	keyring *regcred.Keyring
+	images  []string
 }
 
-func (b *bench) warm(patterns, providers int) (*warm, error) {
-	s, err := b.load(spread(patterns, providers))
+func (b *bench) newCachedBench(patterns, providers int) (*cachedBench, error) {
+	s, err := b.loadBothSides(distributePatterns(patterns, providers))
 	if err != nil {
 		return nil, err
 	}
-	a := answer{plugin.CacheGlobal}
-	opts, err := s.inProcess(a, a)
+	a := staticPlugin{plugin.CacheGlobal}
+	opts, err := s.useInProcessPlugins(a, a)
 	if err != nil {
 		return nil, err
 	}
@@ -128,75 +128,75 @@ func (b *bench) warm(patterns, providers int) (*warm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &warm{ring, references(patterns)}
+	w := &cachedBench{ring, imageReferences(patterns)}
 	for i := range patterns {
 		image := fmt.Sprintf("team-%d.example.com/group/app", i)
 		res, err := ring.Lookup(context.Background(), regcred.Request{Image: image})
 		if err != nil {
 			return nil, err
 		}
-		if n, m := len(res.Credentials), len(theirLookup(image)); n != m || n != 1 {
+		if n, m := len(res.Credentials), len(kubeletLookup(image)); n != m || n != 1 {
 			return nil, fmt.Errorf("%s: %d credentials, the kubelet has %d; want 1", image, n, m)
 		}
 	}
 	return w, nil
 }
 
-func (w *warm) ours(i int) {
-	w.ring.Lookup(context.Background(), regcred.Request{Image: w.images[i%len(w.images)]})
+func (w *cachedBench) regcredLookup(i int) {
+	w.keyring.Lookup(context.Background(), regcred.Request{Image: w.images[i%len(w.images)]})
 }
 
-func (w *warm) theirs(i int) { theirLookup(w.images[i%len(w.images)]) }
+func (w *cachedBench) kubeletLookup(i int) { kubeletLookup(w.images[i%len(w.images)]) }
 
-func cached(b *bench) ([]row, error) {
+func benchCached(b *bench) ([]row, error) {
 	var rows []row
 	var first time.Duration
 	for _, c := range []struct {
 		patterns, providers int
 		want                float64
 	}{{10, 1, 10}, {1_000, 100, 300}, {10_000, 100, 3_000}} {
-		w, err := b.warm(c.patterns, c.providers)
+		w, err := b.newCachedBench(c.patterns, c.providers)
 		if err != nil {
 			return nil, err
 		}
-		x, y := b.compare(w.ours, w.theirs)
-		n := allocs(w.ours)
+		x, y := b.compareTimes(w.regcredLookup, w.kubeletLookup)
+		n := allocsPerCall(w.regcredLookup)
 		r := row{
 			What:    fmt.Sprintf("cached `Lookup`, %d patterns, providers: %d", c.patterns, c.providers),
-			Regcred: fmt.Sprintf("%s, %.0f allocations", nice(x), n), Kubelet: fmt.Sprintf("%s, %.0f allocations", nice(y), allocs(w.theirs)),
-			Ratio: times(x, y), Target: fmt.Sprintf("≥ %.0f×, ≤ 3 allocations", c.want), Met: float64(y) >= c.want*float64(x) && n <= 3,
+			Regcred: fmt.Sprintf("%s, %.0f allocations", formatThreeDigits(x), n), Kubelet: fmt.Sprintf("%s, %.0f allocations", formatThreeDigits(y), allocsPerCall(w.kubeletLookup)),
+			Ratio: speedupText(x, y), Target: fmt.Sprintf("≥ %.0f×, ≤ 3 allocations", c.want), Met: float64(y) >= c.want*float64(x) && n <= 3,
 		}
 		if first == 0 {
 			first = x
-			r.Notes = []string{w.growth()}
+			r.Notes = []string{w.memoryGrowth()}
 		} else {
 			r.Target += ", ≤ 2× the first"
 			r.Met = r.Met && x <= 2*first
 			r.Regcred += fmt.Sprintf(", %.2f× the first", float64(x)/float64(first))
 		}
 		rows = append(rows, r)
-		w.ring.Close()
+		w.keyring.Close()
 	}
 	return rows, nil
 }
 
-// growth reports how much memory lookups of different references retain.
-func (w *warm) growth() string {
-	before := heap()
+// memoryGrowth reports how much memory lookups of different references retain.
+func (w *cachedBench) memoryGrowth() string {
+	before := heapInUse()
 	for i := range 1_000_000 {
-		w.ring.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf("team-%d.example.com/g/app-%d:v1", i%10, i)})
+		w.keyring.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf("team-%d.example.com/g/app-%d:v1", i%10, i)})
 	}
-	grown := int64(heap()) - int64(before)
+	grown := int64(heapInUse()) - int64(before)
 	runtime.KeepAlive(w)
 	return fmt.Sprintf("1,000,000 other references leave %d KiB behind", grown/1024)
 }
 
-func parallel(b *bench) ([]row, error) {
-	w, err := b.warm(10, 1)
+func benchParallel(b *bench) ([]row, error) {
+	w, err := b.newCachedBench(10, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer w.ring.Close()
+	defer w.keyring.Close()
 	rate := func(workers int, f func(int)) float64 {
 		// With one worker the garbage collector also gets one core.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
@@ -219,13 +219,13 @@ func parallel(b *bench) ([]row, error) {
 		}
 		return median(list)
 	}
-	x, y := gain(w.ours), gain(w.theirs)
+	x, y := gain(w.regcredLookup), gain(w.kubeletLookup)
 	// Other work on the machine may occupy the second core, but does not add CPU time.
-	one, two := cpuPerOp(1, w.ours), cpuPerOp(2, w.ours)
+	one, two := cpuPerOp(1, w.regcredLookup), cpuPerOp(2, w.regcredLookup)
 	return []row{{
 		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),
 		Target: "≥ 1.6× of one core", Met: x >= 1600,
-		Notes: []string{fmt.Sprintf("CPU time of one lookup is %s on one core and %s on two, so that two idle cores do %.2f× the work", nice(one), nice(two), 2*float64(one)/float64(two))},
+		Notes: []string{fmt.Sprintf("CPU time of one lookup is %s on one core and %s on two, so that two idle cores do %.2f× the work", formatThreeDigits(one), formatThreeDigits(two), 2*float64(one)/float64(two))},
 	}}, nil
 }
 

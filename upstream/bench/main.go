@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == insideArg {
-		exit(inside(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == insideNamespacesArg {
+		exitWithError(runInsideNamespaces(os.Args[2:]))
 		return
 	}
 	var opts options
@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&opts.before, "before", "c4d1c2a", "`commit` that the plugins of the part nodes are compared with; none if empty")
 	flag.BoolVar(&opts.slow, "slow", false, "measure what takes minutes, too")
 	flag.Parse()
-	exit(run(os.Stdout, opts))
+	exitWithError(run(os.Stdout, opts))
 }
 
 // options holds the flags.
@@ -50,8 +50,8 @@ type options struct {
 	slow         bool
 }
 
-// wants reports whether a part of the program is selected.
-func (o options) wants(part string) bool {
+// isSelected reports whether a part of the program is selected.
+func (o options) isSelected(part string) bool {
 	switch {
 	case part == "slow" && !o.slow:
 		return false
@@ -61,7 +61,7 @@ func (o options) wants(part string) bool {
 	return part == o.only
 }
 
-func exit(err error) {
+func exitWithError(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -69,13 +69,13 @@ func exit(err error) {
 }
 
 func run(w io.Writer, opts options) error {
-	kubelet.Silence()
+	kubelet.DisableLog()
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{dir: dir, rounds: opts.rounds, slice: 100 * time.Millisecond, runs: opts.runs, before: opts.before}
+	b := &bench{dir: dir, rounds: opts.rounds, sliceDuration: 100 * time.Millisecond, runs: opts.runs, before: opts.before}
 	rep := report{
 		Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Kubelet: kubelet.Version, Rounds: opts.rounds,
@@ -85,12 +85,12 @@ func run(w io.Writer, opts options) error {
 		rows    *[]row
 		measure func(*bench) ([]row, error)
 	}{
-		{"match", &rep.Rows, matching}, {"cached", &rep.Rows, cached}, {"burst", &rep.Rows, burst},
-		{"uncached", &rep.Rows, uncached}, {"three", &rep.Rows, threeProviders}, {"memory", &rep.Rows, memory},
-		{"load", &rep.Rows, load}, {"parallel", &rep.Rows, parallel}, {"plugins", &rep.Plugins, pluginRows},
+		{"match", &rep.Rows, benchMatching}, {"cached", &rep.Rows, benchCached}, {"burst", &rep.Rows, benchBurst},
+		{"uncached", &rep.Rows, benchUncached}, {"three", &rep.Rows, threeProviders}, {"memory", &rep.Rows, benchMemory},
+		{"load", &rep.Rows, benchLoad}, {"parallel", &rep.Rows, benchParallel}, {"plugins", &rep.Plugins, pluginRows},
 		{"slow", &rep.Plugins, slowRows}, {"nodes", &rep.Nodes, nodeRows},
 	} {
-		if !opts.wants(part.name) {
+		if !opts.isSelected(part.name) {
 			continue
 		}
 		rows, err := part.measure(b)
@@ -104,5 +104,5 @@ func run(w io.Writer, opts options) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(rep)
 	}
-	return rep.table(w)
+	return rep.writeTables(w)
 }

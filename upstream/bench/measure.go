@@ -24,10 +24,10 @@ import (
 
 // bench holds the working directory and how long to measure.
 type bench struct {
-	dir    string
-	rounds int
-	slice  time.Duration // per side and round
-	n      int           // number of directories created
+	dir           string
+	rounds        int
+	sliceDuration time.Duration // per side and round
+	n             int           // number of directories created
 
 	runs   int    // runs per plugin, for the median
 	before string // commit to compare plugins on a node with
@@ -41,14 +41,14 @@ func (b *bench) perOp(f func(i int)) time.Duration {
 			f(n)
 			n++
 		}
-		if d := time.Since(start); d >= b.slice {
+		if d := time.Since(start); d >= b.sliceDuration {
 			return d / time.Duration(n)
 		}
 	}
 }
 
-// compare alternates between the two sides and returns the medians per operation.
-func (b *bench) compare(ours, theirs func(i int)) (time.Duration, time.Duration) {
+// compareTimes alternates between the two sides and returns the medians per operation.
+func (b *bench) compareTimes(ours, theirs func(i int)) (time.Duration, time.Duration) {
 	var x, y []time.Duration
 	for range b.rounds {
 		x = append(x, b.perOp(ours))
@@ -62,14 +62,14 @@ func median[T cmp.Ordered](d []T) T {
 	return d[len(d)/2]
 }
 
-// allocs returns the number of allocations per call of f.
-func allocs(f func(i int)) float64 {
+// allocsPerCall returns the number of allocations per call of f.
+func allocsPerCall(f func(i int)) float64 {
 	i := 0
 	return testing.AllocsPerRun(1000, func() { f(i); i++ })
 }
 
-// heap returns the bytes in use after a garbage collection.
-func heap() uint64 {
+// heapInUse returns the bytes in use after a garbage collection.
+func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC()
@@ -77,8 +77,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// sides is a configuration loaded by both sides.
-type sides struct {
+// loadedConfig is a configuration loaded by both sides.
+type loadedConfig struct {
 	config *config.Config
 	bin    string
 }
@@ -89,13 +89,13 @@ type provider struct {
 	script   string
 }
 
-// load writes a configuration and its plugins, and loads it on both sides. The kubelet's
+// loadBothSides writes a configuration and its plugins, and loads it on both sides. The kubelet's
 // packages hold one configuration at a time.
-func (b *bench) load(providers []provider) (sides, error) {
+func (b *bench) loadBothSides(providers []provider) (loadedConfig, error) {
 	b.n++
 	dir := filepath.Join(b.dir, fmt.Sprint(b.n))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return sides{}, err
+		return loadedConfig{}, err
 	}
 	var cfg strings.Builder
 	cfg.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -105,22 +105,22 @@ func (b *bench) load(providers []provider) (sides, error) {
 			fmt.Fprintf(&cfg, "  - %q\n", pattern)
 		}
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d", i)), []byte("#!/bin/sh\n"+p.script), 0o700); err != nil {
-			return sides{}, err
+			return loadedConfig{}, err
 		}
 	}
 	path := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(path, []byte(cfg.String()), 0o600); err != nil {
-		return sides{}, err
+		return loadedConfig{}, err
 	}
 	c, err := config.Load(path)
 	if err != nil {
-		return sides{}, err
+		return loadedConfig{}, err
 	}
-	return sides{c, dir}, kubelet.Register(path, dir, kubelet.Tokens{})
+	return loadedConfig{c, dir}, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{})
 }
 
-// inProcess replaces all plugins with in-process ones, on both sides.
-func (s sides) inProcess(ours ourplugin.Provider, theirs plugin.Plugin) (regcred.Options, error) {
+// useInProcessPlugins replaces all plugins with in-process ones, on both sides.
+func (s loadedConfig) useInProcessPlugins(ours ourplugin.Provider, theirs plugin.Plugin) (regcred.Options, error) {
 	opts := regcred.Options{BinDir: s.bin, InProcess: map[string]ourplugin.Provider{}}
 	for i, p := range s.config.Providers {
 		opts.InProcess[p.Name] = ours
@@ -131,15 +131,15 @@ func (s sides) inProcess(ours ourplugin.Provider, theirs plugin.Plugin) (regcred
 	return opts, nil
 }
 
-// times returns how many times faster ours is.
-func times(ours, theirs time.Duration) string {
+// speedupText returns how many times faster ours is.
+func speedupText(ours, theirs time.Duration) string {
 	return fmt.Sprintf("%.1f×", float64(theirs)/float64(ours))
 }
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
+func formatMillis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// nice formats a time with three digits.
-func nice(d time.Duration) string {
+// formatThreeDigits formats a time with three digits.
+func formatThreeDigits(d time.Duration) string {
 	switch {
 	case d >= time.Millisecond:
 		return fmt.Sprintf("%.3g ms", float64(d)/1e6)

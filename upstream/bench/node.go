@@ -19,14 +19,14 @@ import (
 
 // Directories of the programs measured on a node, relative to the run's directory.
 const (
-	ours     = "regcred"
-	upstream = "upstream" // AWS's plugin
-	before   = "before"   // ours at another commit
-	floor    = "floor"
+	oursDir     = "regcred"
+	upstreamDir = "upstream" // AWS's plugin
+	beforeDir   = "before"   // ours at another commit
+	floorDir    = "floor"
 )
 
-// insideArg makes this program measure in the current namespaces.
-const insideArg = "inside"
+// insideNamespacesArg makes this program measure in the current namespaces.
+const insideNamespacesArg = "inside"
 
 // nodeRows measures the plugins as on a node: with Debian's certificate store, endpoints
 // at their real names, and latency. It creates namespaces in which the names resolve to
@@ -44,7 +44,7 @@ func nodeRows(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--net", "--mount", "--fork", "--kill-child", "sh", "-c", insideScript, hosts, self, insideArg, b.dir, strconv.Itoa(b.runs)}
+	args := []string{"--net", "--mount", "--fork", "--kill-child", "sh", "-c", insideScript, hosts, self, insideNamespacesArg, b.dir, strconv.Itoa(b.runs)}
 	if os.Getuid() != 0 {
 		args = append([]string{"--map-root-user"}, args...)
 	}
@@ -60,44 +60,44 @@ func nodeRows(b *bench) ([]row, error) {
 
 const insideScript = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
 
-// inside runs nodeRows in the namespaces. Its arguments are the directory and the number
+// runInsideNamespaces runs nodeRows in the namespaces. Its arguments are the directory and the number
 // of runs.
-func inside(args []string) error {
+func runInsideNamespaces(args []string) error {
 	if len(args) != 2 {
-		return errors.New(insideArg + " is for this program itself")
+		return errors.New(insideNamespacesArg + " is for this program itself")
 	}
 	runs, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
 	}
 	list := nodeSubjects()
-	began := load1()
+	began := loadAverage()
 	var rows []row
-	for _, c := range conditions {
+	for _, c := range networkConditions {
 		for _, s := range list {
 			if s.only != "" && s.only != c.name {
 				continue
 			}
 			own, err := s.measureOn(c, args[0], runs)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", s.what, c.name, err)
+				return fmt.Errorf("%s, %s: %w", s.label, c.name, err)
 			}
 			rows = append(rows, own...)
 		}
 	}
-	if hasBefore(args[0]) {
+	if hasBaseCommitBuild(args[0]) {
 		sizes, err := sizeRows(args[0], list)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, sizes...)
 	}
-	rows[0].Notes = []string{fmt.Sprintf("medians of %d runs; load of the machine %s when it began, %s at the end", runs, began, load1())}
+	rows[0].Notes = []string{fmt.Sprintf("medians of %d runs; load of the machine %s when it began, %s at the end", runs, began, loadAverage())}
 	return json.NewEncoder(os.Stdout).Encode(rows)
 }
 
-// load1 returns the one-minute load average from /proc/loadavg.
-func load1() string {
+// loadAverage returns the one-minute load average from /proc/loadavg.
+func loadAverage() string {
 	data, _ := os.ReadFile("/proc/loadavg")
 	one, _, _ := bytes.Cut(data, []byte(" "))
 	return string(one)
@@ -105,15 +105,15 @@ func load1() string {
 
 // buildAll builds all programs.
 func (b *bench) buildAll() error {
-	root, err := plugins.Repository()
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		return err
 	}
-	if err := b.buildFrom(root, ours); err != nil {
+	if err := b.buildPlugins(root, oursDir); err != nil {
 		return err
 	}
 	if b.before != "" {
-		if err := b.buildBefore(root); err != nil {
+		if err := b.buildBaseCommit(root); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (b *bench) buildAll() error {
 	return err
 }
 
-func (b *bench) buildFrom(root, dir string) error {
+func (b *bench) buildPlugins(root, dir string) error {
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.Token} {
 		if _, err := plugins.BuildFrom(root, filepath.Join(b.dir, dir), name); err != nil {
 			return err
@@ -135,8 +135,8 @@ func (b *bench) buildFrom(root, dir string) error {
 	return nil
 }
 
-// buildBefore builds another commit's plugins from a temporary working tree.
-func (b *bench) buildBefore(root string) (err error) {
+// buildBaseCommit builds another commit's plugins from a temporary working tree.
+func (b *bench) buildBaseCommit(root string) (err error) {
 	git := func(args ...string) error {
 		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
@@ -151,12 +151,12 @@ func (b *bench) buildBefore(root string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, git("worktree", "remove", "--force", tree)) }()
-	return b.buildFrom(tree, before)
+	return b.buildPlugins(tree, beforeDir)
 }
 
-// hasBefore reports whether another commit's plugins were built.
-func hasBefore(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, before))
+// hasBaseCommitBuild reports whether another commit's plugins were built.
+func hasBaseCommitBuild(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, beforeDir))
 	return err == nil
 }
 
@@ -169,16 +169,16 @@ func sizeRows(dir string, list []nodeSubject) ([]row, error) {
 			continue
 		}
 		done[s.name] = true
-		mine, err := fileSize(filepath.Join(dir, ours, s.name))
+		mine, err := fileSize(filepath.Join(dir, oursDir, s.name))
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := fileSize(filepath.Join(dir, before, s.name))
+		theirs, err := fileSize(filepath.Join(dir, beforeDir, s.name))
 		if err != nil {
 			return nil, err
 		}
-		s.what = s.name
-		rows = append(rows, s.bytesRow(": executable", before, s.size, mine, theirs))
+		s.label = s.name
+		rows = append(rows, s.bytesRow(": executable", beforeDir, s.size, mine, theirs))
 	}
 	return rows, nil
 }

@@ -23,7 +23,7 @@ func TestNodes(t *testing.T) {
 		_, beside, _ := strings.Cut(r.Upstream, "(")
 		got[strings.TrimSuffix(beside, ")")]++
 	}
-	if want := len(conditions)*len(nodeSubjects()) - 1; got[floor] != want || got[upstream] != 4 {
+	if want := len(networkConditions)*len(nodeSubjects()) - 1; got[floorDir] != want || got[upstreamDir] != 4 {
 		t.Errorf("rows beside others: %v, want %d of the floor and 4 of upstream", got, want)
 	}
 }
@@ -32,7 +32,7 @@ func TestNodes(t *testing.T) {
 func TestBeforeMissing(t *testing.T) {
 	b := newBench(t)
 	b.before = "0000000000000000000000000000000000000001"
-	err := b.buildBefore(t.TempDir())
+	err := b.buildBaseCommit(t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "this clone does not have that commit") {
 		t.Errorf("error %v", err)
 	}

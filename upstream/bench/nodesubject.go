@@ -12,22 +12,22 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// condition describes a node's network.
-type condition struct {
-	name string
-	trip time.Duration // round trip to TLS endpoints
+// networkCondition describes a node's network.
+type networkCondition struct {
+	name      string
+	roundTrip time.Duration // round trip to TLS endpoints
 }
 
-var conditions = []condition{{near, 0}, {far, 20 * time.Millisecond}}
+var networkConditions = []networkCondition{{nearCondition, 0}, {farCondition, 20 * time.Millisecond}}
 
 const (
-	near = "Debian's store"
-	far  = "store and 20 ms"
+	nearCondition = "Debian's store"
+	farCondition  = "store and 20 ms"
 )
 
 // nodeSubject is a plugin measured on a node, and the programs to compare it with.
 type nodeSubject struct {
-	what  string // label in the rows
+	label string // label in the rows
 	name  string // of the plugin
 	floor string // argument of floor
 	image string
@@ -37,31 +37,31 @@ type nodeSubject struct {
 
 	// The targets are fractions of the other programs' figures: times by condition and
 	// program, the size relative to the other commit's.
-	goals map[string]goals
+	goals map[string]timeTargets
 	size  float64
 }
 
-type goals map[string]float64
+type timeTargets map[string]float64
 
 // nodeSubjects returns the plugins to measure, with their targets.
 func nodeSubjects() []nodeSubject {
-	ecr := map[string]goals{near: {upstream: 0.5, floor: 1.3}, far: {upstream: 0.8}}
-	toFloor := map[string]goals{near: {before: 0.6}, far: {floor: 1.05}}
+	ecr := map[string]timeTargets{nearCondition: {upstreamDir: 0.5, floorDir: 1.3}, farCondition: {upstreamDir: 0.8}}
+	toFloor := map[string]timeTargets{nearCondition: {beforeDir: 0.6}, farCondition: {floorDir: 1.05}}
 	return []nodeSubject{
-		{what: "ECR, role of the instance", name: plugins.ECR, floor: "ecr-instance", image: ecrImage,
+		{label: "ECR, role of the instance", name: plugins.ECR, floor: "ecr-instance", image: ecrImage,
 			cloud: (*plugins.Node).AWS, goals: ecr, size: 1.05},
-		{what: "ECR, service account", name: plugins.ECR, floor: "ecr-pod", image: ecrImage,
+		{label: "ECR, service account", name: plugins.ECR, floor: "ecr-pod", image: ecrImage,
 			cloud: (*plugins.Node).AWS, token: podToken("sts.amazonaws.com"), goals: ecr, size: 1.05},
-		{what: "GCR, service account", name: plugins.GCR, floor: "gcr-pod", image: googleImage,
+		{label: "GCR, service account", name: plugins.GCR, floor: "gcr-pod", image: googleImage,
 			cloud: (*plugins.Node).Google, token: podToken("pool"), goals: toFloor, size: 1.05},
-		{what: "ACR, managed identity", name: plugins.ACR, floor: "acr-instance", image: azureImage,
-			cloud: (*plugins.Node).Azure, goals: map[string]goals{near: {before: 0.6, floor: 1.3}, far: {before: 0.76}}, size: 1.05},
-		{what: "ACR, managed identity, metadata server at 20 ms too", name: plugins.ACR, floor: "acr-instance", image: azureImage, only: far,
-			cloud: (*plugins.Node).AzureFar, goals: map[string]goals{far: {before: 0.76}}, size: 1.05},
-		{what: "ACR, service account", name: plugins.ACR, floor: "acr-pod", image: azureImage,
+		{label: "ACR, managed identity", name: plugins.ACR, floor: "acr-instance", image: azureImage,
+			cloud: (*plugins.Node).Azure, goals: map[string]timeTargets{nearCondition: {beforeDir: 0.6, floorDir: 1.3}, farCondition: {beforeDir: 0.76}}, size: 1.05},
+		{label: "ACR, managed identity, metadata server at 20 ms too", name: plugins.ACR, floor: "acr-instance", image: azureImage, only: farCondition,
+			cloud: (*plugins.Node).AzureWithDistantMetadata, goals: map[string]timeTargets{farCondition: {beforeDir: 0.76}}, size: 1.05},
+		{label: "ACR, service account", name: plugins.ACR, floor: "acr-pod", image: azureImage,
 			cloud: (*plugins.Node).Azure, token: podToken("api://AzureADTokenExchange"),
-			goals: map[string]goals{near: {before: 0.6, floor: 1.3}, far: {before: 0.6}}, size: 1.05},
-		{what: "token, exchange of one step", name: plugins.Token, floor: "token", image: "registry.example.com/team/app",
+			goals: map[string]timeTargets{nearCondition: {beforeDir: 0.6, floorDir: 1.3}, farCondition: {beforeDir: 0.6}}, size: 1.05},
+		{label: "token, exchange of one step", name: plugins.Token, floor: "token", image: "registry.example.com/team/app",
 			cloud: (*plugins.Node).TokenService, token: podToken("sts.example.com"), goals: toFloor, size: 1.15},
 	}
 }
@@ -78,8 +78,8 @@ func podToken(audience string) string {
 
 // measureOn alternates the programs on a node and returns a row for each that ours is
 // compared with. Without latency it also measures memory.
-func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error) {
-	node, err := plugins.NewNode(c.trip)
+func (s nodeSubject) measureOn(c networkCondition, dir string, runs int) ([]row, error) {
+	node, err := plugins.NewNode(c.roundTrip)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +89,10 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 		return nil, err
 	}
 	defer cloud.Close()
-	req := request(cloud, s.image, s.token)
+	req := newRequest(cloud, s.image, s.token)
 	list := s.programs(dir)
 	vmhwm := ""
-	if c.trip == 0 {
+	if c.roundTrip == 0 {
 		vmhwm = filepath.Join(dir, "vmhwm")
 	}
 	for i := range list {
@@ -100,10 +100,10 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 			return nil, err
 		}
 	}
-	if err := takeTurns(cloud, req, list, runs, vmhwm); err != nil {
+	if err := alternatePrograms(cloud, req, list, runs, vmhwm); err != nil {
 		return nil, err
 	}
-	if strays := node.Strays(); len(strays) > 0 {
+	if strays := node.UnknownHosts(); len(strays) > 0 {
 		return nil, fmt.Errorf("asked for %q, which is not configured here", strays)
 	}
 	return s.rows(c, list), nil
@@ -112,37 +112,37 @@ func (s nodeSubject) measureOn(c condition, dir string, runs int) ([]row, error)
 // programs returns ours first, then the programs to compare it with.
 func (s nodeSubject) programs(dir string) []program {
 	list := []program{
-		{what: ours, path: filepath.Join(dir, ours, s.name)},
-		{what: floor, path: filepath.Join(dir, "floor"), args: []string{s.floor}},
+		{label: oursDir, path: filepath.Join(dir, oursDir, s.name)},
+		{label: floorDir, path: filepath.Join(dir, "floor"), args: []string{s.floor}},
 	}
-	if hasBefore(dir) {
-		list = append(list, program{what: before, path: filepath.Join(dir, before, s.name)})
+	if hasBaseCommitBuild(dir) {
+		list = append(list, program{label: beforeDir, path: filepath.Join(dir, beforeDir, s.name)})
 	}
 	if s.name == plugins.ECR {
-		list = append(list, program{what: upstream, path: filepath.Join(dir, "upstream-"+plugins.ECR)})
+		list = append(list, program{label: upstreamDir, path: filepath.Join(dir, "upstream-"+plugins.ECR)})
 	}
 	return list
 }
 
 // rows compares times, and memory with the other commit's.
-func (s nodeSubject) rows(c condition, list []program) []row {
+func (s nodeSubject) rows(c networkCondition, list []program) []row {
 	var rows []row
 	own := list[0]
 	for _, other := range list[1:] {
 		mine, theirs := median(own.times), median(other.times)
 		r := row{
-			What:    s.what + ", " + c.name + ": exec to answer",
-			Regcred: nice(mine), Upstream: nice(theirs) + " (" + other.what + ")",
+			What:    s.label + ", " + c.name + ": exec to answer",
+			Regcred: formatThreeDigits(mine), Upstream: formatThreeDigits(theirs) + " (" + other.label + ")",
 			Ratio: fmt.Sprintf("%.2f×", float64(mine)/float64(theirs)),
 		}
-		if goal := s.goals[c.name][other.what]; goal > 0 {
+		if goal := s.goals[c.name][other.label]; goal > 0 {
 			r.Target, r.Met = fmt.Sprintf("≤ %.2f×", goal), float64(mine) <= goal*float64(theirs)
 		}
 		rows = append(rows, r)
 	}
 	for _, other := range list[1:] {
-		if other.what == before && len(own.memory) > 0 {
-			rows = append(rows, s.bytesRow(": most memory", other.what, 1, median(own.memory), median(other.memory)))
+		if other.label == beforeDir && len(own.memory) > 0 {
+			rows = append(rows, s.bytesRow(": most memory", other.label, 1, median(own.memory), median(other.memory)))
 		}
 	}
 	return rows
@@ -152,7 +152,7 @@ func (s nodeSubject) rows(c condition, list []program) []row {
 func (s nodeSubject) bytesRow(figure, other string, target float64, mine, theirs int64) row {
 	ratio := float64(mine) / float64(theirs)
 	return row{
-		What: s.what + figure, Regcred: mb(mine), Upstream: mb(theirs) + " (" + other + ")",
+		What: s.label + figure, Regcred: formatMegabytes(mine), Upstream: formatMegabytes(theirs) + " (" + other + ")",
 		Ratio: fmt.Sprintf("%.2f×", ratio), Target: fmt.Sprintf("≤ %.2f×", target), Met: ratio <= target,
 	}
 }

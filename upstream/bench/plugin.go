@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// subject is a plugin measured against its cloud on loopback.
-type subject struct {
-	what  string // label in the rows
+// benchSubject is a plugin measured against its cloud on loopback.
+type benchSubject struct {
+	label string // label in the rows
 	name  string // of the plugin
 	image string
 	cloud func() (*plugins.Cloud, error)
@@ -54,28 +54,28 @@ const (
 	azureImage  = "team.azurecr.io/app"
 )
 
-// subjects returns the plugins to measure and their targets. The recorded figures are
+// benchSubjects returns the plugins to measure and their targets. The recorded figures are
 // medians of 60 runs of cloud-provider-gcp 4e245312 and cloud-provider-azure 7b31c76c,
 // built with the same flags, against clouds on loopback.
-func subjects() []subject {
+func benchSubjects() []benchSubject {
 	instance := func() (*plugins.Cloud, error) { return plugins.NewAWS() }
 	gcr := figures{3100 * time.Microsecond, 14e6, 9.1e6, 2}
 	acr := figures{6600 * time.Microsecond, 22.5e6, 27.6e6, 3}
 	acrPod := acr
 	acrPod.calls = 5
-	return []subject{
-		{what: "ECR, keys in the environment", name: plugins.ECR, image: ecrImage, cloud: plugins.NewAWSWithKeys, time: 0.7, memory: 0.75, size: 0.75},
-		{what: "ECR, role of the instance", name: plugins.ECR, image: ecrImage, cloud: instance, time: 0.7, memory: 0.75, size: 0.75},
-		{what: "ECR, service account", name: plugins.ECR, image: ecrImage, cloud: instance, token: true, time: 0.7, memory: 0.75, size: 0.75},
-		{what: "GCR", name: plugins.GCR, image: googleImage, cloud: plugins.NewGoogle, recorded: &gcr, time: 0.8, memory: 0.75, size: 0.8, calls: 1},
-		{what: "ACR", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, recorded: &acr, time: 0.5, memory: 0.6, size: 0.4},
-		{what: "ACR, service account", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, token: true, recorded: &acrPod, time: 0.5, memory: 0.6, size: 0.4, calls: 4},
+	return []benchSubject{
+		{label: "ECR, keys in the environment", name: plugins.ECR, image: ecrImage, cloud: plugins.NewAWSWithKeys, time: 0.7, memory: 0.75, size: 0.75},
+		{label: "ECR, role of the instance", name: plugins.ECR, image: ecrImage, cloud: instance, time: 0.7, memory: 0.75, size: 0.75},
+		{label: "ECR, service account", name: plugins.ECR, image: ecrImage, cloud: instance, token: true, time: 0.7, memory: 0.75, size: 0.75},
+		{label: "GCR", name: plugins.GCR, image: googleImage, cloud: plugins.NewGoogle, recorded: &gcr, time: 0.8, memory: 0.75, size: 0.8, calls: 1},
+		{label: "ACR", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, recorded: &acr, time: 0.5, memory: 0.6, size: 0.4},
+		{label: "ACR, service account", name: plugins.ACR, image: azureImage, cloud: plugins.NewAzure, token: true, recorded: &acrPod, time: 0.5, memory: 0.6, size: 0.4, calls: 4},
 	}
 }
 
 // program is an executable to run against a cloud.
 type program struct {
-	what   string
+	label  string
 	path   string
 	args   []string // nil means the cloud's
 	times  []time.Duration
@@ -99,7 +99,7 @@ func pluginRows(b *bench) ([]row, error) {
 	}
 	var rows []row
 	var speed float64 // run time here relative to the machine on which the figures were recorded
-	for _, s := range subjects() {
+	for _, s := range benchSubjects() {
 		path, err := plugins.Build(b.dir, s.name)
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func pluginRows(b *bench) ([]row, error) {
 		}
 		measured, err := s.measure(vmhwm, paths, b.runs)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.what, err)
+			return nil, fmt.Errorf("%s: %w", s.label, err)
 		}
 		if s.recorded == nil {
 			rows = append(rows, s.rows(measured[0], measured[1], "")...)
@@ -124,14 +124,14 @@ func pluginRows(b *bench) ([]row, error) {
 		theirs.time = time.Duration(float64(theirs.time) * speed)
 		own := s.rows(measured[0], theirs, " (recorded)")
 		own[0].Notes = []string{fmt.Sprintf("recorded were %s, on a machine on which the real ECR plugin took %s and not %s",
-			nice(s.recorded.time), nice(recordedECR), nice(time.Duration(float64(recordedECR)*speed)))}
+			formatThreeDigits(s.recorded.time), formatThreeDigits(recordedECR), formatThreeDigits(time.Duration(float64(recordedECR)*speed)))}
 		rows = append(rows, own...)
 	}
 	return rows, nil
 }
 
 // measure alternates the programs against one cloud.
-func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
+func (s benchSubject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
 	c, err := s.cloud()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 	if s.token {
 		token = canary.TokenSecret
 	}
-	req := request(c, s.image, token)
+	req := newRequest(c, s.image, token)
 	programs := make([]program, len(paths))
 	out := make([]figures, len(paths))
 	for i, path := range paths {
@@ -155,7 +155,7 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 			return nil, err
 		}
 	}
-	if err := takeTurns(c, req, programs, runs, vmhwm); err != nil {
+	if err := alternatePrograms(c, req, programs, runs, vmhwm); err != nil {
 		return nil, err
 	}
 	for i, p := range programs {
@@ -164,9 +164,9 @@ func (s subject) measure(vmhwm string, paths []string, runs int) ([]figures, err
 	return out, nil
 }
 
-// takeTurns alternates the programs and measures their times and, with vmhwm, their
+// alternatePrograms alternates the programs and measures their times and, with vmhwm, their
 // memory.
-func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs int, vmhwm string) error {
+func alternatePrograms(c *plugins.Cloud, req *plugin.Request, programs []program, runs int, vmhwm string) error {
 	for n := range runs {
 		for i := range programs {
 			p := &programs[(i+n)%len(programs)] // each is first equally often
@@ -178,7 +178,7 @@ func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs i
 			if vmhwm == "" {
 				continue
 			}
-			m, err := p.resident(c, req, vmhwm)
+			m, err := p.peakMemory(c, req, vmhwm)
 			if err != nil {
 				return err
 			}
@@ -188,9 +188,9 @@ func takeTurns(c *plugins.Cloud, req *plugin.Request, programs []program, runs i
 	return nil
 }
 
-// request returns a request for an image, with the service account token or, if it is
+// newRequest returns a request for an image, with the service account token or, if it is
 // empty, with the node's identity.
-func request(c *plugins.Cloud, image, token string) *plugin.Request {
+func newRequest(c *plugins.Cloud, image, token string) *plugin.Request {
 	req := &plugin.Request{APIVersion: plugin.V1, Image: image, ServiceAccountAnnotations: c.Annotations}
 	if token != "" {
 		req.ServiceAccountToken = plugin.NewSecret(token)
@@ -217,8 +217,8 @@ func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, erro
 	return d, err
 }
 
-// resident runs a plugin once and returns its peak resident memory.
-func (p program) resident(c *plugins.Cloud, req *plugin.Request, vmhwm string) (int64, error) {
+// peakMemory runs a plugin once and returns its peak resident memory.
+func (p program) peakMemory(c *plugins.Cloud, req *plugin.Request, vmhwm string) (int64, error) {
 	stdin, err := plugin.EncodeRequest(req)
 	if err != nil {
 		return 0, err
@@ -241,31 +241,31 @@ func fileSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-func (s subject) rows(ours, theirs figures, how string) []row {
+func (s benchSubject) rows(ours, theirs figures, how string) []row {
 	line := func(what, ours, theirs string, ratio, target float64) row {
 		return row{
-			What: s.what + ": " + what, Regcred: ours, Upstream: theirs + how,
+			What: s.label + ": " + what, Regcred: ours, Upstream: theirs + how,
 			Ratio: fmt.Sprintf("%.2f×", ratio), Target: fmt.Sprintf("≤ %.2g×", target), Met: ratio <= target,
 		}
 	}
 	share := func(a, b int64) float64 { return float64(a) / float64(b) }
 	list := []row{
-		line("exec to answer", nice(ours.time), nice(theirs.time), share(int64(ours.time), int64(theirs.time)), s.time),
-		line("most memory", mb(ours.memory), mb(theirs.memory), share(ours.memory, theirs.memory), s.memory),
-		line("executable", mb(ours.size), mb(theirs.size), share(ours.size, theirs.size), s.size),
+		line("exec to answer", formatThreeDigits(ours.time), formatThreeDigits(theirs.time), share(int64(ours.time), int64(theirs.time)), s.time),
+		line("most memory", formatMegabytes(ours.memory), formatMegabytes(theirs.memory), share(ours.memory, theirs.memory), s.memory),
+		line("executable", formatMegabytes(ours.size), formatMegabytes(theirs.size), share(ours.size, theirs.size), s.size),
 	}
-	want := s.wantCalls(theirs)
+	want := s.targetCalls(theirs)
 	return append(list, row{
-		What: s.what + ": remote calls for one answer", Regcred: fmt.Sprint(ours.calls), Upstream: fmt.Sprint(theirs.calls) + how,
+		What: s.label + ": remote calls for one answer", Regcred: fmt.Sprint(ours.calls), Upstream: fmt.Sprint(theirs.calls) + how,
 		Target: fmt.Sprintf("≤ %d", want), Met: ours.calls <= want,
 	})
 }
 
-func (s subject) wantCalls(theirs figures) int {
+func (s benchSubject) targetCalls(theirs figures) int {
 	if s.calls == 0 {
 		return theirs.calls
 	}
 	return s.calls
 }
 
-func mb(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
+func formatMegabytes(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }

@@ -20,8 +20,8 @@ func TestRemoteCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range subjects() {
-		t.Run(s.what, func(t *testing.T) {
+	for _, s := range benchSubjects() {
+		t.Run(s.label, func(t *testing.T) {
 			path, err := plugins.Build(b.dir, s.name)
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestRemoteCalls(t *testing.T) {
 			if s.recorded != nil {
 				theirs = *s.recorded
 			}
-			if got, want := seen[0].calls, s.wantCalls(theirs); got > want || got == 0 {
+			if got, want := seen[0].calls, s.targetCalls(theirs); got > want || got == 0 {
 				t.Errorf("%d remote calls for one answer, want at most %d", got, want)
 			}
 			if m := seen[0].memory; m < 1<<20 || m > 100<<20 {

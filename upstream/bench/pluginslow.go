@@ -73,9 +73,9 @@ func (h failingCloud) row(path, upstream string) (row, error) {
 		endpoint = c.Addr()
 	}
 	return row{
-		What: h.what, Regcred: "an error after " + seconds(ours), Upstream: "an error after " + seconds(theirs) + how,
+		What: h.what, Regcred: "an error after " + formatSeconds(ours), Upstream: "an error after " + formatSeconds(theirs) + how,
 		Ratio:  fmt.Sprintf("%.2f×", ours.Seconds()/theirs.Seconds()),
-		Target: "≤ " + seconds(h.limit) + ", naming the endpoint", Met: ours <= h.limit && strings.Contains(said, endpoint),
+		Target: "≤ " + formatSeconds(h.limit) + ", naming the endpoint", Met: ours <= h.limit && strings.Contains(said, endpoint),
 	}, errors.Join(err, theirErr)
 }
 
@@ -109,4 +109,4 @@ func withoutMetadata() (*plugins.Cloud, error) {
 	return plugins.NewAWS("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

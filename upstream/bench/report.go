@@ -32,7 +32,7 @@ type report struct {
 	Nodes   []row  `json:"nodes,omitempty"`   // plugins on a node, compared with the named program
 }
 
-func (r report) table(w io.Writer) error {
+func (r report) writeTables(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %s, %d cores, kubelet %s, medians of %d rounds\n", r.Go, r.OS, r.CPUs, r.Kubelet, r.Rounds)
 	if len(r.Rows) > 0 {
 		writeTable(w, "kubelet", r.Rows)

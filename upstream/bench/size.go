@@ -19,41 +19,41 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// perImage is a plugin with a different credential for each image, with the size of a
+// perImagePlugin is a plugin with a different credential for each image, with the size of a
 // cloud's token.
-type perImage struct{}
+type perImagePlugin struct{}
 
-const entries = 100_000
+const entryCount = 100_000
 
 // credentialBytes is the size of an entry's auth key, user name and password.
 const credentialBytes = len("registry.example.com") + len("user") + 1000
 
-func fresh() (user, password string) {
+func newCredential() (user, password string) {
 	return strings.Clone("user"), strings.Repeat("x", 1000)
 }
 
-func (perImage) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-	user, password := fresh()
+func (perImagePlugin) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	user, password := newCredential()
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Hour),
 		Auth: map[string]plugin.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: plugin.NewSecret(password)}},
 	}, nil
 }
 
-func (perImage) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
-	user, password := fresh()
+func (perImagePlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	user, password := newCredential()
 	return &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.ImagePluginCacheKeyType, CacheDuration: &metav1.Duration{Duration: time.Hour},
 		Auth: map[string]credentialproviderapi.AuthConfig{strings.Clone("registry.example.com"): {Username: user, Password: password}},
 	}, nil
 }
 
-func memory(b *bench) ([]row, error) {
-	s, err := b.load([]provider{{[]string{"registry.example.com"}, ""}})
+func benchMemory(b *bench) ([]row, error) {
+	s, err := b.loadBothSides([]provider{{[]string{"registry.example.com"}, ""}})
 	if err != nil {
 		return nil, err
 	}
-	opts, err := s.inProcess(perImage{}, perImage{})
+	opts, err := s.useInProcessPlugins(perImagePlugin{}, perImagePlugin{})
 	if err != nil {
 		return nil, err
 	}
@@ -63,20 +63,20 @@ func memory(b *bench) ([]row, error) {
 	}
 	defer ring.Close()
 	fill := func(lookup func(image string) int) (int, error) {
-		before := heap()
-		for i := range entries {
+		before := heapInUse()
+		for i := range entryCount {
 			if lookup(fmt.Sprintf("registry.example.com/app-%d", i)) != 1 {
 				return 0, fmt.Errorf("entry %d: no credential", i)
 			}
 		}
-		return int(int64(heap())-int64(before))/entries - credentialBytes, nil
+		return int(int64(heapInUse())-int64(before))/entryCount - credentialBytes, nil
 	}
-	x, err := fill(func(image string) int { return ourLookup(ring, image) })
+	x, err := fill(func(image string) int { return regcredLookup(ring, image) })
 	if err != nil {
 		return nil, err
 	}
 	runtime.KeepAlive(ring)
-	y, err := fill(func(image string) int { return len(theirLookup(image)) })
+	y, err := fill(func(image string) int { return len(kubeletLookup(image)) })
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +86,17 @@ func memory(b *bench) ([]row, error) {
 	}}, nil
 }
 
-func load(b *bench) ([]row, error) {
+func benchLoad(b *bench) ([]row, error) {
 	providers := make([]provider, 1_000)
 	for i := range providers {
 		providers[i].patterns = []string{fmt.Sprintf("team-%d.example.com", i), fmt.Sprintf("*.team-%d.example.com", i), fmt.Sprintf("mirror.example.com/team-%d", i)}
 	}
-	s, err := b.load(providers)
+	s, err := b.loadBothSides(providers)
 	if err != nil {
 		return nil, err
 	}
 	path := s.bin + "/config.yaml"
-	x, y := b.compare(func(int) {
+	x, y := b.compareTimes(func(int) {
 		if c, loadErr := config.Load(path); loadErr != nil {
 			err = loadErr
 		} else if invalid := c.Validate(); invalid != nil {
@@ -110,7 +110,7 @@ func load(b *bench) ([]row, error) {
 		}
 	})
 	return []row{{
-		What: "`Load` and `Validate`, 1,000 providers", Regcred: nice(x), Kubelet: nice(y), Ratio: fmt.Sprintf("%.2f×", float64(y)/float64(x)),
+		What: "`Load` and `Validate`, 1,000 providers", Regcred: formatThreeDigits(x), Kubelet: formatThreeDigits(y), Ratio: fmt.Sprintf("%.2f×", float64(y)/float64(x)),
 		Target: "not slower", Met: x <= y,
 	}}, err
 }

@@ -36,10 +36,10 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	c := node.StartControlPlane(t)
 	c.AddNamespace(t, namespace)
-	return &site{c, helm.New(t, program, c.Kubeconfig(t, "admin", "system:masters")), namespace}
+	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
 // left are the objects of a release, and of the hook, by kind and name.
@@ -111,7 +111,7 @@ func releaseObjects(config string) []string {
 func TestLife(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
-		return []string{verb, release, helm.Chart(t), "--namespace", namespace, with(changes).file(t)}
+		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, with(changes).file(t)}
 	}
 	notes := s.helm.Run(t, args("install", nil)...)
 	first := s.config(t, release)
@@ -147,7 +147,7 @@ func TestLife(t *testing.T) {
 	s.checkObjects(t, "after rollback", releaseObjects(first))
 
 	t.Run("without controllers nothing completes: a failed uninstall", func(t *testing.T) {
-		_, _, err := s.helm.Try(t.Context(), "uninstall", release, "--namespace", namespace, "--timeout", "5s")
+		_, _, err := s.helm.Output(t.Context(), "uninstall", release, "--namespace", namespace, "--timeout", "5s")
 		if err == nil {
 			t.Fatal("it has succeeded")
 		}
@@ -163,7 +163,7 @@ func TestLife(t *testing.T) {
 		done := make(chan error, 1)
 		ctx := t.Context()
 		go func() {
-			_, _, err := s.helm.Try(ctx, "uninstall", release, "--namespace", namespace, "--timeout", "2m")
+			_, _, err := s.helm.Output(ctx, "uninstall", release, "--namespace", namespace, "--timeout", "2m")
 			done <- err
 		}()
 		job = s.newJob(t, job.UID)
@@ -194,7 +194,7 @@ func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
 		{append(rollback, "--force-conflicts"), "", "present"},
 		{upgrade, "", "present"},
 	} {
-		_, _, err := s.helm.Try(t.Context(), tt.args...)
+		_, _, err := s.helm.Output(t.Context(), tt.args...)
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("helm %s: %v, want %q", tt.args[0], err, tt.says)
 		}
@@ -251,7 +251,7 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 func (s *site) permissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
-	client, err := kubernetes.NewForConfig(s.Config(t, user, "system:serviceaccounts", "system:authenticated"))
+	client, err := kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestTwoReleases(t *testing.T) {
 	} {
 		v := with(more)
 		v["nodeSelector"] = map[string]any{"pool": r.pool}
-		s.helm.Run(t, "install", r.name, helm.Chart(t), "--namespace", r.namespace, v.file(t))
+		s.helm.Run(t, "install", r.name, helm.ChartDir(t), "--namespace", r.namespace, v.file(t))
 	}
 	sets, err := s.Client.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(sets.Items) != 4 {

@@ -34,7 +34,7 @@ var program string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	var err error
-	if program, err = helm.Build(""); err != nil {
+	if program, err = helm.BuildHelm(""); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -90,14 +90,14 @@ func (v values) file(t testing.TB) string {
 }
 
 // repository is the root of the working tree.
-func repository(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.Chart(t))) }
+func repository(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.ChartDir(t))) }
 
 const release, namespace = "regcred", "regcred"
 
 // render is what helm template makes of values.
 func render(t testing.TB, v values, args ...string) string {
 	t.Helper()
-	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.Chart(t), "--namespace", namespace, v.file(t)}, args...)...)
+	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t)}, args...)...)
 }
 
 // objects decodes the rendered objects strictly, by kind and name: an unknown field is an error.

@@ -24,7 +24,7 @@ const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
 // TestManifests verifies that regcred.yaml equals Helm's output. With -update it is written.
 func TestManifests(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
-	rendered := helm.New(t, program, "").Run(t, "template", release, helm.Chart(t), "--namespace", namespace,
+	rendered := helm.New(t, program, "").Run(t, "template", release, helm.ChartDir(t), "--namespace", namespace,
 		"--values", filepath.Join(dir, "values.yaml"), "--no-hooks")
 	path, want := filepath.Join(dir, "regcred.yaml"), manifestsHead+rendered
 	if *update {

@@ -21,7 +21,7 @@ import (
 // TestNull verifies that a default that is removed with null, or that --reuse-values does not add from a newer chart, is
 // rejected with its name or treated as empty.
 func TestNull(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
+	data, err := os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestNull(t *testing.T) {
 	walk("", all)
 	h := helm.New(t, program, "")
 	try := func(v values) (string, error) {
-		out, _, err := h.Try(t.Context(), "template", release, helm.Chart(t), "--namespace", namespace, v.file(t))
+		out, _, err := h.Output(t.Context(), "template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t))
 		return out, err
 	}
 	for _, path := range paths {
@@ -77,7 +77,7 @@ func TestNull(t *testing.T) {
 // TestOddNames verifies that names with a special meaning in YAML stay strings.
 func TestOddNames(t *testing.T) {
 	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
-		rendered := helm.New(t, program, "").Run(t, "template", name, helm.Chart(t), "--namespace", "1e3", with(values{
+		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", with(values{
 			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
 			"podAnnotations": map[string]any{"kubectl.kubernetes.io/default-container": "other"}, "nodeSelector": map[string]any{"kubernetes.io/os": "windows", "pool": "1"},
 			"kubeletRootDir": "/a:", "updateStrategy.maxUnavailable": 100000,
@@ -114,7 +114,7 @@ func TestOddTexts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a\u2028b\nc", "secret\u2028", "secret\x7f"} {
-		_, stderr, err := helm.New(t, program, "").Try(t.Context(), "template", release, helm.Chart(t), with(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
+		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
 		if err == nil || strings.Contains(stderr, "secret") || !strings.Contains(stderr, "config") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -32,7 +32,7 @@ func TestSchemaOfConfig(t *testing.T) {
 	if err := json.Unmarshal(out, &config); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(helm.Chart(t), "values.schema.json")
+	path := filepath.Join(helm.ChartDir(t), "values.schema.json")
 	committed, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestSchemaOfConfig(t *testing.T) {
 // TestSchemaKnowsValues verifies that the schema contains exactly the values of values.yaml, and allows other keys only
 // in Kubernetes' or the user's objects.
 func TestSchemaKnowsValues(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(helm.Chart(t), "values.yaml"))
+	data, err := os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestSchemaKnowsValues(t *testing.T) {
 	if err := yaml.UnmarshalStrict(data, &v); err != nil {
 		t.Fatal(err)
 	}
-	if data, err = os.ReadFile(filepath.Join(helm.Chart(t), "values.schema.json")); err != nil {
+	if data, err = os.ReadFile(filepath.Join(helm.ChartDir(t), "values.schema.json")); err != nil {
 		t.Fatal(err)
 	}
 	var schema map[string]any
@@ -161,7 +161,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"uninstall's time", values{"uninstall.timeoutSeconds": "5m"}, "'/uninstall/timeoutSeconds': got string, want integer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := helm.New(t, program, "").Try(t.Context(), "template", release, helm.Chart(t), with(tt.changes).file(t))
+			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(tt.changes).file(t))
 			if err == nil {
 				t.Fatal("it is taken")
 			}
@@ -175,8 +175,8 @@ func TestSchemaRefuses(t *testing.T) {
 // TestLint verifies that helm lint --strict has no findings, and that it names missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
-	h.Run(t, "lint", "--strict", helm.Chart(t), with(nil).file(t))
-	out, _, err := h.Try(t.Context(), "lint", "--strict", helm.Chart(t))
+	h.Run(t, "lint", "--strict", helm.ChartDir(t), with(nil).file(t))
+	out, _, err := h.Output(t.Context(), "lint", "--strict", helm.ChartDir(t))
 	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
 		t.Errorf("without values: %v\n%s", err, out)
 	}

@@ -19,7 +19,7 @@ import (
 func TestUpgradeChart(t *testing.T) {
 	s := newSite(t)
 	earlier := filepath.Join(t.TempDir(), "chart")
-	if err := os.CopyFS(earlier, os.DirFS(helm.Chart(t))); err != nil {
+	if err := os.CopyFS(earlier, os.DirFS(helm.ChartDir(t))); err != nil {
 		t.Fatal(err)
 	}
 	for name, was := range map[string]*regexp.Regexp{
@@ -42,17 +42,17 @@ func TestUpgradeChart(t *testing.T) {
 	in := []string{"--namespace", namespace}
 	s.helm.Run(t, append([]string{"install", release, earlier, with(values{"restart": "Never"}).file(t)}, in...)...)
 	first := s.config(t, release)
-	upgrade := append([]string{"upgrade", release, helm.Chart(t)}, in...)
-	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {
+	upgrade := append([]string{"upgrade", release, helm.ChartDir(t)}, in...)
+	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {
 		t.Fatalf("--reuse-values: %v", err)
 	}
 	s.checkObjects(t, "after a refused upgrade", releaseObjects(first))
 	s.helm.Run(t, append(upgrade, "--reset-then-reuse-values", "--set", "mode=DryRun")...)
-	if _, _, err := s.helm.Try(t.Context(), append(upgrade, "--reset-then-reuse-values", "--set-string", "nodeSelector.pool=a/b/c")...); err == nil || !strings.Contains(err.Error(), "nodeSelector: Invalid value") {
+	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reset-then-reuse-values", "--set-string", "nodeSelector.pool=a/b/c")...); err == nil || !strings.Contains(err.Error(), "nodeSelector: Invalid value") {
 		t.Fatalf("a label that is none: %v", err)
 	}
 	s.helm.Run(t, append(upgrade, "--reset-then-reuse-values", "--set", "mode=Install", "--set", "nodeSelector=null")...)
-	if _, _, err := s.helm.Try(t.Context(), append([]string{"rollback", release}, in...)...); err == nil {
+	if _, _, err := s.helm.Output(t.Context(), append([]string{"rollback", release}, in...)...); err == nil {
 		t.Error("without a revision it is not the one before, which failed")
 	}
 	for range 2 {
@@ -69,7 +69,7 @@ func TestUpgradeChart(t *testing.T) {
 		t.Errorf("the state is %q", got)
 	}
 	s.helm.Run(t, append([]string{"uninstall", release, "--no-hooks"}, in...)...)
-	if _, _, err := s.helm.Try(t.Context(), append([]string{"uninstall", release}, in...)...); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, _, err := s.helm.Output(t.Context(), append([]string{"uninstall", release}, in...)...); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("a second uninstall: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func requireClient(t *testing.T, c *client) {
 	t.Helper()
 	switch {
 	case c.path() != "":
-	case alone.Required(c.name):
+	case alone.IsRequired(c.name):
 		t.Fatalf("%s is not installed", c.name)
 	default:
 		t.Skipf("%s is not installed: Debian's package %s has it", c.name, c.pkg)

@@ -36,7 +36,7 @@ type program struct {
 	runs     []time.Duration // from start to exit
 }
 
-const runs = 40
+const runCount = 40
 
 func main() {
 	if err := run(); err != nil {
@@ -53,8 +53,8 @@ func run() error {
 	defer os.RemoveAll(dir)
 	theirs := []string{"-modfile=cloudsize.mod"}
 	list := []*program{
-		{name: "none", source: bare},
-		ours("ecr"), ours("gcr"), ours("acr"), ours("acr", "ecr", "gcr"),
+		{name: "none", source: bareSource},
+		newProgram("ecr"), newProgram("gcr"), newProgram("acr"), newProgram("acr", "ecr", "gcr"),
 		{name: "helpers", dir: ".", args: theirs}, {name: "k8schain", dir: ".", args: theirs},
 	}
 	for _, p := range list {
@@ -62,9 +62,9 @@ func run() error {
 			return err
 		}
 	}
-	for range runs { // alternate, so that other load affects all programs equally
+	for range runCount { // alternate, so that other load affects all programs equally
 		for _, p := range list {
-			if err := p.start(dir); err != nil {
+			if err := p.measureStart(dir); err != nil {
 				return err
 			}
 		}
@@ -75,21 +75,21 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %.2f MB | %d | %.2f ms | %.1f ms |\n", p.name, float64(info.Size())/1e6, p.packages, ms(p.inits), ms(p.runs))
+		fmt.Printf("| %s | %.2f MB | %d | %.2f ms | %.1f ms |\n", p.name, float64(info.Size())/1e6, p.packages, medianMillis(p.inits), medianMillis(p.runs))
 	}
 	return nil
 }
 
-// ms returns the median in milliseconds.
-func ms(d []time.Duration) float64 {
+// medianMillis returns the median in milliseconds.
+func medianMillis(d []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / 1e6
 }
 
-// bare only has HTTP over TLS, like all of the programs.
-const bare = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
+// bareSource only has HTTP over TLS, like all of the programs.
+const bareSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
-// ours returns a minimal program with these clouds in a keyring.
-func ours(clouds ...string) *program {
+// newProgram returns a minimal program with these clouds in a keyring.
+func newProgram(clouds ...string) *program {
 	imports, members := "", "" // the lookup is linked, but not run
 	for _, c := range clouds {
 		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
@@ -108,7 +108,7 @@ func (p *program) build(dir string) error {
 	p.file = filepath.Join(dir, p.name)
 	pkg := "./cloudsize/" + p.name + "/main.go" // a file, so that build constraints do not apply
 	if p.source != "" {
-		if err := p.overlay(dir); err != nil {
+		if err := p.writeOverlay(dir); err != nil {
 			return err
 		}
 	}
@@ -120,8 +120,8 @@ func (p *program) build(dir string) error {
 	return err
 }
 
-// overlay adds the source to the parent module through go build's -overlay.
-func (p *program) overlay(dir string) error {
+// writeOverlay adds the source to the parent module through go build's -overlay.
+func (p *program) writeOverlay(dir string) error {
 	above, err := filepath.Abs("..")
 	if err != nil {
 		return err
@@ -139,26 +139,26 @@ func (p *program) overlay(dir string) error {
 func (p *program) goCommand(args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "CGO_ENABLED=0")
-	return output(cmd)
+	return commandOutput(cmd)
 }
 
-var initTime = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
+var initTimePattern = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
 
-// start runs the program twice: once for the time, once for the time of each init.
-func (p *program) start(dir string) error {
+// measureStart runs the program twice: once for the time, once for the time of each init.
+func (p *program) measureStart(dir string) error {
 	plain, traced := exec.Command(p.file), exec.Command(p.file)
 	plain.Env, traced.Env = []string{"HOME=" + dir}, []string{"HOME=" + dir, "GODEBUG=inittrace=1"}
 	begin := time.Now()
-	if _, err := output(plain); err != nil {
+	if _, err := commandOutput(plain); err != nil {
 		return err
 	}
 	p.runs = append(p.runs, time.Since(begin))
-	trace, err := output(traced)
+	trace, err := commandOutput(traced)
 	if err != nil {
 		return err
 	}
 	total := time.Duration(0)
-	for _, m := range initTime.FindAllStringSubmatch(trace, -1) {
+	for _, m := range initTimePattern.FindAllStringSubmatch(trace, -1) {
 		ms, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
 			return err
@@ -172,9 +172,9 @@ func (p *program) start(dir string) error {
 	return nil
 }
 
-// output runs a command and returns its standard output or, if that is empty, its
+// commandOutput runs a command and returns its standard output or, if that is empty, its
 // standard error.
-func output(cmd *exec.Cmd) (string, error) {
+func commandOutput(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -54,10 +54,10 @@ func serveExpired(t *testing.T, reg *node.Registry) (addr, file string) {
 
 // TestDoctorImage verifies that doctor's report about an image agrees with the requests of a kubelet's runtime.
 func TestDoctorImage(t *testing.T) {
-	node.Require(t)
-	net, dir := node.NewNet(t), t.TempDir()
+	node.SkipUnlessSupported(t)
+	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	start := func(host string) *node.Registry {
-		return node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret}})
+		return node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
 	good, mirror, origin, expired := start("good.example"), start("cache.example"), start("origin.example"), start("expired.example")
 	image := good.PushApp(t, "team/app", "v1")
@@ -90,7 +90,7 @@ func TestDoctorImage(t *testing.T) {
 		"ok      pull: works from good.example, with provider \""+plugins.Static+"\", user \"ci\"\n")
 	says(0, fallen, "ok      mirrors: containerd tries cache.example, then origin.example itself; a host that requires authentication gets the credential",
 		"warning manifest: cache.example: ", "HTTP 404", "ok      pull: works from origin.example")
-	if len(mirror.Pulls("team/app")) == 0 {
+	if len(mirror.ManifestRequests("team/app")) == 0 {
 		t.Error("the runtime did not ask the mirror")
 	}
 	says(1, old, "error   tls: "+addr+": its certificate ", "expired 3 days ago", "error   pull: would fail at "+addr+" (tls)\n")

@@ -75,7 +75,7 @@ func (m *brokenKubelet) repair(t *testing.T) {
 	t.Helper()
 	m.restore(t)
 	m.Restart(t, "kubelet")
-	node.Eventually(t, restartTimeout, m.Healthy)
+	node.Eventually(t, restartTimeout, m.CheckHealthy)
 }
 
 // restore makes what the kubelet starts with what it was.
@@ -94,15 +94,15 @@ var allCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet
 // TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not start, or runs with
 // another configuration than the checked one.
 func TestDoctorKubelet(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
+	node.SkipUnlessSupported(t)
+	net := node.NewFakeNetwork(t)
 	node.StartRegistry(t, net, "registry.example", testregistry.Options{})
 	programs, err := releases()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &brokenKubelet{Machine: startMachine(t, net, "registry.example")}
-	m.Put(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
+	m.CopyProgram(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)
 	m.Run(t, "systemctl", "daemon-reload")
 	m.config = m.Run(t, "cat", brokenConfig)

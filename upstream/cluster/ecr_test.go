@@ -31,8 +31,8 @@ type ecrRun struct {
 // TestUpstreamECR runs AWS's plugin and regcred's plugin in a kubelet for the same images of two accounts, each with its
 // own cloud, and verifies that the requests and the kubelet's results are the same.
 func TestUpstreamECR(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
+	node.SkipUnlessSupported(t)
+	net := node.NewFakeNetwork(t)
 	public := startRegistry(t, net, "public.ecr.aws", "AWS")
 	ours := newECRAccount(t, net, plugins.ECR, "111122223333", public)
 	theirs := newECRAccount(t, net, node.UpstreamECR, "444455556666", public)
@@ -40,10 +40,10 @@ func TestUpstreamECR(t *testing.T) {
 		Runtime: node.StartContainerd(t, net), BinDir: node.BinDir(),
 		ProviderConfig: writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", ours.in("v1"), theirs.in("v1")),
 	})
-	kubelet.AddStatic(t, ours.pod)
-	kubelet.AddStatic(t, theirs.pod)
-	kubelet.WaitStaticRunning(t, ours.pod)
-	kubelet.WaitStaticRunning(t, theirs.pod)
+	kubelet.AddStaticPod(t, ours.pod)
+	kubelet.AddStaticPod(t, theirs.pod)
+	kubelet.WaitStaticPodRunning(t, ours.pod)
+	kubelet.WaitStaticPodRunning(t, theirs.pod)
 
 	got, want := ours.seen(t, kubelet), theirs.seen(t, kubelet)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -56,7 +56,7 @@ func TestUpstreamECR(t *testing.T) {
 	if len(got.Cloud) < 3 {
 		t.Errorf("the cloud was asked: %q", got.Cloud)
 	}
-	if strays := net.Strays(); len(strays) > 0 {
+	if strays := net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("somebody else was asked: %q", strays)
 	}
 }
@@ -75,7 +75,7 @@ type ecrAccount struct {
 // (for which one run is enough), one of the public registry, and one of a
 // registry in another region, for which the cloud refuses credentials, but
 // which needs none.
-func newECRAccount(t *testing.T, net *testcloud.Net, plugin, account string, public *node.Registry) *ecrAccount {
+func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account string, public *node.Registry) *ecrAccount {
 	t.Helper()
 	cloud := newAWS(t)
 	cloud.Inject(testcloud.Fault{
@@ -99,18 +99,18 @@ func newECRAccount(t *testing.T, net *testcloud.Net, plugin, account string, pub
 
 // signedFor is the region and the service that a request is signed for.
 func signedFor(r testcloud.Request) string {
-	s, _ := testcloud.AWSSigned(r.Header)
+	s, _ := testcloud.ParseAWSSignature(r.Header)
 	return s.Region + " " + s.Service
 }
 
 func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
 	t.Helper()
 	run := ecrRun{
-		Granted: append(registryResponses(a.private.Pulls("team/app")), registryResponses(a.private.Pulls("team/second"))...),
-		Public:  registryResponses(a.public.Pulls(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
-		Refused: registryResponses(a.refused.Pulls("team/app")),
+		Granted: append(registryResponses(a.private.ManifestRequests("team/app")), registryResponses(a.private.ManifestRequests("team/second"))...),
+		Public:  registryResponses(a.public.ManifestRequests(strings.TrimPrefix(a.images[2], "public.ecr.aws/") + "/app")),
+		Refused: registryResponses(a.refused.ManifestRequests("team/app")),
 		Counts:  k.PluginCounts(t)[a.name],
-		Failed:  len(k.Failures(t, node.Failure{Provider: a.name})),
+		Failed:  len(k.Failures(t, node.FailureFilter{Provider: a.name})),
 	}
 	for _, r := range a.cloud.Requests() {
 		run.Cloud = append(run.Cloud, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, r.Header.Get("X-Amz-Target"), signedFor(r)))

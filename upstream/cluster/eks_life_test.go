@@ -18,7 +18,7 @@ const eksDir = "/etc/eks/image-credential-provider"
 // eksLayout is how EKS runs a kubelet on Amazon Linux 2023
 // (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled,
 // and nodeadm-run, at each boot, writes what it reads and starts it.
-func eksLayout(providers string) node.Layout {
+func eksLayout(providers string) node.LayoutFunc {
 	return func(config string, flags []string) map[string]string {
 		flags = append(flags, "--config=/etc/kubernetes/kubelet/config.json",
 			"--image-credential-provider-config="+eksDir+"/config.json", "--image-credential-provider-bin-dir="+eksDir)
@@ -40,7 +40,7 @@ func eksLayout(providers string) node.Layout {
 
 // TestLifeOnEKS verifies that an installation survives a boot, at which nodeadm rewrites the kubelet's files.
 func TestLifeOnEKS(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	nodeadm, err := plugins.BuildHere(t.TempDir(), "node/nodeadm")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestLifeOnEKS(t *testing.T) {
 		func() {},
 		// Nothing that a kubelet started later would miss.
 		func() {
-			l.checkRestart(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) })
+			l.checkRestart(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.CheckHealthy) })
 		},
 		func() { l.m.Reboot(t) },
 	} {

@@ -41,7 +41,7 @@ const renewedPassword = canary.Marker + "renewed"
 // TestFaults verifies, for revoked credentials and failing components during pulls, the pod's event, regcred's report
 // next to the kubelet's, and that the next pull succeeds.
 func TestFaults(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	f := startFaults(t)
 	t.Run("revoked credential", f.testRevoked)
 	t.Run("expiry", func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("API server restart", f.testAPIServer)
 	t.Run("containerd restart", f.testContainerd)
-	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.Log(t), "\n"))
+	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.LogRecords(t), "\n"))
 }
 
 // faults is a node on which something goes wrong.
@@ -68,7 +68,7 @@ type faults struct {
 
 func startFaults(t *testing.T) *faults {
 	t.Helper()
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	dir, binDir := t.TempDir(), t.TempDir()
 	f := &faults{control: node.StartControlPlane(t), runtime: node.StartContainerd(t, net)}
 	f.revoked = startRobot(t, net, dir, "revoked", "1h")
@@ -85,7 +85,7 @@ func startFaults(t *testing.T) *faults {
 	f.control.AddServiceAccount(t, "team", "unread", nil)
 	f.control.AllowAudience(t, "token.example")
 	f.kubelet = node.StartKubelet(t, node.KubeletOptions{
-		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir, Config: node.ServiceAccounts.On(t),
+		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir, Config: node.FeatureServiceAccounts.EnablingConfig(t),
 		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revoked.provider, f.expired.provider, byToken("token", "token.example")),
 	})
 	f.ours = newNodeSide(t, f.kubelet)
@@ -112,7 +112,7 @@ type robot struct {
 }
 
 // startRobot starts a registry NAME.example for the provider NAME.
-func startRobot(t *testing.T, net *testcloud.Net, dir, name, cacheDuration string) *robot {
+func startRobot(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDuration string) *robot {
 	t.Helper()
 	host := name + ".example"
 	r := &robot{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.PasswordSecret)}
@@ -217,7 +217,7 @@ type kubeletCommand struct {
 // startKubeletCommand starts a command, which ends with the test.
 func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubeletCommand {
 	t.Helper()
-	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.Regcred(), append(args, "--as-kubelet="+pidOf(t, k))...)}
+	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.RegcredPath(), append(args, "--as-kubelet="+pidOf(t, k))...)}
 	c.Dir = t.TempDir()
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
@@ -415,7 +415,7 @@ func (f *faults) testAPIServer(t *testing.T) {
 	held.release()
 	repo, _, _ := strings.Cut(second, ":")
 	node.Eventually(t, time.Minute, func(context.Context) error {
-		if got := f.kubelet.Failures(t, node.Failure{Provider: "token", Image: repo, Account: "team/puller"}); !strings.Contains(strings.Join(got, "\n"), "connection refused") {
+		if got := f.kubelet.Failures(t, node.FailureFilter{Provider: "token", Image: repo, Account: "team/puller"}); !strings.Contains(strings.Join(got, "\n"), "connection refused") {
 			return fmt.Errorf("the kubelet's log says of the provider %q", got)
 		}
 		return nil
@@ -424,7 +424,7 @@ func (f *faults) testAPIServer(t *testing.T) {
 	f.checkLookup(t, ours, pod, "team/other")
 	err := lookUpToken(t.Context(), ours, unread, "team/known")
 	var failed *kube.Error
-	if !errors.As(err, &failed) || !failed.Unanswered() ||
+	if !errors.As(err, &failed) || !failed.IsUnavailable() ||
 		!containsAll(err.Error(), "get serviceaccounts team/unread: "+f.control.URL, "connection refused") {
 		t.Errorf("our lookup for a service account that was not read before: %v", err)
 	}
@@ -476,7 +476,7 @@ func (f *faults) testContainerd(t *testing.T) {
 	ours.checkOutput(t, 0, "ok      "+byUs+": pulled ", `with provider revoked, user "ci"`)
 	f.waitPullError(t, pod, byKubelet, "code = Unavailable")
 	f.control.WaitRunning(t, pod)
-	if pulls := r.Pulls("team/idle"); len(pulls) != 0 {
+	if pulls := r.ManifestRequests("team/idle"); len(pulls) != 0 {
 		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", registryResponses(pulls))
 	}
 }

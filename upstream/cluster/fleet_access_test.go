@@ -40,7 +40,7 @@ type fleetScene struct {
 func newFleetScene(t *testing.T) *fleetScene {
 	t.Helper()
 	s := &fleetScene{control: node.StartControlPlane(t)}
-	s.admin = s.control.Kubeconfig(t, "admin", "system:masters")
+	s.admin = s.control.WriteKubeconfig(t, "admin", "system:masters")
 	s.control.AddNamespace(t, "fleet")
 	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "regcred-state"}, Data: map[string]string{"state": "present"}}
 	if _, err := s.control.Client.CoreV1().ConfigMaps("fleet").Create(t.Context(), state, metav1.CreateOptions{}); err != nil {
@@ -53,7 +53,7 @@ func newFleetScene(t *testing.T) *fleetScene {
 func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(node.Regcred(), path); err != nil {
+	if err := os.Symlink(node.RegcredPath(), path); err != nil {
 		t.Fatal(err)
 	}
 	var out, talk bytes.Buffer
@@ -117,7 +117,7 @@ func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, s
 
 // TestFleetAccess verifies permissions and paging with a real API server.
 func TestFleetAccess(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	s := newFleetScene(t)
 	t.Run("role", s.testRole)
 	t.Run("pages", s.testPages)
@@ -142,7 +142,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 			rules = append(rules[:i-1:i-1], rules[i:]...)
 		}
 		s.grant(t, user, rules)
-		stdout, stderr, code := s.remove(t, s.control.Kubeconfig(t, user), "8s")
+		stdout, stderr, code := s.remove(t, s.control.WriteKubeconfig(t, user), "8s")
 		t.Logf("without %q:\n%s%s", missing, stdout, stderr)
 		verb, resource, _ := strings.Cut(missing, " ")
 		refusal := fmt.Sprintf("cannot %s resource %q in API group \"\" in the namespace \"fleet\"", verb, resource)
@@ -157,7 +157,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		}
 	}
 	// The hook cannot change another ConfigMap.
-	_, stderr, code := s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.Kubeconfig(t, "hook-0"),
+	_, stderr, code := s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.WriteKubeconfig(t, "hook-0"),
 		"--namespace", "fleet", "--state-configmap", "other", "--timeout", "8s")
 	if code != 1 || !strings.Contains(stderr, `configmaps "other" is forbidden`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
@@ -231,13 +231,13 @@ func (s *fleetScene) lists(t *testing.T) (n int) {
 // TestFleetLogs runs pods in a real kubelet that print their status among other output, and verifies the result after
 // the log is rotated.
 func TestFleetLogs(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	s := newFleetScene(t)
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
 	// The API server finds the kubelet by its node's name.
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
-		Runtime: node.StartContainerd(t, net), ControlPlane: s.control, Name: node.Address,
+		Runtime: node.StartContainerd(t, net), ControlPlane: s.control, Name: node.NodeAddress,
 		Config: map[string]any{
 			"address": "0.0.0.0", "containerLogMaxSize": "100Ki", "containerLogMaxFiles": 2, "containerLogMonitorInterval": "3s",
 		},
@@ -247,7 +247,7 @@ func TestFleetLogs(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pod := agentPod("agent", node.Address, registry.PushApp(t, "regcred", "v1"))
+	pod := agentPod("agent", node.NodeAddress, registry.PushApp(t, "regcred", "v1"))
 	pod.Spec.Containers[0].Args = []string{"from", pipe}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: dir}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "dir", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}}}
@@ -264,7 +264,7 @@ func TestFleetLogs(t *testing.T) {
 		}
 	}
 	phase := func(p agent.Phase, drift string) {
-		text, err := json.Marshal(agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node.Address, Phase: p, Generation: 1, Drift: []string{drift}})
+		text, err := json.Marshal(agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node.NodeAddress, Phase: p, Generation: 1, Drift: []string{drift}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,12 +315,12 @@ func TestFleetLogs(t *testing.T) {
 		say("2", "note: that was all")
 	}()
 	s.grant(t, "hook", hookRole())
-	stdout, stderr, code := s.remove(t, s.control.Kubeconfig(t, "hook"), "60s")
+	stdout, stderr, code := s.remove(t, s.control.WriteKubeconfig(t, "hook"), "60s")
 	if code != 0 || stdout != "regcred is removed from 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	// A pod whose image is not there.
-	waits := agentPod("waits", node.Address, registry.Host+"/none:v1")
+	waits := agentPod("waits", node.NodeAddress, registry.Host+"/none:v1")
 	waits.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 	s.create(t, waits)
 	t.Log(nodes("not-running", "ErrImageNeverPull: "))

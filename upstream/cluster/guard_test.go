@@ -64,9 +64,9 @@ func fingerprint(password string) string {
 }
 
 // startGuard starts a guard as every host under .example.
-func startGuard(t *testing.T, net *testcloud.Net, control *node.ControlPlane, opts testregistry.Options) *guard {
+func startGuard(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlPlane, opts testregistry.Options) *guard {
 	t.Helper()
-	opts.Auth = testregistry.Basic
+	opts.Auth = testregistry.AuthBasic
 	g := &guard{
 		Registry: node.StartRegistry(t, net, "registry.example", opts),
 		verifier: verifier{control.Key, control.Issuer}, password: rand.Text(), seen: map[string][]login{},

@@ -121,7 +121,7 @@ func waitingProgram(name string) hostrun.Command {
 // TestHostRun verifies that a process in its own namespaces, with uid 0 and no capabilities, runs programs on the node
 // through a real systemd.
 func TestHostRun(t *testing.T) {
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}

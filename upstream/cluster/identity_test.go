@@ -32,7 +32,7 @@ type nodeSide struct {
 
 func newNodeSide(t *testing.T, k *node.Kubelet) nodeSide {
 	t.Helper()
-	return nodeSide{k, k.Options.ControlPlane.NodeKubeconfig(t, k.Options.Name)}
+	return nodeSide{k, k.Options.ControlPlane.WriteNodeKubeconfig(t, k.Options.Name)}
 }
 
 // found is the result of a lookup with regcred's keyring.
@@ -92,7 +92,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !node.CacheType.Has() {
+	if !node.FeatureCacheType.IsEnabled() {
 		for i := range cfg.Providers {
 			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
 				tokens.CacheType = config.CachePerToken // the only type that such kubelets accept
@@ -148,10 +148,10 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	args = append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())
-	if !node.CacheType.Has() { // the newest kubelet would not take this configuration
+	if !node.FeatureCacheType.IsEnabled() { // the newest kubelet would not take this configuration
 		args = append(args, "--as-kubelet="+pidOf(t, n.kubelet))
 	}
-	cmd := exec.CommandContext(ctx, node.Regcred(), args...)
+	cmd := exec.CommandContext(ctx, node.RegcredPath(), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}
 	var out, said strings.Builder
@@ -206,7 +206,7 @@ func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string)
 
 // providerFailure is why, by the kubelet's log, a provider has failed first; "" if
 // it has not.
-func providerFailure(t *testing.T, k *node.Kubelet, f node.Failure) string {
+func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string {
 	t.Helper()
 	if why := k.Failures(t, f); len(why) > 0 {
 		return why[0]
@@ -224,7 +224,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 		tried = tried[:works+1]
 	}
 	ran, tokens := pluginsRunFor(t, n.kubelet, image), cmp.Options{}
-	if !node.CacheType.Has() {
+	if !node.FeatureCacheType.IsEnabled() {
 		// Such a kubelet gives a pod what a plugin has returned for another one of its
 		// account, be it that pod's token.
 		tokens = append(tokens, cmp.Transformer("account", func(l login) string {
@@ -238,7 +238,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
 	}
-	if node.RunsConcurrently.Has() { // and logs each when it has ended
+	if node.RunsConcurrently.IsEnabled() { // and logs each when it has ended
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
 	}
 	if diff := cmp.Diff(ran, f.ran); diff != "" {

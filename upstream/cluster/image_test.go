@@ -29,8 +29,8 @@ import (
 // program in it without root, capabilities and a writable root file system. One of them pulls the image itself into a
 // volume.
 func TestImage(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
+	node.SkipUnlessSupported(t)
+	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "", testregistry.Options{})
 	ref := registry.Host + "/team/regcred:v1.2.3"
 	digest := pushOurs(t, ref)
@@ -46,7 +46,7 @@ func TestImage(t *testing.T) {
 		addContainer(pod, name, "/plugins/"+name, "--version")
 	}
 	addContainer(pod, plugins.Dispatcher, "/bin/"+plugins.Dispatcher, "--version")
-	kubelet.AddStatic(t, pod)
+	kubelet.AddStaticPod(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
 	ended(t, logs, ran, "version", 0, "regcred ")
@@ -69,8 +69,8 @@ func TestImage(t *testing.T) {
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
-	ours, err := image.BuildImage(image.BuildOptions{
-		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: "../../LICENSE",
+	ours, err := image.Build(image.BuildOptions{
+		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: "../../LICENSE",
 		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
 	})
 	if err != nil {

@@ -50,11 +50,11 @@ const (
 // for each list of registries. Its kubelet may have flags, and others' files.
 func startLife(t *testing.T, o node.MachineOptions) *life {
 	t.Helper()
-	o.Net = node.NewNet(t)
+	o.Net = node.NewFakeNetwork(t)
 	l := &life{registry: map[string]*node.Registry{}}
 	for _, host := range []string{first, later, broken, foreign} {
 		l.registry[host] = node.StartRegistry(t, o.Net, host, testregistry.Options{
-			Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret},
+			Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret},
 		})
 	}
 	files := map[string]string{
@@ -161,15 +161,15 @@ func (l *life) install(t *testing.T, code int, config string, args ...string) st
 // checkPull checks that a new image of a host is pulled and runs.
 func (l *life) checkPull(t *testing.T, host string) {
 	t.Helper()
-	l.m.Kubelet.WaitStaticRunning(t, l.pod(t, host))
+	l.m.Kubelet.WaitStaticPodRunning(t, l.pod(t, host))
 }
 
 // checkPullRefused checks that an image of host cannot be pulled without a password.
 func (l *life) checkPullRefused(t *testing.T, host string) {
 	t.Helper()
 	pod := l.pod(t, host)
-	l.m.Kubelet.WaitStaticWaiting(t, pod, "401 Unauthorized")
-	l.m.Kubelet.RemoveStatic(t, pod)
+	l.m.Kubelet.WaitStaticPodWaiting(t, pod, "401 Unauthorized")
+	l.m.Kubelet.RemoveStaticPod(t, pod)
 }
 
 // pod is a new one, with a new image of a host.
@@ -178,7 +178,7 @@ func (l *life) pod(t *testing.T, host string) *corev1.Pod {
 	l.pods++
 	name := fmt.Sprintf("app%d", l.pods)
 	pod := node.NewPod("default", name, l.registry[host].PushApp(t, "team/"+name, "v1"))
-	l.m.Kubelet.AddStatic(t, pod)
+	l.m.Kubelet.AddStaticPod(t, pod)
 	return pod
 }
 
@@ -195,9 +195,9 @@ func (l *life) checkNoRestart(t *testing.T, f func()) {
 // checkContainersKept checks that containers keep running during f, whether the kubelet does or not.
 func (l *life) checkContainersKept(t *testing.T, f func()) {
 	t.Helper()
-	before := l.m.Containers(t)
+	before := l.m.RunningContainerIDs(t)
 	f()
-	if diff := cmp.Diff(before, l.m.Containers(t)); diff != "" {
+	if diff := cmp.Diff(before, l.m.RunningContainerIDs(t)); diff != "" {
 		t.Errorf("containers are others (-before +after):\n%s", diff)
 	}
 }
@@ -210,7 +210,7 @@ func (l *life) checkRestart(t *testing.T, f func()) {
 	if now := l.m.MainPID(t, "kubelet"); now == pid || now == 0 {
 		t.Errorf("the kubelet is process %d, and was %d", now, pid)
 	}
-	if err := l.m.Healthy(t.Context()); err != nil {
+	if err := l.m.CheckHealthy(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -233,7 +233,7 @@ func (l *life) checkTree(t *testing.T, before map[string]string) {
 // tree returns all files that a change of the machine could affect, except the pods of the test.
 func (l *life) tree(t *testing.T) map[string]string {
 	t.Helper()
-	tree := l.m.Tree(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
+	tree := l.m.DescribeFiles(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
 		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", lifeState)
 	maps.DeleteFunc(tree, func(path, _ string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") })
 	for _, name := range []string{"applied.json", "originals.json"} { // they record attempts

@@ -23,10 +23,10 @@ import (
 // TestMachine verifies that a machine with systemd runs a kubelet whose pods survive its restart, and start again after
 // a reboot.
 func TestMachine(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
+	node.SkipUnlessSupported(t)
+	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{
-		Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret},
+		Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret},
 	})
 	image := registry.PushApp(t, "team/app", "v1")
 	m := startMachine(t, net, "registry.example")
@@ -35,30 +35,30 @@ func TestMachine(t *testing.T) {
 		t.Errorf("programs run in %q", got)
 	}
 	pod := node.NewPod("default", "app", image)
-	m.Kubelet.AddStatic(t, pod)
-	m.Kubelet.WaitStaticRunning(t, pod)
-	if pulls := registry.Pulls("team/app"); pulls[len(pulls)-1].User != "ci" {
+	m.Kubelet.AddStaticPod(t, pod)
+	m.Kubelet.WaitStaticPodRunning(t, pod)
+	if pulls := registry.ManifestRequests("team/app"); pulls[len(pulls)-1].User != "ci" {
 		t.Errorf("pulled as %q, want ci", pulls[len(pulls)-1].User)
 	}
 
-	before, pid, boot := m.Containers(t), m.MainPID(t, "kubelet"), m.Run(t, "cat", "/proc/sys/kernel/random/boot_id")
+	before, pid, boot := m.RunningContainerIDs(t), m.MainPID(t, "kubelet"), m.Run(t, "cat", "/proc/sys/kernel/random/boot_id")
 	m.Restart(t, "kubelet")
-	node.Eventually(t, restartTimeout, m.Healthy)
+	node.Eventually(t, restartTimeout, m.CheckHealthy)
 	if now := m.MainPID(t, "kubelet"); now == pid {
 		t.Errorf("the kubelet is still process %d", pid)
 	}
-	if diff := cmp.Diff(before, m.Containers(t)); diff != "" || len(before) != 1 {
+	if diff := cmp.Diff(before, m.RunningContainerIDs(t)); diff != "" || len(before) != 1 {
 		t.Errorf("containers are others (-before +after):\n%s", diff)
 	}
 	m.Reboot(t)
-	m.Kubelet.WaitStaticRunning(t, pod)
-	if after := m.Containers(t); slices.Equal(before, after) {
+	m.Kubelet.WaitStaticPodRunning(t, pod)
+	if after := m.RunningContainerIDs(t); slices.Equal(before, after) {
 		t.Error("a container has outlived the machine")
 	}
 	if now := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"); now == boot {
 		t.Error("the boot id is the same after a boot")
 	}
-	canary.AssertAbsent(t, "the kubelet's journal", m.Journal(t, "kubelet"))
+	canary.AssertAbsent(t, "the kubelet's journal", m.UnitLog(t, "kubelet"))
 }
 
 // checkMounts checks that the machine has no persistent file system. Of the host it has /usr, as the lower layer of an
@@ -78,7 +78,7 @@ func checkMounts(t *testing.T, m *node.Machine) {
 const restartTimeout = 90 * time.Second
 
 // startMachine starts a machine whose kubelet has a plugin for a registry.
-func startMachine(t *testing.T, net *testcloud.Net, host string) *node.Machine {
+func startMachine(t *testing.T, net *testcloud.FakeNetwork, host string) *node.Machine {
 	t.Helper()
 	const config, binDir, password = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins", "/etc/kubernetes/password"
 	providers := writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", provider{

@@ -40,8 +40,8 @@ var scripts = map[string]string{
 // TestMetrics verifies that the kubelet's metrics and regcred's Observer have equal counts after pulls of the same
 // images.
 func TestMetrics(t *testing.T) {
-	node.Require(t)
-	net, dir := node.NewNet(t), t.TempDir()
+	node.SkipUnlessSupported(t)
+	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	open := node.StartRegistry(t, net, "open.example", testregistry.Options{})
 	private := staticSite(t, net)
 	list := []provider{private.in("v1")}
@@ -95,8 +95,8 @@ func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 			Name: fmt.Sprintf("more%d", i), Image: image, ImagePullPolicy: corev1.PullAlways,
 		})
 	}
-	k.AddStatic(t, pod)
-	k.WaitStaticRunning(t, pod)
+	k.AddStaticPod(t, pod)
+	k.WaitStaticPodRunning(t, pod)
 }
 
 // count is how often a plugin ran, failed as a process, and failed at all.
@@ -108,14 +108,14 @@ type count struct {
 func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count {
 	t.Helper()
 	counts := map[string]count{}
-	metrics, all := k.PluginCounts(t), len(k.Log(t, "Failed getting credential from external registry credential provider"))
+	metrics, all := k.PluginCounts(t), len(k.LogRecords(t, "Failed getting credential from external registry credential provider"))
 	for _, p := range list {
 		m := metrics[p.name]
-		failures := k.Failures(t, node.Failure{Provider: p.name})
+		failures := k.Failures(t, node.FailureFilter{Provider: p.name})
 		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 		all -= len(failures)
 	}
-	if !node.NamedFailures.Has() { // invalid responses have no names there
+	if !node.FeatureNamedFailures.IsEnabled() { // invalid responses have no names there
 		for _, name := range []string{"garbage", "older"} {
 			c := counts[name]
 			c.Failures = all / 2

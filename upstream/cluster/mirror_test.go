@@ -29,7 +29,7 @@ const (
 // TestMirror verifies pulls of Docker Hub images from a pull-through cache in ECR, with the plugin's credential for the
 // cache. Only the hosts that the file lists, and that regcred reads in it, get the credential.
 func TestMirror(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	for name, tt := range map[string]struct {
 		hosts  string
 		repo   string // in the cache; another has nothing for the image
@@ -44,9 +44,9 @@ func TestMirror(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			net, cloud := node.NewNet(t), newAWS(t)
+			net, cloud := node.NewFakeNetwork(t), newAWS(t)
 			cache := startRegistry(t, net, cacheHost, "AWS")
-			origin := node.StartRegistry(t, net, "registry-1.docker.io", testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"hub": "hub"}})
+			origin := node.StartRegistry(t, net, "registry-1.docker.io", testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"hub": "hub"}})
 			cache.PushApp(t, tt.repo, "v1")
 			origin.PushApp(t, "team/app", "v1")
 			runtime := node.StartContainerdWith(t, net, map[string]string{"docker.io": tt.hosts})
@@ -59,13 +59,13 @@ func TestMirror(t *testing.T) {
 			})
 			pod := node.NewPod("default", "mirrored", "docker.io/team/app:v1")
 			pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
-			kubelet.AddStatic(t, pod)
+			kubelet.AddStaticPod(t, pod)
 			if tt.repo == "other" {
-				kubelet.WaitStaticWaiting(t, pod, "ImagePull")
+				kubelet.WaitStaticPodWaiting(t, pod, "ImagePull")
 			} else {
-				kubelet.WaitStaticRunning(t, pod)
+				kubelet.WaitStaticPodRunning(t, pod)
 			}
-			got, asked := registryResponses(cache.Pulls("docker-hub/team/app")), registryResponses(origin.Pulls("team/app"))
+			got, asked := registryResponses(cache.ManifestRequests("docker-hub/team/app")), registryResponses(origin.ManifestRequests("team/app"))
 			if diff := cmp.Diff(tt.cache, got); diff != "" {
 				t.Errorf("the cache answered (-want +got):\n%s", diff)
 			}
@@ -82,7 +82,7 @@ func TestMirror(t *testing.T) {
 // may do.
 func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
-	read, err := containerd.Read("", runtime.Config(), containerd.Version{})
+	read, err := containerd.Read("", runtime.ConfigPath(), containerd.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,15 +13,15 @@ import (
 
 // TestNodeDoc follows docs/node-walkthrough.md.
 func TestNodeDoc(t *testing.T) {
-	node.Require(t)
-	node.Default(t, "docs/node-walkthrough.md shows its version")
+	node.SkipUnlessSupported(t)
+	node.RequireDefaultKubelet(t, "docs/node-walkthrough.md shows its version")
 	transcript.Replay(t, "../../docs/node-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		l := startLife(t, node.MachineOptions{})
 		for _, host := range []string{first, later} {
 			l.registry[host].PushApp(t, "team/app", "v1")
 			l.registry[host].PushApp(t, "team/app", "v2")
 		}
-		for name, content := range transcript.Files(section) {
+		for name, content := range transcript.ExampleFiles(section) {
 			l.m.WriteFile(t, lifeDir+"/"+name, content, 0o600)
 		}
 		return l.shell

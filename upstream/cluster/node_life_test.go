@@ -14,7 +14,7 @@ import (
 // TestLife verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
 // uninstall.
 func TestLife(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
 	before := l.tree(t)
 	t.Run("the kubelet does not come back from the first install", func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestLife(t *testing.T) {
 // TestLifeBesideOthers verifies the same for a kubelet that already has both flags and a third-party provider, which
 // always works.
 func TestLifeBesideOthers(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
 	l := startLife(t, node.MachineOptions{
 		Flags:    []string{"--image-credential-provider-config=" + config, "--image-credential-provider-bin-dir=" + binDir},

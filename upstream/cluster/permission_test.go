@@ -31,7 +31,7 @@ func (s *scene) testPermission(t *testing.T) {
 	if node.ServerVersion() >= "v1.37" {
 		refusal = "system:node:node is not authorized to request tokens for audience " // and its name
 	}
-	if got := providerFailure(t, s.kubelet, node.Failure{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
+	if got := providerFailure(t, s.kubelet, node.FailureFilter{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
 	}
 
@@ -54,7 +54,7 @@ func (s *scene) testPermission(t *testing.T) {
 	s.control.WaitRunning(t, healed)
 	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
 	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
-	if ran := len(pluginsRunFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.CacheType.Has() && !ran {
+	if ran := len(pluginsRunFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.FeatureCacheType.IsEnabled() && !ran {
 		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
 	}
 }

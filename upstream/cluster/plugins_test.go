@@ -32,12 +32,12 @@ func (s site) in(version string) provider {
 var configurations = []struct {
 	name  string
 	write func(t *testing.T, dir string, all []site) (path string)
-	needs []node.Ability
+	needs []node.KubeletFeature
 }{
 	{"file in v1", inFile("v1"), nil},
 	{"file in v1beta1", inFile("v1beta1"), nil},
 	{"file in v1alpha1", inFile("v1alpha1"), nil},
-	{"directory", inDirectory, []node.Ability{node.ConfigDirectory}},
+	{"directory", inDirectory, []node.KubeletFeature{node.FeatureConfigDirectory}},
 }
 
 // inFile writes one file with the version throughout. The plugin that needs
@@ -81,56 +81,56 @@ func forServiceAccounts() provider {
 // TestPlugins verifies that static pods of a kubelet without an API server pull private images through each plugin of
 // this repository.
 func TestPlugins(t *testing.T) {
-	node.Require(t)
-	net := node.NewNet(t)
+	node.SkipUnlessSupported(t)
+	net := node.NewFakeNetwork(t)
 	all := sites(t, net)
 	t.Run("configuration", func(t *testing.T) {
 		for i, c := range configurations {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				for _, a := range c.needs {
-					a.Need(t)
+					a.SkipUnlessSupported(t)
 				}
 				testPlugins(t, net, all, fmt.Sprintf("team/app%d", i), c.write(t, t.TempDir(), all))
 			})
 		}
 	})
-	if strays := net.Strays(); len(strays) > 0 {
+	if strays := net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("somebody else was asked: %q", strays)
 	}
 }
 
-func testPlugins(t *testing.T, net *testcloud.Net, all []site, repo, config string) {
+func testPlugins(t *testing.T, net *testcloud.FakeNetwork, all []site, repo, config string) {
 	var pods []*corev1.Pod
 	for _, s := range all {
 		pods = append(pods, node.NewPod("default", s.name, s.registry.PushApp(t, repo, "v1")))
 	}
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
-		Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: node.BinDir(), Config: node.ServiceAccounts.On(t),
+		Runtime: node.StartContainerd(t, net), ProviderConfig: config, BinDir: node.BinDir(), Config: node.FeatureServiceAccounts.EnablingConfig(t),
 	})
 	for _, pod := range pods {
-		kubelet.AddStatic(t, pod)
+		kubelet.AddStaticPod(t, pod)
 	}
 	for i, s := range all {
 		t.Run(s.name, func(t *testing.T) {
-			kubelet.WaitStaticRunning(t, pods[i])
+			kubelet.WaitStaticPodRunning(t, pods[i])
 			s.checkPull(t, repo)
 		})
 	}
 	checkKubelet(t, kubelet, config)
-	canary.AssertAbsent(t, "the kubelet's log", strings.Join(kubelet.Log(t), "\n"))
+	canary.AssertAbsent(t, "the kubelet's log", strings.Join(kubelet.LogRecords(t), "\n"))
 }
 
 // checkPull checks that the registry accepted the plugin's user and rejected no request.
 func (s site) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
-		if len(r.Log(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {
+		if len(r.LogLines(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {
 			t.Errorf("the registry was not asked by %q for %s", s.user, repo)
 		}
 		return
 	}
-	got := registryResponses(s.registry.(*node.Registry).Pulls(repo))
+	got := registryResponses(s.registry.(*node.Registry).ManifestRequests(repo))
 	if want := []string{`"" 401`, fmt.Sprintf("%q 200", s.user)}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
@@ -160,7 +160,7 @@ func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
 		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
 	}
-	if _, has := k.Metrics(t)["kubelet_credential_provider_config_info"]; has != node.ConfigHash.Has() {
+	if _, has := k.Metrics(t)["kubelet_credential_provider_config_info"]; has != node.FeatureConfigHash.IsEnabled() {
 		t.Errorf("its metrics have the hash of its configuration: %v", has)
 	} else if has && cfg.Hash() != k.ConfigHash(t) {
 		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", cfg.Hash(), k.ConfigHash(t))

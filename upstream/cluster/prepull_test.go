@@ -32,7 +32,7 @@ import (
 
 // imagePresentEvent is in the event of a pod for which nothing was pulled.
 func imagePresentEvent() string {
-	if node.PullRecords.Has() {
+	if node.FeaturePullRecords.IsEnabled() {
 		return "already present on machine and can be accessed by the pod"
 	}
 	return "already present on machine\"" // the complete message
@@ -50,10 +50,10 @@ type prepulled struct {
 
 func startPrepulled(t *testing.T) *prepulled {
 	t.Helper()
-	net, dir := node.NewNet(t), t.TempDir()
+	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	p := &prepulled{team: startRegistry(t, net, "team.example", "ci"), user: writeFile(t, filepath.Join(dir, "user"), "prepull")}
 	p.node = node.StartRegistry(t, net, "node.example", testregistry.Options{
-		Auth: testregistry.Bearer, Users: map[string]string{"prepull": canary.PasswordSecret, "kubelet": canary.PasswordSecret},
+		Auth: testregistry.AuthBearer, Users: map[string]string{"prepull": canary.PasswordSecret, "kubelet": canary.PasswordSecret},
 	})
 	p.images = []string{p.node.PushApp(t, "team/default", "v1"), p.node.PushApp(t, "team/always", "v1")}
 	p.private = p.team.PushApp(t, "team/private", "v1")
@@ -71,7 +71,7 @@ func startPrepulled(t *testing.T) *prepulled {
 // TestPrepull verifies that a kubelet gives images from regcred prepull to every pod under its default policy, and pulls
 // them again under AlwaysVerify, with the pod's credentials.
 func TestPrepull(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	p := startPrepulled(t)
 	if !t.Run("refused", p.testRefused) || !t.Run("pull", p.testPull) {
 		return
@@ -105,7 +105,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 			"error: "+flags[0]+": an image pulled into the runtime with a pod's credentials could be used by every pod on this node",
 			"use --allow-all-pods")
 	}
-	if got := p.team.Pulls("team/private"); len(got) > 0 {
+	if got := p.team.ManifestRequests("team/private"); len(got) > 0 {
 		t.Errorf("the registry was asked all the same: %q", registryResponses(got))
 	}
 }
@@ -122,7 +122,7 @@ func (p *prepulled) testPull(t *testing.T) {
 			t.Errorf("%s is not in the runtime", image)
 		}
 	}
-	if got, want := registryResponses(p.node.Pulls("team/default")), []string{`"" 401`, `"prepull" 200`}; !slices.Equal(got, want) {
+	if got, want := registryResponses(p.node.ManifestRequests("team/default")), []string{`"" 401`, `"prepull" 200`}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
 }
@@ -132,7 +132,7 @@ func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
-	p.kubelet.AddStatic(t, pod)
+	p.kubelet.AddStaticPod(t, pod)
 	return pod
 }
 
@@ -141,7 +141,7 @@ func (p *prepulled) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
 	t.Helper()
 	object := fmt.Sprintf("object=%q", pod.Namespace+"/"+pod.Name+"-"+p.kubelet.Options.Name)
 	node.Eventually(t, 30*time.Second, func(context.Context) error {
-		all := p.kubelet.Log(t, "Event occurred", object)
+		all := p.kubelet.LogRecords(t, "Event occurred", object)
 		for _, event := range all {
 			if containsAll(event, texts...) {
 				return nil
@@ -156,14 +156,14 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	p.team.ResetLog()
 	ours, private := p.start(t, "default", p.images[0]), p.start(t, "default-private", p.private)
 	for _, pod := range []*corev1.Pod{ours, private} {
-		p.kubelet.WaitStaticRunning(t, pod)
+		p.kubelet.WaitStaticPodRunning(t, pod)
 		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
 	}
 	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
 		t.Errorf("the registries were asked: %q", registryResponses(got))
 	}
 	want := map[string]node.PluginCounts{}
-	if !node.ChecksImageFirst.Has() {
+	if !node.ChecksImageFirst.IsEnabled() {
 		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that it has
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
@@ -172,7 +172,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 }
 
 func (p *prepulled) testAlwaysVerify(t *testing.T) {
-	settings := node.PullRecords.On(t)
+	settings := node.FeaturePullRecords.EnablingConfig(t)
 	p.kubelet.Restart(t, func(o *node.KubeletOptions) {
 		o.Config = map[string]any{"imagePullCredentialsVerificationPolicy": "AlwaysVerify"}
 		maps.Copy(o.Config, settings)
@@ -180,13 +180,13 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	p.node.ResetLog()
 	p.team.ResetLog()
 	ours, private := p.start(t, "always", p.images[1]), p.start(t, "always-private", p.private)
-	p.kubelet.WaitStaticRunning(t, ours)
+	p.kubelet.WaitStaticPodRunning(t, ours)
 	p.waitEvent(t, ours, "Pulled", "Successfully pulled image")
-	t.Log(p.kubelet.WaitStaticWaiting(t, private, "401 Unauthorized"))
-	if got, want := registryResponses(p.node.Pulls("team/always")), []string{`"" 401`, `"kubelet" 200`}; !slices.Equal(got, want) {
+	t.Log(p.kubelet.WaitStaticPodWaiting(t, private, "401 Unauthorized"))
+	if got, want := registryResponses(p.node.ManifestRequests("team/always")), []string{`"" 401`, `"kubelet" 200`}; !slices.Equal(got, want) {
 		t.Errorf("the registry answered %q, want %q", got, want)
 	}
-	if got, want := registryResponses(p.team.Pulls("team/private")), []string{`"" 401`}; !slices.Equal(got, want) {
+	if got, want := registryResponses(p.team.ManifestRequests("team/private")), []string{`"" 401`}; !slices.Equal(got, want) {
 		t.Errorf("the registry of the pull secret answered %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]node.PluginCounts{plugins.Static: {Runs: 1}}, p.kubelet.PluginCounts(t)); diff != "" {
@@ -207,7 +207,7 @@ const pullsAtOnce = 8
 
 func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	t.Helper()
-	net, dir := node.NewNet(t), t.TempDir()
+	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	registry := startRegistry(t, net, "", "ci")
 	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
 	for i := range images {
@@ -234,7 +234,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 // TestSpeedPrepull compares regcred prepull, its process and the plugin
 // included, with the same pulls over CRI whose credentials are given by hand.
 func TestSpeedPrepull(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	rounds, images := 1, 10
 	if *speed {
 		rounds, images = 7, 50
@@ -265,7 +265,7 @@ func TestSpeedPrepull(t *testing.T) {
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 func (s *prepullSpeed) measureRegcred(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), node.Regcred(), s.args...).Output()
+	out, err := exec.CommandContext(t.Context(), node.RegcredPath(), s.args...).Output()
 	var report struct{ Counts map[string]int }
 	if err := errors.Join(err, json.Unmarshal(out, &report)); err != nil {
 		t.Fatalf("regcred prepull: %v\n%s", err, stderrOf(err))

@@ -27,8 +27,8 @@ const (
 // a login. It has no list of images yet.
 func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
 	t.Helper()
-	net, dir := node.NewNet(t), t.TempDir()
-	registry = node.StartRegistry(t, net, "", testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret}})
+	net, dir := node.NewFakeNetwork(t), t.TempDir()
+	registry = node.StartRegistry(t, net, "", testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	pause = registry.PushApp(t, "infra/pause", "3")
 	unit, err := os.ReadFile("../../deploy/systemd/" + prepullService)
 	if err != nil {
@@ -52,7 +52,7 @@ func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pau
 				"[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n", pause),
 		},
 		Programs: map[string]string{
-			"/usr/local/bin/regcred":                               node.Regcred(),
+			"/usr/local/bin/regcred":                               node.RegcredPath(),
 			"/var/lib/regcred/generations/1/bin/" + plugins.Static: filepath.Join(node.BinDir(), plugins.Static),
 		},
 	})
@@ -62,7 +62,7 @@ func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pau
 // TestPrepullService verifies that the pause image is pulled at boot with the node's credentials before the kubelet
 // starts. A service that fails or hangs does not prevent the kubelet's start, and does not delay each of them.
 func TestPrepullService(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	m, registry, pause := prepullMachine(t)
 	if got := unitState(t, m, prepullService); got != "inactive" || m.Containerd.HasImage(t, pause) {
 		t.Errorf("without a list it is %s", got)
@@ -72,23 +72,23 @@ func TestPrepullService(t *testing.T) {
 	m.WriteFile(t, prepullSecret, canary.PasswordSecret, 0o600)
 	m.Reboot(t)
 	if got := unitState(t, m, prepullService); got != "active" {
-		t.Errorf("it is %s:\n%s", got, m.Journal(t, prepullService))
+		t.Errorf("it is %s:\n%s", got, m.UnitLog(t, prepullService))
 	}
-	if pulls := registry.Pulls("infra/pause"); !m.Containerd.HasImage(t, pause) || len(pulls) == 0 || pulls[len(pulls)-1].User != "ci" {
-		t.Errorf("pulled %+v:\n%s", pulls, m.Journal(t, prepullService))
+	if pulls := registry.ManifestRequests("infra/pause"); !m.Containerd.HasImage(t, pause) || len(pulls) == 0 || pulls[len(pulls)-1].User != "ci" {
+		t.Errorf("pulled %+v:\n%s", pulls, m.UnitLog(t, prepullService))
 	}
 	pulled, started := property(t, m, prepullService, "ActiveEnterTimestampMonotonic"), property(t, m, "kubelet", "ExecMainStartTimestampMonotonic")
 	if fmt.Sprintf("%20s", pulled) >= fmt.Sprintf("%20s", started) {
 		t.Errorf("it was done after %s µs, and the kubelet started after %s", pulled, started)
 	}
 	pod := node.NewPod("default", "app", registry.PushApp(t, "team/none", "v1"))
-	m.Kubelet.AddStatic(t, pod)
-	m.Kubelet.WaitStaticWaiting(t, pod, "team/none:v1") // for its own image: its sandbox runs
+	m.Kubelet.AddStaticPod(t, pod)
+	m.Kubelet.WaitStaticPodWaiting(t, pod, "team/none:v1") // for its own image: its sandbox runs
 
 	m.WriteFile(t, prepullList, registry.Host+"/team/missing:v1\n", 0o644)
 	m.Run(t, "systemctl", "stop", prepullService)
 	restartWithBrokenService(t, m, "Failed with result 'exit-code'")
-	said := m.Journal(t, prepullService)
+	said := m.UnitLog(t, prepullService)
 	canary.AssertAbsent(t, "the service's journal", said)
 	if !strings.Contains(said, "the pause image is "+pause) || !strings.Contains(said, "team/missing:v1: ") {
 		t.Errorf("it said:\n%s", said)
@@ -96,7 +96,7 @@ func TestPrepullService(t *testing.T) {
 	// systemd refuses the third start within an hour.
 	restartWithBrokenService(t, m, "Start request repeated too quickly")
 
-	registry.Inject(testregistry.Fault{Kind: testregistry.Slow, Endpoint: testregistry.Blobs, Delay: time.Minute, Times: testregistry.Forever})
+	registry.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Delay: time.Minute, Times: testregistry.Forever})
 	m.WriteFile(t, prepullList, registry.PushApp(t, "team/slow", "v1")+"\n", 0o644)
 	m.WriteFile(t, "/etc/systemd/system/"+prepullService+".d/soon.conf", "[Service]\nTimeoutStartSec=1s\n", 0o644)
 	m.Run(t, "systemctl", "daemon-reload")
@@ -108,10 +108,10 @@ func TestPrepullService(t *testing.T) {
 // fails, of which its journal says why.
 func restartWithBrokenService(t *testing.T, m *node.Machine, why string) {
 	t.Helper()
-	kubelet, said := m.MainPID(t, "kubelet"), m.Journal(t, prepullService)
+	kubelet, said := m.MainPID(t, "kubelet"), m.UnitLog(t, prepullService)
 	m.Restart(t, "kubelet")
-	node.Eventually(t, restartTimeout, m.Healthy)
-	state, says := unitState(t, m, prepullService), m.Journal(t, prepullService)[len(said):]
+	node.Eventually(t, restartTimeout, m.CheckHealthy)
+	state, says := unitState(t, m, prepullService), m.UnitLog(t, prepullService)[len(said):]
 	if state != "failed" || !strings.Contains(says, why) || m.MainPID(t, "kubelet") == kubelet {
 		t.Errorf("the service is %s, want it failed with %q in:\n%s", state, why, says)
 	}

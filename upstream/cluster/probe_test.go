@@ -13,7 +13,7 @@ import (
 // TestProbe verifies that a change is rolled back if the image of --probe cannot be pulled, although the restarted
 // kubelet is healthy.
 func TestProbe(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
 	image := l.registry[first].PushApp(t, "team/probe", "v1")
 	l.checkRestart(t, func() {
@@ -24,9 +24,9 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	})
-	before := l.registry[first].Pulls("team/probe")
+	before := l.registry[first].ManifestRequests("team/probe")
 	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s", "--probe", image) })
-	if now := l.registry[first].Pulls("team/probe"); len(now) <= len(before) {
+	if now := l.registry[first].ManifestRequests("team/probe"); len(now) <= len(before) {
 		t.Errorf("pulls before %v, after %v", before, now)
 	}
 	l.regcred(t, v1, 0, "status")

@@ -53,7 +53,7 @@ func (p provider) entry() map[string]any {
 	}
 	if p.tokenAttributes != nil {
 		entry["tokenAttributes"] = p.tokenAttributes
-		if !node.CacheType.Has() {
+		if !node.FeatureCacheType.IsEnabled() {
 			delete(p.tokenAttributes, "cacheType")
 		}
 	}

@@ -36,7 +36,7 @@ func (s *scene) testRefusals(t *testing.T) {
 	here, there := request("here"), request("there")
 	unbound, withoutUID, unplaced := here, here, here
 	unbound.PodName, unbound.PodUID, withoutUID.PodUID, unplaced.ServiceAccount = "", "", "", "unplaced"
-	client, err := kube.New(s.control.Config(t, "system:node:here", "system:nodes"), kube.Options{})
+	client, err := kube.New(s.control.ClientConfig(t, "system:node:here", "system:nodes"), kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,13 +24,13 @@ func TestRestartCost(t *testing.T) {
 	if !*speed {
 		t.Skip("only with -speed: it measures, and takes its time for it")
 	}
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
 	l.install(t, 0, "first.yaml", "--reserve", later, "--restart", "--stable=2s")
 	probed := l.startProbedPod(t)
 	configs := []string{"both.yaml", "first.yaml"}
 	flip := func(i int) { l.install(t, 0, configs[i%2]) }
-	restart := func(int) { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.Healthy) }
+	restart := func(int) { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.CheckHealthy) }
 	for _, change := range []struct {
 		name string
 		make func(int)
@@ -71,8 +71,8 @@ func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 		TCPSocket: &corev1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(listener.Addr().(*net.TCPAddr).Port)},
 	}}
-	l.m.Kubelet.AddStatic(t, pod)
-	l.m.Kubelet.WaitStaticRunning(t, pod)
+	l.m.Kubelet.AddStaticPod(t, pod)
+	l.m.Kubelet.WaitStaticPodRunning(t, pod)
 	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.podReady(ctx, pod) })
 	return pod
 }

@@ -35,7 +35,7 @@ type unitResult struct {
 	Took        time.Duration
 }
 
-func (u unitClient) do(ctx context.Context, what string, before service.State, want service.Criteria) (c unitResult, err error) {
+func (u unitClient) do(ctx context.Context, what string, before service.State, want service.HealthCriteria) (c unitResult, err error) {
 	request, err := json.Marshal(map[string]any{"Before": before, "Want": want})
 	if err != nil {
 		return c, err
@@ -47,7 +47,7 @@ func (u unitClient) do(ctx context.Context, what string, before service.State, w
 	return c, json.Unmarshal(said, &c)
 }
 
-func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.Criteria) unitResult {
+func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
 	t.Helper()
 	c, err := u.do(t.Context(), what, before, want)
 	if err != nil {
@@ -59,7 +59,7 @@ func (u unitClient) mustDo(t *testing.T, what string, before service.State, want
 // state looks at the unit.
 func (u unitClient) state(t *testing.T) service.State {
 	t.Helper()
-	c := u.mustDo(t, "state", service.State{}, service.Criteria{})
+	c := u.mustDo(t, "state", service.State{}, service.HealthCriteria{})
 	if c.Error != "" {
 		t.Fatal(c.Error)
 	}
@@ -84,7 +84,7 @@ var units = map[string]string{
 
 // TestService verifies restarts of a real kubelet and of failing units by a real systemd.
 func TestService(t *testing.T) {
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestService(t *testing.T) {
 // cannot go well.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitClient{m, "kubelet.service"}
-	want := service.Criteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
+	want := service.HealthCriteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
 	restart := func() (before service.State, c unitResult) {
 		t.Helper()
 		before = u.state(t)
@@ -125,7 +125,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	}
 
 	before, c := restart()
-	if c.Error != "" || c.State.SameProcess(before) || c.State.Invocation == before.Invocation || c.State.MainPID != m.MainPID(t, "kubelet") {
+	if c.Error != "" || c.State.HasSameProcess(before) || c.State.Invocation == before.Invocation || c.State.MainPID != m.MainPID(t, "kubelet") {
 		t.Errorf("from %+v to %+v", before, c)
 	}
 	t.Logf("healthy for %s after %s", want.Stable, c.Took)
@@ -157,7 +157,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	m.Run(t, "rm", dropIn)
 	before, c = restart()
 	t.Logf("put right: healthy for %s after %s", want.Stable, c.Took)
-	if c.Error != "" || c.State.SameProcess(before) {
+	if c.Error != "" || c.State.HasSameProcess(before) {
 		t.Errorf("put right: from %+v to %+v", before, c)
 	}
 }
@@ -173,7 +173,7 @@ func expect(t *testing.T, what, got, want string) {
 
 // restartUnits restarts what goes wrong, and what then does not.
 func restartUnits(t *testing.T, m *node.Machine) {
-	want := service.Criteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
+	want := service.HealthCriteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
 		{"exits", "", "it exited and was not restarted; the unit is inactive (dead); its log: bye"},

@@ -38,7 +38,7 @@ type scene struct {
 
 func startScene(t *testing.T) *scene {
 	t.Helper()
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	control := node.StartControlPlane(t)
 	s := &scene{
 		control: control,
@@ -55,7 +55,7 @@ func startScene(t *testing.T) *scene {
 	config, binDir := s.writeConfig(t)
 	s.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), ControlPlane: control, ProviderConfig: config, BinDir: binDir,
-		Config: node.ServiceAccounts.On(t),
+		Config: node.FeatureServiceAccounts.EnablingConfig(t),
 	})
 	// Of two keys that match, the longer one comes first, wherever it stands.
 	writeFile(t, filepath.Join(s.kubelet.RootDir(), "config.json"), dockerConfig(
@@ -207,7 +207,7 @@ var pullCases = []pullCase{
 // TestServiceAccounts verifies that pods pull with the identity of their service accounts, and that regcred's keyring
 // finds for each the credentials that the kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	s := startScene(t)
 	t.Run("pods", func(t *testing.T) {
 		for _, c := range pullCases {
@@ -221,7 +221,7 @@ func TestServiceAccounts(t *testing.T) {
 		t.Run("permission", func(t *testing.T) { t.Parallel(); s.testPermission(t) })
 		t.Run("refusals", func(t *testing.T) { t.Parallel(); s.testRefusals(t) })
 	})
-	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
+	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
 // pod creates a pod of namespace team with an image that is new to the node.
@@ -244,10 +244,10 @@ func (c pullCase) withoutCacheType() pullCase {
 }
 
 func (s *scene) testPull(t *testing.T, c pullCase) {
-	if !node.CacheType.Has() {
+	if !node.FeatureCacheType.IsEnabled() {
 		c = c.withoutCacheType()
 	}
-	if node.ReportsToPods.Has() {
+	if node.ReportsToPods.IsEnabled() {
 		c.log = c.err // in regcred's words
 	}
 	host, repo, _ := strings.Cut(c.image, "/")
@@ -277,7 +277,7 @@ func (s *scene) testPull(t *testing.T, c pullCase) {
 // checkEvent checks that the event contains the reason exactly if the kubelet reports plugin errors to pods.
 func (c pullCase) checkEvent(t *testing.T, event string) {
 	t.Helper()
-	if !node.ReportsToPods.Has() {
+	if !node.ReportsToPods.IsEnabled() {
 		if strings.Contains(event, "account") || strings.Contains(event, "annotation") {
 			t.Error("the event says more than the registry does: the documentation says otherwise")
 		}
@@ -293,16 +293,16 @@ func (c pullCase) checkEvent(t *testing.T, event string) {
 // skipped provider only at -v=5, which is set here.
 func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	t.Helper()
-	failure := providerFailure(t, s.kubelet, node.Failure{Provider: c.provider, Image: c.image})
+	failure := providerFailure(t, s.kubelet, node.FailureFilter{Provider: c.provider, Image: c.image})
 	if (c.log == "") != (failure == "") || !strings.Contains(failure, c.log) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", failure, c.log)
 	}
 	const skips = "Failed to get service account data"
 	of := `image="` + c.image + `"`
-	if !node.NamedFailures.Has() {
+	if !node.FeatureNamedFailures.IsEnabled() {
 		of = skips + " team/" + c.account + ": " // of whichever image
 	}
-	if got := len(s.kubelet.Log(t, skips, "plugin.go", of)); (got > 0) != (c.skipped != "") && (node.NamedFailures.Has() || got == 0) {
+	if got := len(s.kubelet.LogRecords(t, skips, "plugin.go", of)); (got > 0) != (c.skipped != "") && (node.FeatureNamedFailures.IsEnabled() || got == 0) {
 		t.Errorf("the kubelet's log has %d lines of %q", got, skips)
 	}
 	for _, a := range f.attempts {
@@ -323,11 +323,11 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 func (s *scene) testStatic(t *testing.T) {
 	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
 	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))
-	s.kubelet.AddStatic(t, served)
-	s.kubelet.AddStatic(t, skipped)
-	t.Cleanup(func() { s.kubelet.RemoveStatic(t, served); s.kubelet.RemoveStatic(t, skipped) })
-	s.kubelet.WaitStaticRunning(t, served)
-	t.Log(s.kubelet.WaitStaticWaiting(t, skipped, "401 Unauthorized"))
+	s.kubelet.AddStaticPod(t, served)
+	s.kubelet.AddStaticPod(t, skipped)
+	t.Cleanup(func() { s.kubelet.RemoveStaticPod(t, served); s.kubelet.RemoveStaticPod(t, skipped) })
+	s.kubelet.WaitStaticPodRunning(t, served)
+	t.Log(s.kubelet.WaitStaticPodWaiting(t, skipped, "401 Unauthorized"))
 	s.waitMirror(t, "served-node", "skipped-node")
 
 	f := s.ours.sameAsKubelet(t, s.guard, "team", "served-node", "static.example/open/static:v1", 0)
@@ -367,14 +367,14 @@ func (s *scene) testCalls(t *testing.T) {
 		s.control.WaitRunning(t, pod)
 	}
 	want := pods
-	if node.SharesTokens.Has() {
+	if node.FeatureSharedTokens.IsEnabled() {
 		want = 1
 	}
 	if got := s.tokenRequests(t, "many"); got != want {
 		t.Errorf("the kubelet made %d TokenRequests for %d pods of one service account, want %d", got, pods, want)
 	}
 	ofAccount := 1
-	if !node.CacheType.Has() {
+	if !node.FeatureCacheType.IsEnabled() {
 		ofAccount = pods // it may be the token that the plugin returns
 	}
 	for _, tt := range []struct {
@@ -405,7 +405,7 @@ func (s *scene) testCalls(t *testing.T) {
 // the node.
 func (s *scene) tokenRequests(t *testing.T, account string) (n int) {
 	t.Helper()
-	for _, c := range s.control.Calls(t, "system:node:node") {
+	for _, c := range s.control.AuditCalls(t, "system:node:node") {
 		if c.Resource == "serviceaccounts/token" && c.Name == account && c.Code == http.StatusCreated {
 			n++
 		}

@@ -29,15 +29,15 @@ type registry interface {
 }
 
 // sites returns the plugins that need no service account.
-func sites(t *testing.T, net *testcloud.Net) []site {
+func sites(t *testing.T, net *testcloud.FakeNetwork) []site {
 	return []site{ecrSite(t, net, plugins.ECR, newAWS(t), "111122223333"), gcrSite(t, net), acrSite(t, net), dockerConfigSite(t), staticSite(t, net)}
 }
 
 // startRegistry starts a registry with one user.
-func startRegistry(t *testing.T, net *testcloud.Net, host, user string) *node.Registry {
+func startRegistry(t *testing.T, net *testcloud.FakeNetwork, host, user string) *node.Registry {
 	t.Helper()
 	return node.StartRegistry(t, net, host, testregistry.Options{
-		Auth: testregistry.Bearer, Users: map[string]string{user: canary.PasswordSecret},
+		Auth: testregistry.AuthBearer, Users: map[string]string{user: canary.PasswordSecret},
 	})
 }
 
@@ -48,12 +48,12 @@ func newAWS(t *testing.T) *testcloud.AWS {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AWSState) { s.Password = canary.PasswordSecret })
+	cloud.Update(func(s *testcloud.AWSState) { s.Password = canary.PasswordSecret })
 	return cloud
 }
 
 // ecrSite is a registry of Amazon, for this repository's plugin or another.
-func ecrSite(t *testing.T, net *testcloud.Net, name string, cloud *testcloud.AWS, account string) site {
+func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) site {
 	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
 	return site{
 		provider: provider{name: name, images: []string{host}, environ: cloud.Environ()},
@@ -61,7 +61,7 @@ func ecrSite(t *testing.T, net *testcloud.Net, name string, cloud *testcloud.AWS
 	}
 }
 
-func gcrSite(t *testing.T, net *testcloud.Net) site {
+func gcrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	t.Helper()
 	const host = "europe-docker.pkg.dev"
 	cloud, err := testcloud.NewGoogle(net)
@@ -69,21 +69,21 @@ func gcrSite(t *testing.T, net *testcloud.Net) site {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
+	cloud.Update(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
 	return site{
 		provider: provider{name: plugins.GCR, images: []string{"*.pkg.dev"}, args: []string{"get-credentials", "--v=3"}, environ: cloud.Environ()},
 		registry: startRegistry(t, net, host, "_token"), user: "_token",
 	}
 }
 
-func acrSite(t *testing.T, net *testcloud.Net) site {
+func acrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	t.Helper()
 	const host = "team.azurecr.io"
 	registry := startRegistry(t, net, host, testcloud.ACRUser)
 	cloud := testcloud.NewAzure()
 	t.Cleanup(cloud.Close)
-	cloud.Set(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, canary.PasswordSecret })
-	cloud.Join(net)
+	cloud.Update(func(s *testcloud.AzureState) { s.Registry, s.RefreshToken = registry, canary.PasswordSecret })
+	cloud.AddHosts(net)
 	net.Handle(host, cloud)
 	config := writeFile(t, filepath.Join(t.TempDir(), "azure.json"), `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)
 	return site{
@@ -104,7 +104,7 @@ func dockerConfigSite(t *testing.T) site {
 	}
 }
 
-func staticSite(t *testing.T, net *testcloud.Net) site {
+func staticSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	t.Helper()
 	const host = "registry.example"
 	password := writeFile(t, filepath.Join(t.TempDir(), "password"), canary.PasswordSecret+"\n")

@@ -76,7 +76,7 @@ providers:
 func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
-	client, err := kube.New(control.Config(t, s.name, "system:nodes"), kube.Options{})
+	client, err := kube.New(control.ClientConfig(t, s.name, "system:nodes"), kube.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +124,12 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:theirs", execs: new(atomic.Int64)}
-	client, err := kubernetes.NewForConfig(control.Config(t, s.name, "system:nodes"))
+	client, err := kubernetes.NewForConfig(control.ClientConfig(t, s.name, "system:nodes"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	manager := token.NewManager(client)
-	err = kubelet.Register(path, binDir, kubelet.Tokens{
+	err = kubelet.RegisterPlugins(path, binDir, kubelet.TokenFuncs{
 		Token: func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			return manager.GetServiceAccountToken(namespace, name, tr)
 		},
@@ -145,7 +145,7 @@ func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) ke
 	}
 	s.lookup = func(_ context.Context, image string, pod *corev1.Pod) (int, error) {
 		repo, _, _ := strings.Cut(image, "@")
-		creds, _ := kubelet.Keyring(pod.Namespace, pod.Name, string(pod.UID), pod.Spec.ServiceAccountName).Lookup(repo)
+		creds, _ := kubelet.NewKeyring(pod.Namespace, pod.Name, string(pod.UID), pod.Spec.ServiceAccountName).Lookup(repo)
 		return len(creds), nil
 	}
 	return s
@@ -201,7 +201,7 @@ func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 // calls counts what a side has asked of the API server.
 func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
 	t.Helper()
-	for _, call := range control.Calls(t, s.name) {
+	for _, call := range control.AuditCalls(t, s.name) {
 		if call.Code >= 300 {
 			t.Errorf("the API server refused: %+v", call)
 		}
@@ -218,9 +218,9 @@ func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, ac
 // TestSpeedPods counts what pods of one service account cost, and times a
 // lookup whose answer is cached.
 func TestSpeedPods(t *testing.T) {
-	node.Require(t)
-	node.Default(t, "its kubelet is what this program is linked with")
-	kubelet.Silence()
+	node.SkipUnlessSupported(t)
+	node.RequireDefaultKubelet(t, "its kubelet is what this program is linked with")
+	kubelet.DisableLog()
 	pods := 25
 	if *speed {
 		pods = 500
@@ -305,7 +305,7 @@ func median(d []time.Duration) time.Duration {
 // TestSpeedMemory verifies that a process that serves the lookups of 5,000 pods with 500 service accounts stays below 60
 // MB.
 func TestSpeedMemory(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	pods, accounts := 200, 20
 	if *speed {
 		pods, accounts = 5000, 500
@@ -327,7 +327,7 @@ func TestSpeedMemory(t *testing.T) {
 	}
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		path, _ := speedConfig(t, cacheType)
-		cmd := exec.CommandContext(t.Context(), program, control.NodeKubeconfig(t, "many"), path, "registry.example/app")
+		cmd := exec.CommandContext(t.Context(), program, control.WriteNodeKubeconfig(t, "many"), path, "registry.example/app")
 		cmd.Stdin = bytes.NewReader(stdin)
 		out, err := cmd.Output()
 		if err != nil {

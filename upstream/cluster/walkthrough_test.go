@@ -18,8 +18,8 @@ import (
 
 // TestWalkThrough follows the documentation on a new node.
 func TestWalkThrough(t *testing.T) {
-	node.Require(t)
-	node.CacheType.Need(t) // the documentation's configuration has it
+	node.SkipUnlessSupported(t)
+	node.FeatureCacheType.SkipUnlessSupported(t) // the documentation's configuration has it
 	transcript.Replay(t, "../../docs/service-accounts.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		return startWalk(t, section).run
 	})
@@ -38,10 +38,10 @@ type walk struct {
 func startWalk(t *testing.T, section string) *walk {
 	t.Helper()
 	w := &walk{dir: t.TempDir()}
-	for name, content := range transcript.Files(section) {
+	for name, content := range transcript.ExampleFiles(section) {
 		writeFile(t, filepath.Join(w.dir, name), content)
 	}
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	control := node.StartControlPlane(t)
 	guard := startGuard(t, net, control, testregistry.Options{
 		Rules: []testregistry.Rule{{User: "team.puller", Prefix: "team", Pull: true}},
@@ -50,12 +50,12 @@ func startWalk(t *testing.T, section string) *walk {
 	node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), ControlPlane: control,
 		ProviderConfig: filepath.Join(w.dir, "providers.yaml"), BinDir: node.BinDir(),
-		Config: node.PullRecords.On(t), // or the second pod would need no credentials
+		Config: node.FeaturePullRecords.EnablingConfig(t), // or the second pod would need no credentials
 	})
 	home := t.TempDir()
 	w.environ = []string{
-		"PATH=" + filepath.Dir(node.Regcred()) + ":" + os.Getenv("PATH"), "HOME=" + home,
-		"KUBECONFIG=" + control.Kubeconfig(t, "admin", "system:masters"),
+		"PATH=" + filepath.Dir(node.RegcredPath()) + ":" + os.Getenv("PATH"), "HOME=" + home,
+		"KUBECONFIG=" + control.WriteKubeconfig(t, "admin", "system:masters"),
 	}
 	w.shown = strings.NewReplacer(w.dir, "/etc/kubernetes", node.BinDir(), "/opt/plugins", control.URL, "https://10.0.0.1:6443")
 	w.real = strings.NewReplacer("/etc/kubernetes", w.dir, "/opt/plugins", node.BinDir())
@@ -76,7 +76,7 @@ func (w *walk) run(t *testing.T, command string) string {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
 	cmd.Dir, cmd.Env = w.dir, w.environ
 	out, _ := cmd.CombinedOutput() // some are meant to fail
-	if node.ReportsToPods.Has() {
+	if node.ReportsToPods.IsEnabled() {
 		out = pluginErrorSuffix.ReplaceAll(out, nil)
 	}
 	out = tokenRequestDenied.ReplaceAll(out, []byte(`audience "$2" not found in pod spec volume, $1 is not authorized to request tokens for this audience`))

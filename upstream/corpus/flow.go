@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Account is a lookup in service-account mode: the configuration's requirements, the pod,
+// ServiceAccountCase is a lookup in service-account mode: the configuration's requirements, the pod,
 // and the API server's responses.
-type Account struct {
+type ServiceAccountCase struct {
 	Name      string            `json:"name"`
 	CacheType string            `json:"cacheType"`
 	Require   bool              `json:"require"`
@@ -22,41 +22,41 @@ type Account struct {
 	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password
 }
 
-// Token is the token that the API server issues.
-const Token = token
+// IssuedToken is the token that the API server issues.
+const IssuedToken = plantedToken
 
-// Accounts returns the cases for serviceaccount.json.
-func Accounts() []Account {
-	var all []Account
+// ServiceAccountCases returns the cases for serviceaccount.json.
+func ServiceAccountCases() []ServiceAccountCase {
+	var all []ServiceAccountCase
 	k := func(keys ...string) []string { return keys }
 	m := map[string]string{"a": "1", "b": "", "example.com/c": "é", "unlisted": "x"}
 	for _, cacheType := range []string{"ServiceAccount", "Token"} {
 		for _, require := range []bool{true, false} {
-			add := func(a Account) {
+			add := func(a ServiceAccountCase) {
 				a.CacheType, a.Require = cacheType, require
 				all = append(all, a)
 			}
-			add(Account{Name: "plain", Account: "sa", Have: m})
-			add(Account{Name: "pod without service account"})
-			add(Account{Name: "optional annotations", Account: "sa", Have: m, Optional: k("a", "b", "missing", "example.com/c")})
-			add(Account{Name: "account not readable", Account: "sa", Fails: "get"})
-			add(Account{Name: "no token to be had", Account: "sa", Fails: "token"})
-			add(Account{Name: "echoed token", Account: "sa", Echo: true})
-			add(Account{Name: "echo without service account", Echo: true})
-			add(Account{Name: "optional key in another case", Account: "sa", Have: m, Optional: k("A")})
+			add(ServiceAccountCase{Name: "plain", Account: "sa", Have: m})
+			add(ServiceAccountCase{Name: "pod without service account"})
+			add(ServiceAccountCase{Name: "optional annotations", Account: "sa", Have: m, Optional: k("a", "b", "missing", "example.com/c")})
+			add(ServiceAccountCase{Name: "account not readable", Account: "sa", Fails: "get"})
+			add(ServiceAccountCase{Name: "no token to be had", Account: "sa", Fails: "token"})
+			add(ServiceAccountCase{Name: "echoed token", Account: "sa", Echo: true})
+			add(ServiceAccountCase{Name: "echo without service account", Echo: true})
+			add(ServiceAccountCase{Name: "optional key in another case", Account: "sa", Have: m, Optional: k("A")})
 			if require { // otherwise the kubelet rejects the configuration
-				add(Account{Name: "required annotations", Account: "sa", Have: m, Required: k("b", "a"), Optional: k("example.com/c")})
-				add(Account{Name: "required annotation missing", Account: "sa", Have: m, Required: k("a", "missing")})
-				add(Account{Name: "required annotation without service account", Required: k("a")})
-				add(Account{Name: "required annotation missing, no token either", Account: "sa", Required: k("a"), Fails: "token"})
+				add(ServiceAccountCase{Name: "required annotations", Account: "sa", Have: m, Required: k("b", "a"), Optional: k("example.com/c")})
+				add(ServiceAccountCase{Name: "required annotation missing", Account: "sa", Have: m, Required: k("a", "missing")})
+				add(ServiceAccountCase{Name: "required annotation without service account", Required: k("a")})
+				add(ServiceAccountCase{Name: "required annotation missing, no token either", Account: "sa", Required: k("a"), Fails: "token"})
 			}
 		}
 	}
 	return all
 }
 
-// Cache is a series of lookups with a provider that always returns the same response.
-type Cache struct {
+// CacheCase is a series of lookups with a provider that always returns the same response.
+type CacheCase struct {
 	Default  string   `json:"default"` // defaultCacheDuration
 	Scope    string   `json:"scope"`
 	Duration *string  `json:"duration"` // nil is null in the response
@@ -64,33 +64,33 @@ type Cache struct {
 	Images   []string `json:"images"`
 }
 
-// Caches returns the cases for cache.json.
-func Caches() []Cache {
+// CacheCases returns the cases for cache.json.
+func CacheCases() []CacheCase {
 	images := []string{
 		"registry.io/a", "registry.io/a", "registry.io/a:v2", "registry.io/a/b", "registry.io/b", "registry.io:5000/a", "registry.io:5000/b",
 		"other.io/a", "other.io/b", "nginx", "docker.io/team/app", "registry.io/a",
 	}
 	s := func(s string) *string { return &s }
-	var all []Cache
+	var all []CacheCase
 	for _, scope := range []string{"Image", "Registry", "Global"} {
 		for _, def := range []string{"1h", "0s"} {
 			for _, d := range []*string{nil, s("1h"), s("0s"), s("-1h")} {
 				for _, keys := range [][]string{{"*.io", "*.io:5000"}, {"registry.io"}, {}} {
-					all = append(all, Cache{def, scope, d, keys, images})
+					all = append(all, CacheCase{def, scope, d, keys, images})
 				}
 			}
 		}
 	}
-	return append(all, Cache{"1h", "image", s("1h"), []string{"*.io"}, images}, Cache{"1h", "", nil, []string{"*.io"}, images})
+	return append(all, CacheCase{"1h", "image", s("1h"), []string{"*.io"}, images}, CacheCase{"1h", "", nil, []string{"*.io"}, images})
 }
 
-// Config returns the configuration file for c.
-func (c Cache) Config() string {
-	return head + fmt.Sprintf("providers:\n- {name: p, matchImages: ['*.io', '*.io:5000'], defaultCacheDuration: %s, apiVersion: %sv1}\n", c.Default, execGroup)
+// ConfigFile returns the configuration file for c.
+func (c CacheCase) ConfigFile() string {
+	return configHeader + fmt.Sprintf("providers:\n- {name: p, matchImages: ['*.io', '*.io:5000'], defaultCacheDuration: %s, apiVersion: %sv1}\n", c.Default, execGroup)
 }
 
-// Config returns the configuration file for a.
-func (a Account) Config() string {
-	return head + fmt.Sprintf("providers:\n- name: p\n  matchImages: [registry.io]\n  defaultCacheDuration: 0s\n  apiVersion: %sv1\n  tokenAttributes: {serviceAccountTokenAudience: aud, cacheType: %s, requireServiceAccount: %t, requiredServiceAccountAnnotationKeys: [%s], optionalServiceAccountAnnotationKeys: [%s]}\n",
+// ConfigFile returns the configuration file for a.
+func (a ServiceAccountCase) ConfigFile() string {
+	return configHeader + fmt.Sprintf("providers:\n- name: p\n  matchImages: [registry.io]\n  defaultCacheDuration: 0s\n  apiVersion: %sv1\n  tokenAttributes: {serviceAccountTokenAudience: aud, cacheType: %s, requireServiceAccount: %t, requiredServiceAccountAnnotationKeys: [%s], optionalServiceAccountAnnotationKeys: [%s]}\n",
 		execGroup, a.CacheType, a.Require, strings.Join(a.Required, ", "), strings.Join(a.Optional, ", "))
 }

@@ -22,8 +22,8 @@ type Identity struct {
 	SecondLength     int `json:"secondLength,omitempty"`     // of an annotation "second"
 }
 
-// Expand applies the lengths.
-func (id Identity) Expand() Identity {
+// ExpandLengths applies the lengths.
+func (id Identity) ExpandLengths() Identity {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
 	}
@@ -45,17 +45,17 @@ func (id Identity) Expand() Identity {
 	return id
 }
 
-// Identities asks whether B may use a response cached for A with this cacheType.
-type Identities struct {
+// CacheKeyCase asks whether B may use a response cached for A with this cacheType.
+type CacheKeyCase struct {
 	CacheType string   `json:"cacheType"`
 	A         Identity `json:"a"`
 	B         Identity `json:"b"`
 }
 
-// Keys returns the cases for cachekey.json: all pairs of a list.
-func Keys() []Identities {
+// CacheKeyCases returns the cases for cachekey.json: all pairs of a list.
+func CacheKeyCases() []CacheKeyCase {
 	id := func(change func(*Identity)) Identity {
-		i := Identity{Image: "registry.io/app", Namespace: "ns", Name: "sa", UID: "1", Token: token}
+		i := Identity{Image: "registry.io/app", Namespace: "ns", Name: "sa", UID: "1", Token: plantedToken}
 		change(&i)
 		return i
 	}
@@ -81,11 +81,11 @@ func Keys() []Identities {
 		id(func(i *Identity) { i.UIDLength = 65536 }), id(func(i *Identity) { i.AnnotationLength = 65535 }), id(func(i *Identity) { i.AnnotationLength = 65536 }),
 		id(func(i *Identity) { i.AnnotationLength = 65000 }), id(func(i *Identity) { i.AnnotationLength, i.SecondLength = 32000, 32000 }), id(func(i *Identity) { i.AnnotationLength, i.SecondLength = 40000, 40000 }),
 	}
-	var all []Identities
+	var all []CacheKeyCase
 	for _, cacheType := range []string{"ServiceAccount", "Token"} {
 		for i, a := range list {
 			for _, b := range list[i:] {
-				all = append(all, Identities{cacheType, a, b})
+				all = append(all, CacheKeyCase{cacheType, a, b})
 			}
 		}
 	}

@@ -11,163 +11,163 @@ import (
 
 // Auth is one credential of a response.
 type Auth struct {
-	Username Text `json:"username"`
-	Password Text `json:"password"`
+	Username RawString `json:"username"`
+	Password RawString `json:"password"`
 }
 
-// Everything lists patterns that match all repositories of keyring.json and similar ones.
-var Everything = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
+// MatchAllPatterns lists patterns that match all repositories of keyring.json and similar ones.
+var MatchAllPatterns = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
 
-// Keyring contains the providers' responses, in the order of the configuration, and the
+// KeyringCase contains the providers' responses, in the order of the configuration, and the
 // repository to pull.
-type Keyring struct {
+type KeyringCase struct {
 	Answers []map[string]Auth `json:"answers"`
 	Image   string            `json:"image"`
 }
 
-// answers returns one response per list of auth keys. User names show a credential's
+// newResponses returns one response per list of auth keys. User names show a credential's
 // origin: "0/registry.io".
-func answers(keys ...[]string) []map[string]Auth {
+func newResponses(keys ...[]string) []map[string]Auth {
 	all := make([]map[string]Auth, len(keys))
 	for i, list := range keys {
 		all[i] = map[string]Auth{}
 		for _, k := range list {
-			all[i][k] = Auth{Text(fmt.Sprintf("%d/%s", i, k)), Text(fmt.Sprintf("%s-%d", password, i))}
+			all[i][k] = Auth{RawString(fmt.Sprintf("%d/%s", i, k)), RawString(fmt.Sprintf("%s-%d", plantedPassword, i))}
 		}
 	}
 	return all
 }
 
-// Keyrings returns the cases for keyring.json. No response has two keys that become
+// KeyringCases returns the cases for keyring.json. No response has two keys that become
 // equal, because the kubelet returns those in random order.
-func Keyrings() []Keyring {
+func KeyringCases() []KeyringCase {
 	k := func(keys ...string) []string { return keys }
 	sets := [][]map[string]Auth{
-		{}, answers(k()), answers(k("registry.io")), answers(k("registry.io"), k("registry.io")), answers(k("*.io"), k("registry.io"), k("registry.io/team")),
-		answers(k("registry.io", "registry.io/team", "*.io", "registry.io/team/app")), answers(k("registry.io/te"), k("registry.io/team-evil"), k("registry.io/team")),
-		answers(k("https://registry.io"), k("http://registry.io"), k("HTTPS://registry.io"), k("ftp://registry.io"), k("//registry.io")),
-		answers(k("https://registry.io/v1/"), k("https://registry.io/v2/"), k("registry.io/v1/team"), k("registry.io/v2"), k("registry.io/v1"), k("registry.io/")),
-		answers(k("registry.io/v3/"), k("registry.io/v1/v1/team"), k("registry.io/v1//team"), k("registry.io//"), k("https://registry.io/v1/team/app")),
-		answers(k("user@registry.io"), k("user:pw@registry.io"), k("registry.io?q=1"), k("registry.io#f"), k("https://u@registry.io/v1/?q")),
-		answers(k("%zz", "registry.io")), answers(k("registry.io/%zz"), k("registry.io/%74eam"), k("registry.io/%2574eam"), k("registry.io/%25zz"), k("registry.io:x"), k("regis try.io"), k("")),
-		answers(k("registry.io:5000"), k("registry.io:"), k("*:5000"), k("registry.io:5000/team")), answers(k("*", "*.io", "*.*", "r*.io", "registry.*", "?egistry.io", "[r]egistry.io", "Registry.io")),
-		answers(k("docker.io"), k("index.docker.io")), answers(k("https://index.docker.io/v1/")), answers(k("index.docker.io", "registry.io")), answers(k("docker.io/library"), k("https://index.docker.io/v1/")),
-		answers(k("https://index.docker.io/v2/"), k("index.docker.io/v1"), k("index.docker.io/"), k("http://index.docker.io")), answers(k("index.docker.io/library"), k("*.docker.io")),
-		answers(k("registry-1.docker.io"), k("index.docker.io/v1/library")), answers(k("localhost"), k("localhost:5000"), k("index.docker.io")), answers(k("[::1]:5000"), k("[::1]"), k("*:5000")),
-		answers(k("b.io", "a.io", "*.io"), k("*.io/team", "*.io"), k("registry.io", "*.io/")), answers(k("registry.io/team", "registry.io/Team", "registry.io/team.x", "registry.io/team-x", "registry.io/team/x")),
+		{}, newResponses(k()), newResponses(k("registry.io")), newResponses(k("registry.io"), k("registry.io")), newResponses(k("*.io"), k("registry.io"), k("registry.io/team")),
+		newResponses(k("registry.io", "registry.io/team", "*.io", "registry.io/team/app")), newResponses(k("registry.io/te"), k("registry.io/team-evil"), k("registry.io/team")),
+		newResponses(k("https://registry.io"), k("http://registry.io"), k("HTTPS://registry.io"), k("ftp://registry.io"), k("//registry.io")),
+		newResponses(k("https://registry.io/v1/"), k("https://registry.io/v2/"), k("registry.io/v1/team"), k("registry.io/v2"), k("registry.io/v1"), k("registry.io/")),
+		newResponses(k("registry.io/v3/"), k("registry.io/v1/v1/team"), k("registry.io/v1//team"), k("registry.io//"), k("https://registry.io/v1/team/app")),
+		newResponses(k("user@registry.io"), k("user:pw@registry.io"), k("registry.io?q=1"), k("registry.io#f"), k("https://u@registry.io/v1/?q")),
+		newResponses(k("%zz", "registry.io")), newResponses(k("registry.io/%zz"), k("registry.io/%74eam"), k("registry.io/%2574eam"), k("registry.io/%25zz"), k("registry.io:x"), k("regis try.io"), k("")),
+		newResponses(k("registry.io:5000"), k("registry.io:"), k("*:5000"), k("registry.io:5000/team")), newResponses(k("*", "*.io", "*.*", "r*.io", "registry.*", "?egistry.io", "[r]egistry.io", "Registry.io")),
+		newResponses(k("docker.io"), k("index.docker.io")), newResponses(k("https://index.docker.io/v1/")), newResponses(k("index.docker.io", "registry.io")), newResponses(k("docker.io/library"), k("https://index.docker.io/v1/")),
+		newResponses(k("https://index.docker.io/v2/"), k("index.docker.io/v1"), k("index.docker.io/"), k("http://index.docker.io")), newResponses(k("index.docker.io/library"), k("*.docker.io")),
+		newResponses(k("registry-1.docker.io"), k("index.docker.io/v1/library")), newResponses(k("localhost"), k("localhost:5000"), k("index.docker.io")), newResponses(k("[::1]:5000"), k("[::1]"), k("*:5000")),
+		newResponses(k("b.io", "a.io", "*.io"), k("*.io/team", "*.io"), k("registry.io", "*.io/")), newResponses(k("registry.io/team", "registry.io/Team", "registry.io/team.x", "registry.io/team-x", "registry.io/team/x")),
 	}
 	images := []string{"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app", "index.docker.io/team/app", "localhost/app", "localhost:5000/app", "[::1]:5000/app", "sub.registry.io/app"}
-	var all []Keyring
+	var all []KeyringCase
 	for _, set := range sets {
 		for _, image := range images {
-			all = append(all, Keyring{set, image})
+			all = append(all, KeyringCase{set, image})
 		}
 	}
 	return all
 }
 
-// Secret is a pull secret and the images to pull with it.
-type Secret struct {
-	Name   string   `json:"name"`
-	Type   string   `json:"type"`
-	Key    string   `json:"key"`
-	Data   Text     `json:"data"`
-	Images []string `json:"images"`
+// PullSecretCase is a pull secret and the images to pull with it.
+type PullSecretCase struct {
+	Name   string    `json:"name"`
+	Type   string    `json:"type"`
+	Key    string    `json:"key"`
+	Data   RawString `json:"data"`
+	Images []string  `json:"images"`
 }
 
 const (
-	jsonType, jsonKey = "kubernetes.io/dockerconfigjson", ".dockerconfigjson"
-	oldType, oldKey   = "kubernetes.io/dockercfg", ".dockercfg"
+	dockerConfigJSONType, dockerConfigJSONKey = "kubernetes.io/dockerconfigjson", ".dockerconfigjson"
+	dockercfgType, dockercfgKey               = "kubernetes.io/dockercfg", ".dockercfg"
 )
 
-// Secrets returns the pull secrets for dockerconfig.json, in a fixed order: each entry in
+// PullSecretCases returns the pull secrets for dockerconfig.json, in a fixed order: each entry in
 // both file formats, then whole documents.
-func Secrets() []Secret {
+func PullSecretCases() []PullSecretCase {
 	images := []string{"registry.io/app"}
-	var all []Secret
-	m := entries()
+	var all []PullSecretCase
+	m := authEntries()
 	for _, name := range sortedKeys(m) {
 		cfg := `{"registry.io":` + m[name] + `}`
-		all = append(all, Secret{name, jsonType, jsonKey, Text(`{"auths":` + cfg + `}`), images}, Secret{name, oldType, oldKey, Text(cfg), images})
+		all = append(all, PullSecretCase{name, dockerConfigJSONType, dockerConfigJSONKey, RawString(`{"auths":` + cfg + `}`), images}, PullSecretCase{name, dockercfgType, dockercfgKey, RawString(cfg), images})
 	}
 	entry := `{"registry.io":` + m["user and password"] + `}`
-	docs := documents(entry)
+	docs := dockerConfigDocuments(entry)
 	for _, name := range sortedKeys(docs) {
-		all = append(all, Secret{name, jsonType, jsonKey, Text(docs[name]), images}, Secret{name, oldType, oldKey, Text(docs[name]), images})
+		all = append(all, PullSecretCase{name, dockerConfigJSONType, dockerConfigJSONKey, RawString(docs[name]), images}, PullSecretCase{name, dockercfgType, dockercfgKey, RawString(docs[name]), images})
 	}
 	auths := `{"auths":` + entry + `}`
-	for _, t := range [][2]string{{jsonType, oldKey}, {oldType, jsonKey}, {"Opaque", jsonKey}, {"", jsonKey}, {jsonType, "config.json"}, {"kubernetes.io/DockerConfigJSON", jsonKey}} {
-		all = append(all, Secret{"type and key do not belong together", t[0], t[1], Text(auths), images})
+	for _, t := range [][2]string{{dockerConfigJSONType, dockercfgKey}, {dockercfgType, dockerConfigJSONKey}, {"Opaque", dockerConfigJSONKey}, {"", dockerConfigJSONKey}, {dockerConfigJSONType, "config.json"}, {"kubernetes.io/DockerConfigJSON", dockerConfigJSONKey}} {
+		all = append(all, PullSecretCase{"type and key do not belong together", t[0], t[1], RawString(auths), images})
 	}
 	return all
 }
 
-func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+func encodeBase64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-func entries() map[string]string {
-	pair := b64("u:" + password)
-	raw := base64.RawStdEncoding.EncodeToString([]byte("u:" + password + "~"))
+func authEntries() map[string]string {
+	pair := encodeBase64("u:" + plantedPassword)
+	raw := base64.RawStdEncoding.EncodeToString([]byte("u:" + plantedPassword + "~"))
 	q := func(s string) string { return fmt.Sprintf("%q", s) }
 	field := func(auth string) string { return `{"auth":` + auth + `}` }
 	return map[string]string{
-		"user and password":              `{"username":"u","password":"` + password + `"}`,
+		"user and password":              `{"username":"u","password":"` + plantedPassword + `"}`,
 		"user alone":                     `{"username":"u"}`,
-		"password alone":                 `{"password":"` + password + `"}`,
+		"password alone":                 `{"password":"` + plantedPassword + `"}`,
 		"empty":                          `{}`,
 		"null":                           `null`,
 		"string":                         `"x"`,
 		"list":                           `[]`,
 		"number":                         `1`,
 		"true":                           "true",
-		"email":                          `{"username":"u","password":"` + password + `","email":"e@x"}`,
-		"identitytoken":                  `{"identitytoken":"` + token + `"}`,
+		"email":                          `{"username":"u","password":"` + plantedPassword + `","email":"e@x"}`,
+		"identitytoken":                  `{"identitytoken":"` + plantedToken + `"}`,
 		"unknown field":                  `{"username":"u","x":{}}`,
-		"wrong case":                     `{"Username":"u","PASSWORD":"` + password + `"}`,
+		"wrong case":                     `{"Username":"u","PASSWORD":"` + plantedPassword + `"}`,
 		"wrong case auth":                `{"Auth":` + q(pair) + `}`,
 		"duplicate field":                `{"username":"u","username":"v"}`,
 		"both cases":                     `{"username":"u","Username":"v"}`,
 		"auth":                           field(q(pair)),
 		"auth unpadded":                  field(q(raw)),
-		"auth padding lacks":             field(q(strings.TrimRight(b64("u:"+password+"~~"), "="))),
+		"auth padding lacks":             field(q(strings.TrimRight(encodeBase64("u:"+plantedPassword+"~~"), "="))),
 		"auth padding too much":          field(q(pair + "=")),
-		"auth wins":                      `{"username":"x","password":"` + password + `-2","auth":` + q(pair) + `}`,
-		"auth empty":                     `{"username":"u","password":"` + password + `","auth":""}`,
+		"auth wins":                      `{"username":"x","password":"` + plantedPassword + `-2","auth":` + q(pair) + `}`,
+		"auth empty":                     `{"username":"u","password":"` + plantedPassword + `","auth":""}`,
 		"auth null":                      `{"username":"u","auth":null}`,
 		"auth number":                    field("1"),
 		"auth object":                    field("{}"),
-		"auth without colon":             field(q(b64("u"))),
-		"auth only colon":                field(q(b64(":"))),
-		"auth empty user":                field(q(b64(":" + password))),
-		"auth empty password":            field(q(b64("u:"))),
-		"auth two colons":                field(q(b64("u:p:" + password))),
+		"auth without colon":             field(q(encodeBase64("u"))),
+		"auth only colon":                field(q(encodeBase64(":"))),
+		"auth empty user":                field(q(encodeBase64(":" + plantedPassword))),
+		"auth empty password":            field(q(encodeBase64("u:"))),
+		"auth two colons":                field(q(encodeBase64("u:p:" + plantedPassword))),
 		"auth not base64":                field(`"***"`),
 		"auth url alphabet":              field(q(base64.URLEncoding.EncodeToString([]byte("u:\xfb\xff\xfe")))),
-		"auth std alphabet":              field(q(b64("u:\xfb\xff\xfe"))),
+		"auth std alphabet":              field(q(encodeBase64("u:\xfb\xff\xfe"))),
 		"auth with newline":              field(q(pair[:8] + "\n" + pair[8:])),
 		"auth trailing newline":          field(q(pair + "\n")),
 		"auth trailing CRLF":             field(q(pair + "\r\n")),
 		"auth leading blank":             field(q(" " + pair)),
 		"auth trailing blank":            field(q(pair + " ")),
-		"auth padded trailing blank":     field(q(b64("u:"+password+"~~") + " ")),
+		"auth padded trailing blank":     field(q(encodeBase64("u:"+plantedPassword+"~~") + " ")),
 		"auth trailing newline unpadded": field(q(raw + "\n")),
 		"auth inner blank":               field(q(pair[:8] + " " + pair[8:])),
-		"auth NUL":                       field(q(b64("u:" + password + "\x00\x00"))),
-		"auth binary":                    field(q(b64("\xff:\xfe"))),
+		"auth NUL":                       field(q(encodeBase64("u:" + plantedPassword + "\x00\x00"))),
+		"auth binary":                    field(q(encodeBase64("\xff:\xfe"))),
 		"auth one character":             field(`"a"`),
 		"auth equals":                    field(`"="`),
 		"auth blank":                     field(`" "`),
 		"auth trailing bits":             field(`"dTp="`),
 		"auth trailing bits unpadded":    field(`"dTp1x"`),
-		"auth newline in value":          field(q(b64("u:" + password + "\n"))),
-		"auth utf-8":                     field(q(b64("é:" + password))),
-		"user null":                      `{"username":null,"password":"` + password + `"}`,
+		"auth newline in value":          field(q(encodeBase64("u:" + plantedPassword + "\n"))),
+		"auth utf-8":                     field(q(encodeBase64("é:" + plantedPassword))),
+		"user null":                      `{"username":null,"password":"` + plantedPassword + `"}`,
 		"user number":                    `{"username":1}`,
 		"lone surrogate":                 `{"username":"\ud800"}`,
 		"invalid UTF-8":                  "{\"username\":\"\xff\"}",
 	}
 }
 
-func documents(entry string) map[string]string {
+func dockerConfigDocuments(entry string) map[string]string {
 	auths := `{"auths":` + entry + `}`
 	return map[string]string{
 		"document empty":            "",
@@ -193,7 +193,7 @@ func documents(entry string) map[string]string {
 		"auths twice":               `{"auths":` + entry + `,"auths":{}}`,
 		"auths twice, merged":       `{"auths":` + entry + `,"auths":{"*.io":{"username":"w"}}}`,
 		"auths both cases":          `{"auths":` + entry + `,"Auths":{"*.io":{"username":"w"}}}`,
-		"key twice":                 `{"auths":{"registry.io":{"username":"a"},"registry.io":{"password":"` + password + `"}}}`,
+		"key twice":                 `{"auths":{"registry.io":{"username":"a"},"registry.io":{"password":"` + plantedPassword + `"}}}`,
 		"headers":                   `{"auths":` + entry + `,"HttpHeaders":{"User-Agent":"x"}}`,
 		"headers of another type":   `{"auths":` + entry + `,"HttpHeaders":1}`,
 		"headers lower":             `{"auths":` + entry + `,"httpheaders":{"a":1}}`,

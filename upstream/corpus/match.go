@@ -8,14 +8,14 @@ package corpus
 
 import "strings"
 
-// Pair is a pattern and a normalised repository.
-type Pair struct {
-	Pattern Text `json:"pattern"`
-	Image   Text `json:"image"`
+// MatchCase is a pattern and a normalised repository.
+type MatchCase struct {
+	Pattern RawString `json:"pattern"`
+	Image   RawString `json:"image"`
 }
 
-// matchTable lists single pairs, each for a different reason.
-var matchTable = []Pair{
+// matchCases lists single pairs, each for a different reason.
+var matchCases = []MatchCase{
 	{"*.io", "a.b.io/x"},
 	{"*.io", "a.io/x"},
 	{"registry.io", "registry.io:443/x"},
@@ -210,32 +210,32 @@ var matchTable = []Pair{
 
 // Each pattern is combined with each image.
 var (
-	crossPatterns = []string{
+	combinedPatterns = []string{
 		"registry.io", "*.registry.io", "*.*.io", "registry.*", "r*.io", "registry.io:5000", "*:5000", "*.io:5000",
 		"registry.io/a", "registry.io/a/", "*.io/a", "[a-z]*.io", "registry.io?x", "u@registry.io", "registry.io:",
 		"[::1]:5000", "*.registry.io:5000/a", "registry.io//a", "registry.io/a%2Fb", "registry.io/a%",
 	}
-	crossImages = []string{
+	combinedImages = []string{
 		"registry.io", "registry.io/a", "registry.io/a/b", "registry.io/ab", "registry.io:5000/a", "registry.io:/a",
 		"sub.registry.io/a", "sub.registry.io:5000/a/b", "a.b.registry.io/a", "io", "[::1]:5000/a", "localhost:5000/a",
 	}
 )
 
-// Match returns the pairs for match.json.
-func Match() []Pair {
-	pairs := append([]Pair(nil), matchTable...)
-	for _, p := range crossPatterns {
-		for _, i := range crossImages {
-			pairs = append(pairs, Pair{Text(p), Text(i)})
+// MatchCases returns the pairs for match.json.
+func MatchCases() []MatchCase {
+	pairs := append([]MatchCase(nil), matchCases...)
+	for _, p := range combinedPatterns {
+		for _, i := range combinedImages {
+			pairs = append(pairs, MatchCase{RawString(p), RawString(i)})
 		}
 	}
-	long := Text(strings.Repeat("a.", 300) + "io")
-	path := Text("registry.io/" + strings.Repeat("p/", 500))
-	return append(pairs, Pair{long, long + "/x"}, Pair{Text(strings.Repeat("*.", 300)) + "io", long + "/x"}, Pair{path, path})
+	long := RawString(strings.Repeat("a.", 300) + "io")
+	path := RawString("registry.io/" + strings.Repeat("p/", 500))
+	return append(pairs, MatchCase{long, long + "/x"}, MatchCase{RawString(strings.Repeat("*.", 300)) + "io", long + "/x"}, MatchCase{path, path})
 }
 
-// References returns raw image references.
-func References() []string {
+// ImageReferences returns raw image references.
+func ImageReferences() []string {
 	const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	return []string{
 		"nginx", "nginx:1.25", "nginx:latest", "library/nginx", "docker.io/nginx", "docker.io/library/nginx:1",

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a string that may be invalid UTF-8. Its JSON is a string if it is valid, and
+// RawString is a string that may be invalid UTF-8. Its JSON is a string if it is valid, and
 // {"base64": "…"} otherwise.
-type Text string
+type RawString string
 
 // MarshalJSON implements json.Marshaler.
-func (t Text) MarshalJSON() ([]byte, error) {
+func (t RawString) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		return json.Marshal(string(t))
 	}
@@ -21,10 +21,10 @@ func (t Text) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *Text) UnmarshalJSON(data []byte) error {
+func (t *RawString) UnmarshalJSON(data []byte) error {
 	var s string
 	if err := json.Unmarshal(data, &s); err == nil {
-		*t = Text(s)
+		*t = RawString(s)
 		return nil
 	}
 	var b struct {
@@ -33,6 +33,6 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return err
 	}
-	*t = Text(b.Base64)
+	*t = RawString(b.Base64)
 	return nil
 }

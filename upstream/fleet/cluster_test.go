@@ -32,12 +32,12 @@ func (f *fleet) testCluster(t *testing.T) {
 	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
 	t.Run("a Job completes, and asks the API server as the service kubernetes", func(t *testing.T) { testJob(t, c, image) })
 	t.Run("a node goes and comes", func(t *testing.T) {
-		a := c.Node(t, nodeA)
+		a := c.Machine(t, nodeA)
 		a.Halt(t)
-		c.WaitNode(t, nodeA, corev1.ConditionUnknown)
-		c.WaitNode(t, nodeB, corev1.ConditionTrue)
+		c.WaitNodeReady(t, nodeA, corev1.ConditionUnknown)
+		c.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		a.Boot(t)
-		c.WaitNode(t, nodeA, corev1.ConditionTrue)
+		c.WaitNodeReady(t, nodeA, corev1.ConditionTrue)
 	})
 }
 
@@ -141,7 +141,7 @@ func logPods(t *testing.T, c *node.Cluster, labels string) {
 	t.Helper()
 	for _, p := range podsOf(t, c, labels) {
 		said, err := c.Client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: new(int64(10)), Container: p.Spec.Containers[0].Name}).DoRaw(t.Context())
-		events, _ := c.Events(t.Context(), &p)
+		events, _ := c.PodEvents(t.Context(), &p)
 		t.Logf("%s on %s, %s:\n%s%v\n%s", p.Name, p.Spec.NodeName, p.Status.Phase, said, err, strings.Join(events, "\n"))
 	}
 }

@@ -24,20 +24,20 @@ func (f *fleet) testDoc(t *testing.T) {
 		f.addNamespace(t, "regcred")
 		f.registry[first].PushApp(t, "team/probe", "v1")
 		dir := t.TempDir()
-		root, err := plugins.Repository()
+		root, err := plugins.RepositoryRoot()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")); err != nil {
 			t.Fatal(err)
 		}
-		for name, content := range transcript.Files(section) {
+		for name, content := range transcript.ExampleFiles(section) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		shown := strings.NewReplacer(f.kubeconfig, "/root/.kube/config", f.URL, "https://192.0.2.1:6443")
-		environ := append(f.helm.Environ(), "PATH="+filepath.Dir(f.helm.Path())+":"+filepath.Dir(node.Regcred())+":"+os.Getenv("PATH"))
+		environ := append(f.helm.Environ(), "PATH="+filepath.Dir(f.helm.Path())+":"+filepath.Dir(node.RegcredPath())+":"+os.Getenv("PATH"))
 		return func(t *testing.T, command string) string {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)

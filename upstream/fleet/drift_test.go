@@ -24,7 +24,7 @@ import (
 // is killed while it rolls back an install.
 func (f *fleet) testDrift(t *testing.T) {
 	before := f.trees(t)
-	a := f.Node(t, nodeA)
+	a := f.Machine(t, nodeA)
 	alone := map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": nodeA}}
 	r := f.install(t, "drift", "drift", with(values(first), alone))
 	r.waitRollout(t)
@@ -45,7 +45,7 @@ func (f *fleet) testDrift(t *testing.T) {
 		if now := f.kubelets(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
 			t.Errorf("the kubelet was %s, and is %s", kubelet, now)
 		}
-		r.installed(t, f.Node(t, nodeB))
+		r.installed(t, f.Machine(t, nodeB))
 	})
 	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 	r.checkRemoved(t)
@@ -137,7 +137,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		now, err := r.agent(ctx, nodeA)
 		if err == nil && now.UID == old.UID {

@@ -30,7 +30,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		t.Run(name, do)
 	}
 	before := f.trees(t)
-	a, b := f.Node(t, nodeA), f.Node(t, nodeB)
+	a, b := f.Machine(t, nodeA), f.Machine(t, nodeB)
 	var r *release
 	step("a node that keeps no changes stays out of the way, and says what it wants", func(t *testing.T) {
 		b.Run(t, "sh", "-c", "mkdir -p $(dirname "+azure+") && touch "+azure)
@@ -65,7 +65,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		r.waitRollout(t)
 	})
 	step("the API server is away during a rollout", func(t *testing.T) {
-		f.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, values(first, later)))
+		f.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, values(first, later)))
 		f.Stop()
 		f.Start(t)
 		r.waitRollout(t)
@@ -75,12 +75,12 @@ func (f *fleet) testFaults(t *testing.T) {
 	})
 	step("a node is away during two rollouts", func(t *testing.T) {
 		b.Halt(t)
-		f.WaitNode(t, nodeB, corev1.ConditionUnknown)
+		f.WaitNodeReady(t, nodeB, corev1.ConditionUnknown)
 		for _, v := range []map[string]any{values(first), with(values(later), map[string]any{"reserve": []string{first}})} {
-			f.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, v))
+			f.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, v))
 		}
 		b.Boot(t)
-		f.WaitNode(t, nodeB, corev1.ConditionTrue)
+		f.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		r.waitRollout(t)
 		for name, current := range f.currents(t) {
 			if !strings.Contains(current, providerOf(later)) || strings.Contains(current, providerOf(first)) {
@@ -91,9 +91,9 @@ func (f *fleet) testFaults(t *testing.T) {
 	step("uninstalled while a node is away: it is named; and once more when it is back", func(t *testing.T) {
 		r.upgrade(t, with(values(later), map[string]any{"reserve": []string{first}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
 		b.Halt(t)
-		f.WaitNode(t, nodeB, corev1.ConditionUnknown)
+		f.WaitNodeReady(t, nodeB, corev1.ConditionUnknown)
 		begin := time.Now()
-		_, stderr, err := f.helm.Try(t.Context(), "uninstall", r.name, "--namespace", r.namespace)
+		_, stderr, err := f.helm.Output(t.Context(), "uninstall", r.name, "--namespace", r.namespace)
 		if err == nil {
 			t.Fatal("helm uninstall takes no notice of a node that is away")
 		}
@@ -102,7 +102,7 @@ func (f *fleet) testFaults(t *testing.T) {
 			t.Errorf("it does not name %s: %s", nodeB, stderr)
 		}
 		b.Boot(t)
-		f.WaitNode(t, nodeB, corev1.ConditionTrue)
+		f.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		r.checkRemoved(t)
 		f.checkTrees(t, before)

@@ -28,7 +28,7 @@ import (
 
 // TestFleet runs all tests on one cluster, because starting one takes a while.
 func TestFleet(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	f := startFleet(t)
 	for _, part := range []struct {
 		name string
@@ -64,12 +64,12 @@ type fleet struct {
 
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	f := &fleet{registry: map[string]*node.Registry{}}
 	for _, host := range []string{first, later, other} {
-		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"ci": canary.PasswordSecret}})
+		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
-	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.Basic, Users: map[string]string{"cluster": canary.PasswordSecret}})
+	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"cluster": canary.PasswordSecret}})
 	f.images.Push(t, "regcred", "v1", releaseImage(t))
 	static := filepath.Join(node.BinDir(), plugins.Static)
 	f.images.Push(t, "vendor/plugins", "v1", node.ProgramsImage(t, map[string]string{
@@ -87,11 +87,11 @@ func startFleet(t *testing.T) *fleet {
 		m.WriteFile(t, password, canary.PasswordSecret, 0o600)
 	}
 	f.addNamespace(t, "try")
-	path, err := helm.Build(t.TempDir())
+	path, err := helm.BuildHelm(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.kubeconfig = f.Kubeconfig(t, "admin", "system:masters")
+	f.kubeconfig = f.WriteKubeconfig(t, "admin", "system:masters")
 	f.helm = helm.New(t, path, f.kubeconfig)
 	return f
 }
@@ -99,12 +99,12 @@ func startFleet(t *testing.T) *fleet {
 // releaseImage returns the image of a release, with the programs built for these tests.
 func releaseImage(t *testing.T) v1.Image {
 	t.Helper()
-	root, err := plugins.Repository()
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := image.BuildImage(image.BuildOptions{
-		Programs: []string{filepath.Dir(node.Regcred()), node.BinDir()}, License: filepath.Join(root, "LICENSE"),
+	img, err := image.Build(image.BuildOptions{
+		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: filepath.Join(root, "LICENSE"),
 		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
 		Release:  image.Release{Version: "v1", Created: time.Unix(1, 0)},
 	})
@@ -176,7 +176,7 @@ func (f *fleet) install(t *testing.T, namespace, name string, values map[string]
 	t.Helper()
 	f.addNamespace(t, namespace)
 	r := &release{f, name, namespace}
-	f.helm.Run(t, "install", name, helm.Chart(t), "--namespace", namespace, "--values", valuesFile(t, values))
+	f.helm.Run(t, "install", name, helm.ChartDir(t), "--namespace", namespace, "--values", valuesFile(t, values))
 	return r
 }
 
@@ -197,7 +197,7 @@ func (f *fleet) addNamespace(t *testing.T, name string) {
 func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, values))
+	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, values))
 	r.waitRollout(t)
 	return time.Since(begin)
 }

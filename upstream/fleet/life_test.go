@@ -63,7 +63,7 @@ func (f *fleet) testLife(t *testing.T) {
 	step("values that the schema refuses change nothing", func(t *testing.T) {
 		bad := values(first)
 		bad["updateStrategy"] = map[string]any{"maxUnavailable": 1, "maxSurge": 1}
-		_, stderr, err := f.helm.Try(t.Context(), "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+		_, stderr, err := f.helm.Output(t.Context(), "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 		if err == nil || !strings.Contains(stderr, "maxSurge") {
 			t.Errorf("helm upgrade: %v: %s", err, stderr)
 		}
@@ -105,7 +105,7 @@ func (r *release) testBadChange(t *testing.T) {
 	bad["probe"] = map[string]any{"image": probe}
 	kubelets, currents := r.kubelets(t), r.currents(t)
 	pods := r.agents(t)
-	r.helm.Run(t, "upgrade", r.name, helm.Chart(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
+	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	var failed *corev1.Pod
 	event := ""
 	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
@@ -114,7 +114,7 @@ func (r *release) testBadChange(t *testing.T) {
 			if err != nil || now.UID == old.UID {
 				continue
 			}
-			events, err := r.Events(ctx, now)
+			events, err := r.PodEvents(ctx, now)
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 			dirs = append(dirs, path)
 		}
 	}
-	tree := m.Tree(t, dirs...)
+	tree := m.DescribeFiles(t, dirs...)
 	tree["elsewhere"] = strings.Join(list("/run", "/run/cni-pods", "/run/netns"), "\n") + m.Run(t, "systemctl", "list-units", "--all", "--plain", "--no-legend", "regcred*")
 	return tree
 }

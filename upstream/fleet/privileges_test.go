@@ -123,7 +123,7 @@ func unmount(s *corev1.PodSpec, name string) {
 // ConfigMaps and service account.
 func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
 	t.Helper()
-	out := f.helm.Run(t, "template", "least", helm.Chart(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
+	out := f.helm.Run(t, "template", "least", helm.ChartDir(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
 	var set appsv1.DaemonSet
 	for doc := range strings.SplitSeq(out, "\n---\n") {
 		var kind metav1.TypeMeta

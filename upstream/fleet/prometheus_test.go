@@ -28,7 +28,7 @@ const prometheusAddress = "127.0.0.1:9090"
 // generation and its providers' metrics.
 func (r *release) testPrometheus(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		testenv.SkipWithout(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
+		testenv.SkipUnlessAvailable(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
 	}
 	targets := []string{}
 	for _, p := range r.agents(t) {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-var configScraps = []string{
+var configFragments = []string{
 	"\n", ": ", "- ", "  ", "\t", "\r", "#", "---\n", "...\n", "\ufeff", "\"", "'", "[", "]", "{", "}", ",", "null", "~", "yes", "no", "0", "1", "1.5", "1h", "-1s", "0s",
 	"&a ", "*a", "<<: ", "!!str ", "|", ">", "? ", "% ", "@", "`", "\\", "/", "..", "*.io", "%zz", "https://", "name", "matchImages", "defaultCacheDuration", "apiVersion", "kind",
 	"env", "args", "tokenAttributes", "cacheType", "Token", "ServiceAccount", "v1", "v1beta1", "v1alpha1", "\x00", "\xff", "é", "\u2028", "\\u0061", "extra: 1\n", "\"extra\":1,",
@@ -31,20 +31,20 @@ func SmallConfigs() (out []string) {
 	return out
 }
 
-// configText generates a file field by field, or combines lines of two files of the
+// randomConfigText generates a file field by field, or combines lines of two files of the
 // corpus, or changes bytes of one.
-func configText(r *rand.Rand, list []string) string {
-	if One(r, 2) {
-		text := structured(r)
-		if One(r, 8) {
-			text = Mutate(r, text, configScraps)
+func randomConfigText(r *rand.Rand, list []string) string {
+	if OneIn(r, 2) {
+		text := randomConfig(r)
+		if OneIn(r, 8) {
+			text = MutateBytes(r, text, configFragments)
 		}
 		return text
 	}
-	text := Pick(r, list)
+	text := PickElement(r, list)
 	switch r.IntN(4) {
 	case 0:
-		lines, other := strings.SplitAfter(text, "\n"), strings.SplitAfter(Pick(r, list), "\n")
+		lines, other := strings.SplitAfter(text, "\n"), strings.SplitAfter(PickElement(r, list), "\n")
 		at, from := r.IntN(len(lines)), r.IntN(len(other))
 		lines = slices.Insert(lines, at, other[from:]...)
 		text = strings.Join(lines, "")
@@ -55,23 +55,23 @@ func configText(r *rand.Rand, list []string) string {
 	case 2:
 		return text
 	}
-	if One(r, 2) {
-		text = Mutate(r, text, configScraps)
+	if OneIn(r, 2) {
+		text = MutateBytes(r, text, configFragments)
 	}
 	return text
 }
 
-// structured generates a configuration field by field. Nearly all fields are valid, so
+// randomConfig generates a configuration field by field. Nearly all fields are valid, so
 // that the stages after decoding are reached.
-func structured(r *rand.Rand) string {
+func randomConfig(r *rand.Rand) string {
 	const rare = 60
-	version := Mostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
+	version := PickMostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
 	var list []any
 	for i := range r.IntN(4) {
-		list = append(list, structuredProvider(r, i, version == "v1"))
+		list = append(list, randomProvider(r, i, version == "v1"))
 	}
-	doc := map[string]any{"apiVersion": "kubelet.config.k8s.io/" + version, "kind": Mostly(r, rare, []string{"CredentialProviderConfig"}, []string{"KubeletConfiguration", "x"}), "providers": list}
-	if One(r, 2) {
+	doc := map[string]any{"apiVersion": "kubelet.config.k8s.io/" + version, "kind": PickMostly(r, rare, []string{"CredentialProviderConfig"}, []string{"KubeletConfiguration", "x"}), "providers": list}
+	if OneIn(r, 2) {
 		out, _ := json.Marshal(doc)
 		return string(out)
 	}
@@ -89,78 +89,78 @@ func structured(r *rand.Rand) string {
 	return b.String()
 }
 
-func structuredProvider(r *rand.Rand, i int, tokens bool) map[string]any {
+func randomProvider(r *rand.Rand, i int, tokens bool) map[string]any {
 	const rare = 60
 	var images []string
 	for range 1 + r.IntN(3) {
-		images = append(images, Mostly(r, rare, []string{"registry.io", "*.io", "a.b/c", "*:5000", "u@a", "https://a"}, []string{"%zz", "a:x", "a b", "\x01", ""}))
+		images = append(images, PickMostly(r, rare, []string{"registry.io", "*.io", "a.b/c", "*:5000", "u@a", "https://a"}, []string{"%zz", "a:x", "a b", "\x01", ""}))
 	}
 	p := map[string]any{
-		"name":                 Mostly(r, rare, []string{fmt.Sprintf("one%d", i)}, []string{"", "a/b", "a b", ".", "..", `a\b`, "one0", "é"}),
+		"name":                 PickMostly(r, rare, []string{fmt.Sprintf("one%d", i)}, []string{"", "a/b", "a b", ".", "..", `a\b`, "one0", "é"}),
 		"matchImages":          images,
-		"defaultCacheDuration": Mostly(r, rare, []string{"1h", "0s", "0", "1h30m", "1.5h"}, []string{"-1h", "", "x", "1d"}),
-		"apiVersion":           Mostly(r, rare, corpus.Versions, []string{"", "v1", corpus.Versions[0] + "x"}),
+		"defaultCacheDuration": PickMostly(r, rare, []string{"1h", "0s", "0", "1h30m", "1.5h"}, []string{"-1h", "", "x", "1d"}),
+		"apiVersion":           PickMostly(r, rare, corpus.Versions, []string{"", "v1", corpus.Versions[0] + "x"}),
 	}
-	if One(r, 3) {
-		p["args"] = []any{Pick(r, []string{"a", "", "--x=y"}), Mostly(r, rare, []any{"b"}, []any{1, nil, true})}
+	if OneIn(r, 3) {
+		p["args"] = []any{PickElement(r, []string{"a", "", "--x=y"}), PickMostly(r, rare, []any{"b"}, []any{1, nil, true})}
 	}
-	if One(r, 3) {
-		p["env"] = []any{map[string]any{"name": "A", "value": Mostly(r, rare, []any{"b", ""}, []any{1, nil})}}
+	if OneIn(r, 3) {
+		p["env"] = []any{map[string]any{"name": "A", "value": PickMostly(r, rare, []any{"b", ""}, []any{1, nil})}}
 	}
-	if tokens && One(r, 2) {
-		p["apiVersion"] = Mostly(r, 10, corpus.Versions[:1], corpus.Versions)
-		p["tokenAttributes"] = structuredTokens(r)
+	if tokens && OneIn(r, 2) {
+		p["apiVersion"] = PickMostly(r, 10, corpus.Versions[:1], corpus.Versions)
+		p["tokenAttributes"] = randomTokenAttributes(r)
 	}
 	for _, k := range []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"} {
-		if One(r, 100) {
+		if OneIn(r, 100) {
 			delete(p, k)
 		}
 	}
-	if One(r, 100) {
-		p[Pick(r, []string{"extra", "Name", "matchimages"})] = nil
+	if OneIn(r, 100) {
+		p[PickElement(r, []string{"extra", "Name", "matchimages"})] = nil
 	}
 	return p
 }
 
-func structuredTokens(r *rand.Rand) map[string]any {
+func randomTokenAttributes(r *rand.Rand) map[string]any {
 	const rare = 20
 	keys := func() (out []string) {
 		for range r.IntN(3) {
-			out = append(out, Mostly(r, rare, []string{"a", "b", "c", "d", "example.com/a", "A.b/C"}, []string{"", "a b", "/a", "a/b/c", "-"}))
+			out = append(out, PickMostly(r, rare, []string{"a", "b", "c", "d", "example.com/a", "A.b/C"}, []string{"", "a b", "/a", "a/b/c", "-"}))
 		}
 		return out
 	}
 	t := map[string]any{
-		"serviceAccountTokenAudience": Mostly(r, rare, []string{"registry.io"}, []string{""}),
-		"cacheType":                   Mostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
-		"requireServiceAccount":       Mostly(r, rare, []any{true, true, false}, []any{nil}),
+		"serviceAccountTokenAudience": PickMostly(r, rare, []string{"registry.io"}, []string{""}),
+		"cacheType":                   PickMostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
+		"requireServiceAccount":       PickMostly(r, rare, []any{true, true, false}, []any{nil}),
 	}
-	if One(r, 4) { // in kubelet 1.33 only
+	if OneIn(r, 4) { // in kubelet 1.33 only
 		delete(t, "cacheType")
 	}
-	if One(r, 2) {
+	if OneIn(r, 2) {
 		t["requiredServiceAccountAnnotationKeys"] = keys()
 	}
-	if One(r, 2) {
+	if OneIn(r, 2) {
 		t["optionalServiceAccountAnnotationKeys"] = keys()
 	}
 	return t
 }
 
-var configNames = []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
+var configFileNames = []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
 
-// Config generates a file, or a directory with up to three files, from the texts of
+// RandomConfig generates a file, or a directory with up to three files, from the texts of
 // [SmallConfigs].
-func Config(r *rand.Rand, list []string) corpus.Config {
-	if !One(r, 3) {
-		return corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.Text(configText(r, list))}}}
+func RandomConfig(r *rand.Rand, list []string) corpus.Config {
+	if !OneIn(r, 3) {
+		return corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.RawString(randomConfigText(r, list))}}}
 	}
 	c := corpus.Config{IsDir: true}
-	for i, at := range r.Perm(len(configNames))[:1+r.IntN(3)] {
+	for i, at := range r.Perm(len(configFileNames))[:1+r.IntN(3)] {
 		// Rename the providers, because most directories would be rejected for duplicate
 		// names.
-		text := strings.ReplaceAll(configText(r, list), "one", fmt.Sprintf("one%d", i))
-		c.Files = append(c.Files, corpus.File{Name: configNames[at], Content: corpus.Text(text)})
+		text := strings.ReplaceAll(randomConfigText(r, list), "one", fmt.Sprintf("one%d", i))
+		c.Files = append(c.Files, corpus.File{Name: configFileNames[at], Content: corpus.RawString(text)})
 	}
 	return c
 }

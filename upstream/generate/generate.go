@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// Pick returns a random element of list.
-func Pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+// PickElement returns a random element of list.
+func PickElement[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-// One returns true with probability 1/n.
-func One(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
+// OneIn returns true with probability 1/n.
+func OneIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// Mutate changes a few bytes of s: it deletes, doubles, swaps and replaces bytes, and
+// MutateBytes changes a few bytes of s: it deletes, doubles, swaps and replaces bytes, and
 // inserts bytes and words, so that the syntax is covered.
-func Mutate(r *rand.Rand, s string, words []string) string {
+func MutateBytes(r *rand.Rand, s string, words []string) string {
 	b := []byte(s)
 	for range 1 + r.IntN(3) {
 		at := r.IntN(len(b) + 1)
@@ -29,7 +29,7 @@ func Mutate(r *rand.Rand, s string, words []string) string {
 		case 1:
 			b = slices.Insert(b, at, slices.Clone(b[at:to])...)
 		case 2:
-			b = slices.Insert(b, at, []byte(Pick(r, words))...)
+			b = slices.Insert(b, at, []byte(PickElement(r, words))...)
 		case 3:
 			b = slices.Insert(b, at, byte(r.IntN(256)))
 		case 4:
@@ -44,10 +44,10 @@ func Mutate(r *rand.Rand, s string, words []string) string {
 	return string(b)
 }
 
-// Mostly picks from good, or with probability 1/n from bad.
-func Mostly[T any](r *rand.Rand, n int, good, bad []T) T {
-	if One(r, n) {
-		return Pick(r, bad)
+// PickMostly picks from good, or with probability 1/n from bad.
+func PickMostly[T any](r *rand.Rand, n int, good, bad []T) T {
+	if OneIn(r, n) {
+		return PickElement(r, bad)
 	}
-	return Pick(r, good)
+	return PickElement(r, good)
 }

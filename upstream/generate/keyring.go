@@ -22,12 +22,12 @@ var (
 		"registry.io/team/app", "registry.io/team-evil/app", "registry.io:5000/team/app", "docker.io/library/nginx", "docker.io/team/app",
 		"localhost/app", "localhost:5000/app", "sub.registry.io/app", "[::1]:5000/app", "a.io/v1/x", "a.io/v2/x",
 	}
-	keyScraps = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, scraps...)
+	keyFragments = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, patternFragments...)
 )
 
-// SameKey returns the keyring entry that an auth key becomes. It is only used to drop
+// NormalizeKey returns the keyring entry that an auth key becomes. It is only used to drop
 // responses with two keys for one entry, which the kubelet returns in random order.
-func SameKey(key string) string {
+func NormalizeKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
 		key = "https://" + key
 	}
@@ -42,67 +42,67 @@ func SameKey(key string) string {
 	return u.Host + strings.TrimSuffix(path, "/")
 }
 
-// AuthKey generates a key that matches repo, or nearly does.
-func AuthKey(r *rand.Rand, repo string) string {
-	key := Near(r, repo)
+// RandomAuthKey generates a key that matches repo, or nearly does.
+func RandomAuthKey(r *rand.Rand, repo string) string {
+	key := PatternFor(r, repo)
 	switch r.IntN(6) {
 	case 0:
 		key = "https://" + key
 	case 1:
 		key = "https://" + strings.Replace(key, "/", "/v1/", 1)
 	case 2:
-		key += Pick(r, []string{"/", "/v1/", "/v2/", "/v1", "?q", "#f"})
+		key += PickElement(r, []string{"/", "/v1/", "/v2/", "/v1", "?q", "#f"})
 	case 3:
-		key = Pick(r, []string{"index.docker.io", "https://index.docker.io/v1/", "docker.io", "registry-1.docker.io", "index.docker.io/v2/"})
+		key = PickElement(r, []string{"index.docker.io", "https://index.docker.io/v1/", "docker.io", "registry-1.docker.io", "index.docker.io/v2/"})
 	}
-	if One(r, 5) {
-		key = Mutate(r, key, keyScraps)
+	if OneIn(r, 5) {
+		key = MutateBytes(r, key, keyFragments)
 	}
 	return key
 }
 
-// Answers generates the responses of up to three providers for a repository.
-func Answers(r *rand.Rand, repo string) []map[string]corpus.Auth {
+// RandomResponses generates the responses of up to three providers for a repository.
+func RandomResponses(r *rand.Rand, repo string) []map[string]corpus.Auth {
 	out := make([]map[string]corpus.Auth, r.IntN(4))
 	for i := range out {
 		out[i] = map[string]corpus.Auth{}
 		seen := map[string]bool{}
 		for j := range r.IntN(6) {
-			key := AuthKey(r, repo)
-			if same := SameKey(key); !seen[same] {
+			key := RandomAuthKey(r, repo)
+			if same := NormalizeKey(key); !seen[same] {
 				seen[same] = true
-				out[i][key] = corpus.Auth{Username: corpus.Text(fmt.Sprintf("%d.%d", i, j)), Password: corpus.Text(fmt.Sprintf("%s-%d", Password, j))}
+				out[i][key] = corpus.Auth{Username: corpus.RawString(fmt.Sprintf("%d.%d", i, j)), Password: corpus.RawString(fmt.Sprintf("%s-%d", Password, j))}
 			}
 		}
 	}
 	return out
 }
 
-// SecretScraps are fragments of a docker config.
-var SecretScraps = []string{
+// SecretFragments are fragments of a docker config.
+var SecretFragments = []string{
 	"{", "}", "[", "]", ",", ":", "\"", "null", "1", "\"auth\":", "\"AUTH\":", "\"username\":", "\"Username\":", "\"password\":\"\",", "\"auths\":", "\"x\":1,", "\"HttpHeaders\":", "\"email\":1,",
 	"dTpw", "dTpw\\n", "=", "==", "\\n", " ", "\xff", "\\u0000", "-", "_", "*.io", "https://", "/v1/", "\ufeff",
 }
 
-// PullSecrets returns one to three secrets of a list, some of them changed. Many secrets
+// RandomPullSecrets returns one to three secrets of a list, some of them changed. Many secrets
 // in the list are broken, so these are usually skipped.
-func PullSecrets(r *rand.Rand, list []corpus.Secret, broken func(corpus.Secret) bool) (out []corpus.Secret) {
+func RandomPullSecrets(r *rand.Rand, list []corpus.PullSecretCase, broken func(corpus.PullSecretCase) bool) (out []corpus.PullSecretCase) {
 	for range 1 + r.IntN(3) {
-		s := Pick(r, list)
-		for len(s.Data) > 0 && One(r, 2) && broken(s) {
-			s = Pick(r, list)
+		s := PickElement(r, list)
+		for len(s.Data) > 0 && OneIn(r, 2) && broken(s) {
+			s = PickElement(r, list)
 		}
-		if One(r, 5) && s.Data != "" {
-			s.Data = corpus.Text(Mutate(r, string(s.Data), SecretScraps))
+		if OneIn(r, 5) && s.Data != "" {
+			s.Data = corpus.RawString(MutateBytes(r, string(s.Data), SecretFragments))
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// Collide reports whether two keys of a secret become equal. Kubelets use these in random
+// HasCollidingKeys reports whether two keys of a secret become equal. Kubelets use these in random
 // order.
-func Collide(s corpus.Secret) bool {
+func HasCollidingKeys(s corpus.PullSecretCase) bool {
 	var file struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
@@ -113,10 +113,10 @@ func Collide(s corpus.Secret) bool {
 	_ = json.Unmarshal([]byte(s.Data), into) // ignores the part that cannot be decoded
 	seen := map[string]bool{}
 	for key := range file.Auths {
-		if seen[SameKey(key)] {
+		if seen[NormalizeKey(key)] {
 			return true
 		}
-		seen[SameKey(key)] = true
+		seen[NormalizeKey(key)] = true
 	}
 	return false
 }

@@ -11,62 +11,62 @@ import (
 )
 
 var (
-	labels = []string{"a", "b", "io", "com", "registry", "gcr", "dkr", "ecr", "us-east-1", "123", "x_y", "é", ""}
-	paths  = []string{"a", "b", "team", "team-evil", "app", "a.b", "x_y", ""}
-	ports  = []string{"", "", "", "", "", "", ":5000", ":5000", ":5000", ":443", ":443", ":", ":", ":80:80", ":x"}
-	// scraps are characters and fragments for unexpected places in a pattern.
-	scraps = []string{"*", "?", "[", "]", "[a-z]", "[^a]", "\\", "%61", "%2F", "%zz", "%", "@", "u@", "u:p@", "?q", "#f", ":", "/", "//", ".", "..", " ", "\x00", "\x7f", "\n", "\xff", "é", "https://", "[::1]", "[fe80::1%25en0]", "[::1", "A", "&", ";", "+", "<", "\"", "|", "^", "`", "{", "~", "-", "_", "5000"}
+	sampleLabels = []string{"a", "b", "io", "com", "registry", "gcr", "dkr", "ecr", "us-east-1", "123", "x_y", "é", ""}
+	samplePaths  = []string{"a", "b", "team", "team-evil", "app", "a.b", "x_y", ""}
+	samplePorts  = []string{"", "", "", "", "", "", ":5000", ":5000", ":5000", ":443", ":443", ":", ":", ":80:80", ":x"}
+	// patternFragments are characters and fragments for unexpected places in a pattern.
+	patternFragments = []string{"*", "?", "[", "]", "[a-z]", "[^a]", "\\", "%61", "%2F", "%zz", "%", "@", "u@", "u:p@", "?q", "#f", ":", "/", "//", ".", "..", " ", "\x00", "\x7f", "\n", "\xff", "é", "https://", "[::1]", "[fe80::1%25en0]", "[::1", "A", "&", ";", "+", "<", "\"", "|", "^", "`", "{", "~", "-", "_", "5000"}
 )
 
-// Image generates the name of an image. Some names are not valid repositories.
-func Image(r *rand.Rand) string {
+// RandomImage generates the name of an image. Some names are not valid repositories.
+func RandomImage(r *rand.Rand) string {
 	var host []string
 	for range 1 + r.IntN(4) {
-		host = append(host, Pick(r, labels))
+		host = append(host, PickElement(r, sampleLabels))
 	}
-	s := strings.Join(host, ".") + Pick(r, ports)
-	if One(r, 20) {
-		s = Pick(r, []string{"[::1]", "[::1]:5000", "[2001:db8::1]:443", "localhost", "localhost:5000", "10.0.0.7:5000"})
+	s := strings.Join(host, ".") + PickElement(r, samplePorts)
+	if OneIn(r, 20) {
+		s = PickElement(r, []string{"[::1]", "[::1]:5000", "[2001:db8::1]:443", "localhost", "localhost:5000", "10.0.0.7:5000"})
 	}
 	for range r.IntN(4) {
-		s += "/" + Pick(r, paths)
+		s += "/" + PickElement(r, samplePaths)
 	}
 	return s
 }
 
-// Near converts an image to a pattern that matches it, or nearly does.
-func Near(r *rand.Rand, image string) string {
+// PatternFor converts an image to a pattern that matches it, or nearly does.
+func PatternFor(r *rand.Rand, image string) string {
 	host, path, slash := strings.Cut(image, "/")
 	list := strings.Split(host, ".")
 	for i := range list {
-		if One(r, 2) {
-			list[i] = nearLabel(r, list[i])
+		if OneIn(r, 2) {
+			list[i] = labelPattern(r, list[i])
 		}
 	}
 	switch r.IntN(12) {
 	case 0:
-		list = append(list, Pick(r, labels))
+		list = append(list, PickElement(r, sampleLabels))
 	case 1:
 		list = list[1:]
 	case 2:
 		list = append([]string{"*"}, list...)
 	}
 	s := strings.Join(list, ".")
-	if One(r, 10) {
-		s += Pick(r, ports)
+	if OneIn(r, 10) {
+		s += PickElement(r, samplePorts)
 	}
-	if slash && One(r, 2) {
+	if slash && OneIn(r, 2) {
 		s += "/" + path[:r.IntN(len(path)+1)]
 	}
-	if One(r, 12) {
-		s += "/" + Pick(r, paths)
+	if OneIn(r, 12) {
+		s += "/" + PickElement(r, samplePaths)
 	}
 	return s
 }
 
-func nearLabel(r *rand.Rand, label string) string {
+func labelPattern(r *rand.Rand, label string) string {
 	if len(label) == 0 {
-		return Pick(r, []string{"*", "?", ""})
+		return PickElement(r, []string{"*", "?", ""})
 	}
 	at := r.IntN(len(label))
 	switch r.IntN(8) {
@@ -88,29 +88,29 @@ func nearLabel(r *rand.Rand, label string) string {
 	return strings.ToUpper(label)
 }
 
-// Match generates an image and a pattern that matches it, or nearly does.
-func Match(r *rand.Rand) corpus.Pair {
-	target := Image(r)
-	pattern := Near(r, target)
-	if One(r, 5) {
-		pattern = Mutate(r, pattern, scraps)
+// RandomMatchCase generates an image and a pattern that matches it, or nearly does.
+func RandomMatchCase(r *rand.Rand) corpus.MatchCase {
+	target := RandomImage(r)
+	pattern := PatternFor(r, target)
+	if OneIn(r, 5) {
+		pattern = MutateBytes(r, pattern, patternFragments)
 	}
-	if One(r, 8) {
-		target = Mutate(r, target, scraps)
+	if OneIn(r, 8) {
+		target = MutateBytes(r, target, patternFragments)
 	}
-	return corpus.Pair{Pattern: corpus.Text(pattern), Image: corpus.Text(target)}
+	return corpus.MatchCase{Pattern: corpus.RawString(pattern), Image: corpus.RawString(target)}
 }
 
-var referenceScraps = []string{":", "@", "/", ".", "_", "__", "-", "--", ":latest", "@sha256:", strings.Repeat("0a", 32), "docker.io/", "index.docker.io/", "library/", "localhost/", "A", " ", "[::1]:5000/", ":5000/", strings.Repeat("a", 120), strings.Repeat("a/", 60), "%", "é"}
+var referenceFragments = []string{":", "@", "/", ".", "_", "__", "-", "--", ":latest", "@sha256:", strings.Repeat("0a", 32), "docker.io/", "index.docker.io/", "library/", "localhost/", "A", " ", "[::1]:5000/", ":5000/", strings.Repeat("a", 120), strings.Repeat("a/", 60), "%", "é"}
 
-// Reference generates a raw image reference, or changes one from the list.
-func Reference(r *rand.Rand, list []string) string {
-	ref := Pick(r, list)
-	if One(r, 2) {
-		ref = Image(r)
+// RandomReference generates a raw image reference, or changes one from the list.
+func RandomReference(r *rand.Rand, list []string) string {
+	ref := PickElement(r, list)
+	if OneIn(r, 2) {
+		ref = RandomImage(r)
 	}
 	for range r.IntN(3) {
-		ref = Mutate(r, ref, referenceScraps)
+		ref = MutateBytes(r, ref, referenceFragments)
 	}
 	return ref
 }

@@ -3,10 +3,10 @@
 
 // Package helm runs the real Helm for tests of the chart. Its version is pinned in helm.mod.
 //
-//	path, err := helm.Build(dir)
+//	path, err := helm.BuildHelm(dir)
 //	…
 //	h := helm.New(t, path, kubeconfig)
-//	out := h.Run(t, "install", "regcred", helm.Chart(t), "--namespace", "regcred")
+//	out := h.Run(t, "install", "regcred", helm.ChartDir(t), "--namespace", "regcred")
 package helm
 
 import (
@@ -28,11 +28,11 @@ import (
 // Version is the Helm release.
 const Version = "v4.3.1"
 
-// Build builds Helm if necessary. It returns the path of a symlink in dir, or of the
+// BuildHelm builds Helm if necessary. It returns the path of a symlink in dir, or of the
 // executable if dir is empty. The first build takes minutes; the result is kept in the
 // user's cache. Once the modules of helm.mod are downloaded, it needs no network.
-func Build(dir string) (string, error) {
-	root, err := plugins.Repository()
+func BuildHelm(dir string) (string, error) {
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
@@ -58,10 +58,10 @@ func Build(dir string) (string, error) {
 	return path, os.Symlink(cached, path)
 }
 
-// Chart returns the chart's directory.
-func Chart(t testing.TB) string {
+// ChartDir returns the chart's directory.
+func ChartDir(t testing.TB) string {
 	t.Helper()
-	root, err := plugins.Repository()
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,13 +91,13 @@ func (h *Helm) Path() string { return h.path }
 // Environ returns the environment in which Helm runs.
 func (h *Helm) Environ() []string { return slices.Clone(h.environ) }
 
-// limit is the timeout of a command.
-const limit = 20 * time.Minute
+// commandTimeout is the timeout of a command.
+const commandTimeout = 20 * time.Minute
 
-// Try runs helm and returns its stdout and stderr. If the exit code is not 0, the error
+// Output runs helm and returns its stdout and stderr. If the exit code is not 0, the error
 // contains the stderr.
-func (h *Helm) Try(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (h *Helm) Output(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, h.path, args...)
@@ -111,7 +111,7 @@ func (h *Helm) Try(ctx context.Context, args ...string) (stdout, stderr string, 
 // Run runs helm, returns its stdout, and fails the test on error.
 func (h *Helm) Run(t testing.TB, args ...string) (stdout string) {
 	t.Helper()
-	stdout, _, err := h.Try(t.Context(), args...)
+	stdout, _, err := h.Output(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}

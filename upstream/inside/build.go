@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	kubernetes = "k8s.io/kubernetes"
-	program    = kubernetes + "/cmd/kubelet"
+	kubernetesModule = "k8s.io/kubernetes"
+	kubeletPackage   = kubernetesModule + "/cmd/kubelet"
 )
 
 // Version is the version that the kubelet reports. Clients take it for the release's.
@@ -55,11 +55,11 @@ func Build(ctx context.Context, out string) error {
 
 // build builds the kubelet from sources that it copies to dir.
 func build(ctx context.Context, dir, out string) error {
-	s := sources{dir: filepath.Join(dir, "kubernetes")}
-	if err := s.find(ctx); err != nil {
+	s := sourceCopy{dir: filepath.Join(dir, "kubernetes")}
+	if err := s.listPackages(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func() error{s.copy, s.putPlugin, s.patch} {
+	for _, step := range []func() error{s.copyPackages, s.replacePlugin, s.patchImageManager} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func build(ctx context.Context, dir, out string) error {
 	// With -trimpath the build cache can be reused for the next directory. The program's
 	// build information still contains this directory's path, so two builds differ.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
-	if _, err := release.Go(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, program); err != nil {
+	if _, err := release.RunGo(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, kubeletPackage); err != nil {
 		return err
 	}
 	info, err := buildinfo.ReadFile(out)
@@ -82,7 +82,7 @@ func build(ctx context.Context, dir, out string) error {
 }
 
 // writeModule writes a go.mod that replaces the release with the copy, and its go.sum.
-func (s *sources) writeModule(ctx context.Context, path string) error {
+func (s *sourceCopy) writeModule(ctx context.Context, path string) error {
 	for name, to := range map[string]string{"go.mod": path, "go.sum": strings.TrimSuffix(path, ".mod") + ".sum"} {
 		data, err := os.ReadFile(filepath.Join(s.module, name))
 		if err != nil {
@@ -92,6 +92,6 @@ func (s *sources) writeModule(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	_, err := release.Go(ctx, s.module, "mod", "edit", "-replace="+kubernetes+"="+s.dir, path)
+	_, err := release.RunGo(ctx, s.module, "mod", "edit", "-replace="+kubernetesModule+"="+s.dir, path)
 	return err
 }

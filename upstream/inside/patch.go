@@ -12,29 +12,29 @@ import (
 	"slices"
 )
 
-// Patch changes a release's pkg/kubelet/images/image_manager.go so that the error of a
+// PatchImageManager changes a release's pkg/kubelet/images/image_manager.go so that the error of a
 // pull includes why an image credential provider failed. If the file is not as expected,
 // it returns an error that names the missing part, and changes nothing.
-func Patch(version string, text []byte) ([]byte, error) {
-	p := &patch{version: version, text: text, files: token.NewFileSet()}
-	file, err := parser.ParseFile(p.files, imageManager, text, parser.SkipObjectResolution)
+func PatchImageManager(version string, text []byte) ([]byte, error) {
+	p := &filePatch{version: version, text: text, files: token.NewFileSet()}
+	file, err := parser.ParseFile(p.files, imageManagerFile, text, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
+		return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManagerFile, version, err)
 	}
 	p.file = file
-	for _, change := range []func() error{p.unused, p.lookup, p.ensure, p.pull} {
+	for _, change := range []func() error{p.checkNameUnused, p.patchLookup, p.patchEnsure, p.patchPull} {
 		if err := change(); err != nil {
-			return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManager, version, err)
+			return nil, fmt.Errorf("%s of Kubernetes %s: %w", imageManagerFile, version, err)
 		}
 	}
-	return p.apply()
+	return p.applyEdits()
 }
 
-// variable is the name of the new variable, result or parameter in each changed function.
-const variable = "lookupErr"
+// lookupErrVariable is the name of the new variable, result or parameter in each changed function.
+const lookupErrVariable = "lookupErr"
 
-// patch collects the changes to a file. All of them are insertions.
-type patch struct {
+// filePatch collects the changes to a file. All of them are insertions.
+type filePatch struct {
 	version string
 	text    []byte
 	files   *token.FileSet
@@ -49,52 +49,52 @@ type edit struct {
 	text   string
 }
 
-func (p *patch) insert(at token.Pos, text string) {
+func (p *filePatch) insertText(at token.Pos, text string) {
 	p.edits = append(p.edits, edit{p.files.Position(at).Offset, text})
 }
 
-// argument appends an argument to a call.
-func (p *patch) argument(c *ast.CallExpr, text string) error {
+// appendArgument appends an argument to a call.
+func (p *filePatch) appendArgument(c *ast.CallExpr, text string) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("line %d: the call has no argument", p.files.Position(c.Pos()).Line)
 	}
-	p.insert(c.Args[len(c.Args)-1].End(), ", "+text)
+	p.insertText(c.Args[len(c.Args)-1].End(), ", "+text)
 	return nil
 }
 
-// parameter appends a parameter to a function.
-func (p *patch) parameter(f *function, text string) error {
+// appendParameter appends a parameter to a function.
+func (p *filePatch) appendParameter(f *targetFunction, text string) error {
 	list := f.decl.Type.Params.List
 	if len(list) == 0 {
-		return f.errorf("it has no parameter")
+		return f.newError("it has no parameter")
 	}
-	p.insert(list[len(list)-1].End(), ", "+text)
+	p.insertText(list[len(list)-1].End(), ", "+text)
 	return nil
 }
 
-// unused returns an error if the file already uses the name.
-func (p *patch) unused() (err error) {
+// checkNameUnused returns an error if the file already uses the name.
+func (p *filePatch) checkNameUnused() (err error) {
 	ast.Inspect(p.file, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Name == variable {
-			err = fmt.Errorf("line %d: the name %s is taken", p.files.Position(id.Pos()).Line, variable)
+		if id, ok := n.(*ast.Ident); ok && id.Name == lookupErrVariable {
+			err = fmt.Errorf("line %d: the name %s is taken", p.files.Position(id.Pos()).Line, lookupErrVariable)
 		}
 		return err == nil
 	})
 	return err
 }
 
-// lookup makes the function that queries the keyrings store the lookup's error through a
+// patchLookup makes the function that queries the keyrings store the lookup's error through a
 // pointer.
-func (p *patch) lookup() error {
-	f, err := p.function("makeLookupPullCredentialsFunc")
+func (p *filePatch) patchLookup() error {
+	f, err := p.findMethod("makeLookupPullCredentialsFunc")
 	if err != nil {
 		return err
 	}
-	made, err := f.assignment("NewExternalCredentialProviderDockerKeyring")
+	made, err := f.findAssignment("NewExternalCredentialProviderDockerKeyring")
 	if err != nil {
 		return err
 	}
-	asked, err := f.assignment("Lookup")
+	asked, err := f.findAssignment("Lookup")
 	if err != nil {
 		return err
 	}
@@ -105,54 +105,54 @@ func (p *patch) lookup() error {
 		plugin, qualified = called.X.(*ast.Ident)
 	}
 	if !ok || !qualified {
-		return f.errorf("NewExternalCredentialProviderDockerKeyring is not called as package.Function, for a variable")
+		return f.newError("NewExternalCredentialProviderDockerKeyring is not called as package.Function, for a variable")
 	}
 	p.plugin = plugin.Name
-	p.insert(asked.End(), fmt.Sprintf("\n*%s = %s.LookupErr(%s)", variable, p.plugin, keyring.Name))
-	return p.parameter(f, variable+" *error")
+	p.insertText(asked.End(), fmt.Sprintf("\n*%s = %s.LookupErr(%s)", lookupErrVariable, p.plugin, keyring.Name))
+	return p.appendParameter(f, lookupErrVariable+" *error")
 }
 
-// ensure passes the error on to the function that pulls the image.
-func (p *patch) ensure() error {
-	f, err := p.function("EnsureImageExists")
+// patchEnsure passes the error on to the function that pulls the image.
+func (p *filePatch) patchEnsure() error {
+	f, err := p.findMethod("EnsureImageExists")
 	if err != nil {
 		return err
 	}
-	made, err := f.assignment("makeLookupPullCredentialsFunc")
+	made, err := f.findAssignment("makeLookupPullCredentialsFunc")
 	if err != nil {
 		return err
 	}
-	pull, err := f.call("pullImage")
+	pull, err := f.findCall("pullImage")
 	if err != nil {
 		return err
 	}
-	p.insert(made.Pos(), "var "+variable+" error\n")
-	if err := p.argument(made.Rhs[0].(*ast.CallExpr), "&"+variable); err != nil {
+	p.insertText(made.Pos(), "var "+lookupErrVariable+" error\n")
+	if err := p.appendArgument(made.Rhs[0].(*ast.CallExpr), "&"+lookupErrVariable); err != nil {
 		return err
 	}
-	return p.argument(pull, variable)
+	return p.appendArgument(pull, lookupErrVariable)
 }
 
-// pull adds the error to the error of a failed pull, before the kubelet processes it.
-func (p *patch) pull() error {
-	f, err := p.function("pullImage")
+// patchPull adds the error to the error of a failed pull, before the kubelet processes it.
+func (p *filePatch) patchPull() error {
+	f, err := p.findMethod("pullImage")
 	if err != nil {
 		return err
 	}
-	result, err := f.received()
+	result, err := f.findReceivedVariable()
 	if err != nil {
 		return err
 	}
-	failed, err := f.ifFailed(result)
+	failed, err := f.findErrCheck(result)
 	if err != nil {
 		return err
 	}
-	p.insert(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %[2]s.WithLookupErr(%[1]s.err, %[3]s)", result, p.plugin, variable))
-	return p.parameter(f, variable+" error")
+	p.insertText(failed.Body.Lbrace+1, fmt.Sprintf("\n%[1]s.err = %[2]s.WithLookupErr(%[1]s.err, %[3]s)", result, p.plugin, lookupErrVariable))
+	return p.appendParameter(f, lookupErrVariable+" error")
 }
 
-// apply returns the text with the changes.
-func (p *patch) apply() ([]byte, error) {
+// applyEdits returns the text with the changes.
+func (p *filePatch) applyEdits() ([]byte, error) {
 	slices.SortFunc(p.edits, func(a, b edit) int { return b.offset - a.offset })
 	text := slices.Clone(p.text)
 	for _, e := range p.edits {
@@ -160,7 +160,7 @@ func (p *patch) apply() ([]byte, error) {
 	}
 	out, err := format.Source(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s of Kubernetes %s, once changed: %w", imageManager, p.version, err)
+		return nil, fmt.Errorf("%s of Kubernetes %s, once changed: %w", imageManagerFile, p.version, err)
 	}
 	return out, nil
 }

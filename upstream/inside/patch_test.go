@@ -27,18 +27,18 @@ func imageManagerOf(t *testing.T, version string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetes+"@"+version)
+	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetesModule+"@"+version)
 	if _, err := os.Stat(dir); err != nil {
-		if !alone.Required("inside") {
+		if !alone.IsRequired("inside") {
 			t.Skipf("Kubernetes %s is not in the module cache: REGCRED_TEST_REQUIRE=inside downloads it", version)
 		}
-		r, err := release.Open(t.Context(), version)
+		r, err := release.OpenRelease(t.Context(), version)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir = r.Dir
 	}
-	text, err := os.ReadFile(filepath.Join(dir, imageManager))
+	text, err := os.ReadFile(filepath.Join(dir, imageManagerFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestPatch(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			text := imageManagerOf(t, version)
-			changed, err := Patch(version, text)
+			changed, err := PatchImageManager(version, text)
 			if got := errorText(err); got != want {
 				t.Fatalf("got %q, want %q", got, want)
 			}
@@ -121,12 +121,12 @@ func TestPatchManyLines(t *testing.T) {
 		}
 		text = one.ReplaceAll(text, []byte("$1,\n)"))
 	}
-	changed, err := Patch(kubelet.Version, text)
+	changed, err := PatchImageManager(kubelet.Version, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(changed), variable); n != 7 {
-		t.Errorf("%s is there %d times, want 7:\n%s", variable, n, changed)
+	if n := strings.Count(string(changed), lookupErrVariable); n != 7 {
+		t.Errorf("%s is there %d times, want 7:\n%s", lookupErrVariable, n, changed)
 	}
 }
 
@@ -150,8 +150,8 @@ func TestPatchRefuses(t *testing.T) {
 			if mutilated == text {
 				t.Fatalf("there is no %q in the file", tt.old)
 			}
-			_, err := Patch(kubelet.Version, []byte(mutilated))
-			for _, want := range []string{kubelet.Version, imageManager, tt.want} {
+			_, err := PatchImageManager(kubelet.Version, []byte(mutilated))
+			for _, want := range []string{kubelet.Version, imageManagerFile, tt.want} {
 				if !strings.Contains(errorText(err), want) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}

@@ -9,18 +9,18 @@ import (
 	"go/token"
 )
 
-// function is a function of the file. Its methods find a node that must occur exactly
+// targetFunction is a function of the file. Its methods find a node that must occur exactly
 // once.
-type function struct {
+type targetFunction struct {
 	decl *ast.FuncDecl
 }
 
-func (f *function) errorf(format string, args ...any) error {
+func (f *targetFunction) newError(format string, args ...any) error {
 	return fmt.Errorf("func %s: %w", f.decl.Name.Name, fmt.Errorf(format, args...))
 }
 
-// function returns the image manager's method with that name.
-func (p *patch) function(name string) (*function, error) {
+// findMethod returns the image manager's method with that name.
+func (p *filePatch) findMethod(name string) (*targetFunction, error) {
 	var found []*ast.FuncDecl
 	for _, d := range p.file.Decls {
 		if decl, ok := d.(*ast.FuncDecl); ok && decl.Name.Name == name && decl.Body != nil {
@@ -30,61 +30,61 @@ func (p *patch) function(name string) (*function, error) {
 	if len(found) != 1 {
 		return nil, fmt.Errorf("there are %d functions %s, want 1", len(found), name)
 	}
-	return &function{found[0]}, nil
+	return &targetFunction{found[0]}, nil
 }
 
-// call returns the call of the function or method with that name, of any package or
+// findCall returns the call of the function or method with that name, of any package or
 // value.
-func (f *function) call(name string) (*ast.CallExpr, error) {
-	found := all(f, func(c *ast.CallExpr) bool { return calls(c, name) })
+func (f *targetFunction) findCall(name string) (*ast.CallExpr, error) {
+	found := findNodes(f, func(c *ast.CallExpr) bool { return isCallOf(c, name) })
 	if len(found) != 1 {
-		return nil, f.errorf("there are %d calls of %s, want 1", len(found), name)
+		return nil, f.newError("there are %d calls of %s, want 1", len(found), name)
 	}
 	return found[0], nil
 }
 
-// assignment returns the statement that assigns the results of a call of that name.
-func (f *function) assignment(name string) (*ast.AssignStmt, error) {
-	if _, err := f.call(name); err != nil {
+// findAssignment returns the statement that assigns the results of a call of that name.
+func (f *targetFunction) findAssignment(name string) (*ast.AssignStmt, error) {
+	if _, err := f.findCall(name); err != nil {
 		return nil, err
 	}
-	found := all(f, func(s *ast.AssignStmt) bool {
+	found := findNodes(f, func(s *ast.AssignStmt) bool {
 		c, ok := s.Rhs[0].(*ast.CallExpr)
-		return ok && len(s.Rhs) == 1 && calls(c, name)
+		return ok && len(s.Rhs) == 1 && isCallOf(c, name)
 	})
 	if len(found) != 1 {
-		return nil, f.errorf("there are %d assignments of what %s returns, want 1", len(found), name)
+		return nil, f.newError("there are %d assignments of what %s returns, want 1", len(found), name)
 	}
 	return found[0], nil
 }
 
-// received returns the variable that is received from a channel.
-func (f *function) received() (name string, err error) {
-	found := all(f, func(s *ast.AssignStmt) bool {
+// findReceivedVariable returns the variable that is received from a channel.
+func (f *targetFunction) findReceivedVariable() (name string, err error) {
+	found := findNodes(f, func(s *ast.AssignStmt) bool {
 		u, ok := s.Rhs[0].(*ast.UnaryExpr)
 		_, named := s.Lhs[0].(*ast.Ident)
 		return ok && u.Op == token.ARROW && len(s.Lhs) == 1 && named
 	})
 	if len(found) != 1 {
-		return "", f.errorf("there are %d variables received from a channel, want 1", len(found))
+		return "", f.newError("there are %d variables received from a channel, want 1", len(found))
 	}
 	return found[0].Lhs[0].(*ast.Ident).Name, nil
 }
 
-// ifFailed returns the statement "if v.err != nil".
-func (f *function) ifFailed(v string) (*ast.IfStmt, error) {
-	found := all(f, func(s *ast.IfStmt) bool {
+// findErrCheck returns the statement "if v.err != nil".
+func (f *targetFunction) findErrCheck(v string) (*ast.IfStmt, error) {
+	found := findNodes(f, func(s *ast.IfStmt) bool {
 		c, ok := s.Cond.(*ast.BinaryExpr)
-		return ok && s.Init == nil && c.Op == token.NEQ && isField(c.X, v, "err") && isNamed(c.Y, "nil")
+		return ok && s.Init == nil && c.Op == token.NEQ && isFieldSelector(c.X, v, "err") && isIdentNamed(c.Y, "nil")
 	})
 	if len(found) != 1 {
-		return nil, f.errorf("there are %d statements \"if %s.err != nil\", want 1", len(found), v)
+		return nil, f.newError("there are %d statements \"if %s.err != nil\", want 1", len(found), v)
 	}
 	return found[0], nil
 }
 
-// all returns the nodes of type T in a function for which is returns true.
-func all[T ast.Node](f *function, is func(T) bool) (found []T) {
+// findNodes returns the nodes of type T in a function for which is returns true.
+func findNodes[T ast.Node](f *targetFunction, is func(T) bool) (found []T) {
 	ast.Inspect(f.decl.Body, func(n ast.Node) bool {
 		if t, ok := n.(T); ok && is(t) {
 			found = append(found, t)
@@ -94,7 +94,7 @@ func all[T ast.Node](f *function, is func(T) bool) (found []T) {
 	return found
 }
 
-func calls(c *ast.CallExpr, name string) bool {
+func isCallOf(c *ast.CallExpr, name string) bool {
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
 		return fun.Name == name
@@ -104,12 +104,12 @@ func calls(c *ast.CallExpr, name string) bool {
 	return false
 }
 
-func isField(e ast.Expr, of, name string) bool {
+func isFieldSelector(e ast.Expr, of, name string) bool {
 	s, ok := e.(*ast.SelectorExpr)
-	return ok && isNamed(s.X, of) && s.Sel.Name == name
+	return ok && isIdentNamed(s.X, of) && s.Sel.Name == name
 }
 
-func isNamed(e ast.Expr, name string) bool {
+func isIdentNamed(e ast.Expr, name string) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == name
 }

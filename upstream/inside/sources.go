@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	pluginDir    = "pkg/credentialprovider/plugin"       // in Kubernetes
-	imageManager = "pkg/kubelet/images/image_manager.go" // in Kubernetes
-	ownPackage   = "github.com/regcred/regcred/upstream/inside/plugin"
+	pluginPackageDir   = "pkg/credentialprovider/plugin"       // in Kubernetes
+	imageManagerFile   = "pkg/kubelet/images/image_manager.go" // in Kubernetes
+	replacementPackage = "github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// sources is a copy of the packages that a kubelet is built from.
-type sources struct {
+// sourceCopy is a copy of the packages that a kubelet is built from.
+type sourceCopy struct {
 	dir string // of the copy
 
 	module   string   // directory of this module
@@ -31,20 +31,20 @@ type sources struct {
 	packages []string // relative to it
 }
 
-// find lists the packages to copy.
-func (s *sources) find(ctx context.Context) (err error) {
-	if s.module, err = release.Go(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+// listPackages lists the packages to copy.
+func (s *sourceCopy) listPackages(ctx context.Context) (err error) {
+	if s.module, err = release.RunGo(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return err
 	}
-	s.release, err = release.Go(ctx, s.module, "list", "-m", "-f", "{{.Dir}}", kubernetes)
+	s.release, err = release.RunGo(ctx, s.module, "list", "-m", "-f", "{{.Dir}}", kubernetesModule)
 	if err == nil && s.release == "" {
-		err = fmt.Errorf("the module %s is not in the module cache: run go mod download in upstream/", kubernetes)
+		err = fmt.Errorf("the module %s is not in the module cache: run go mod download in upstream/", kubernetesModule)
 	}
 	if err != nil {
 		return err
 	}
-	const format = "{{with .Module}}{{if eq .Path \"" + kubernetes + "\"}}{{$.Dir}}{{end}}{{end}}"
-	list, err := release.Go(ctx, s.module, "list", "-deps", "-f", format, program, ownPackage)
+	const format = "{{with .Module}}{{if eq .Path \"" + kubernetesModule + "\"}}{{$.Dir}}{{end}}{{end}}"
+	list, err := release.RunGo(ctx, s.module, "list", "-deps", "-f", format, kubeletPackage, replacementPackage)
 	if err != nil {
 		return err
 	}
@@ -55,19 +55,19 @@ func (s *sources) find(ctx context.Context) (err error) {
 		}
 		s.packages = append(s.packages, rel)
 	}
-	if !slices.Contains(s.packages, filepath.FromSlash(pluginDir)) {
-		return fmt.Errorf("%s: the kubelet of %s no longer imports it", pluginDir, kubelet.Version)
+	if !slices.Contains(s.packages, filepath.FromSlash(pluginPackageDir)) {
+		return fmt.Errorf("%s: the kubelet of %s no longer imports it", pluginPackageDir, kubelet.Version)
 	}
 	return nil
 }
 
-// copy copies the packages, except the one that is replaced.
-func (s *sources) copy() error {
+// copyPackages copies the packages, except the one that is replaced.
+func (s *sourceCopy) copyPackages() error {
 	for _, dir := range append(s.packages, ".") {
-		if dir == filepath.FromSlash(pluginDir) {
+		if dir == filepath.FromSlash(pluginPackageDir) {
 			continue
 		}
-		keep := isSource
+		keep := isSourceFile
 		if dir == "." {
 			keep = func(name string) bool { return name == "go.mod" || name == "go.sum" }
 		}
@@ -78,27 +78,27 @@ func (s *sources) copy() error {
 	return nil
 }
 
-// putPlugin copies this repository's package plugin over the kubelet's.
-func (s *sources) putPlugin() error {
-	return copyFiles(filepath.Join(s.module, "inside", "plugin"), filepath.Join(s.dir, pluginDir), isSource)
+// replacePlugin copies this repository's package plugin over the kubelet's.
+func (s *sourceCopy) replacePlugin() error {
+	return copyFiles(filepath.Join(s.module, "inside", "plugin"), filepath.Join(s.dir, pluginPackageDir), isSourceFile)
 }
 
-// patch applies [Patch] to the copy.
-func (s *sources) patch() error {
-	path := filepath.Join(s.dir, imageManager)
+// patchImageManager applies [Patch] to the copy.
+func (s *sourceCopy) patchImageManager() error {
+	path := filepath.Join(s.dir, imageManagerFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	changed, err := Patch(kubelet.Version, text)
+	changed, err := PatchImageManager(kubelet.Version, text)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, changed, 0o600)
 }
 
-// isSource reports whether a build needs the file.
-func isSource(name string) bool { return !strings.HasSuffix(name, "_test.go") }
+// isSourceFile reports whether a build needs the file.
+func isSourceFile(name string) bool { return !strings.HasSuffix(name, "_test.go") }
 
 // copyFiles copies a directory's files. The copies are writable.
 func copyFiles(from, to string, keep func(name string) bool) error {

@@ -26,8 +26,8 @@ func TestFindBelowBlanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOMODCACHE", cache)
-	var s sources
-	if err := s.find(t.Context()); err != nil {
+	var s sourceCopy
+	if err := s.listPackages(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(s.release, cache) {

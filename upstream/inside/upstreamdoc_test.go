@@ -95,7 +95,7 @@ func TestMessages(t *testing.T) {
 			if err := os.WriteFile(path, []byte(strings.Replace(config, "IMAGES", images, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := kubelet.Register(path, dir, kubelet.Tokens{})
+			err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{})
 			if err == nil {
 				t.Fatal("the kubelet accepts it")
 			}

@@ -63,7 +63,7 @@ var cases = []struct {
 
 func TestBesideK8schain(t *testing.T) {
 	t.Logf("%-40s %-10s %-10s %s", "case", "k8schain", "regcred", "kubelet")
-	for _, auth := range []testregistry.Auth{testregistry.Basic, testregistry.Bearer} {
+	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tt := range cases {
 			s := registry(t, auth)
 			ref, err := name.ParseReference(s.Addr() + "/" + tt.image + ":v1")
@@ -72,7 +72,7 @@ func TestBesideK8schain(t *testing.T) {
 			}
 			ours, theirs := pullSecrets(t, tt.logins, s.Addr())
 			got := outcome{byK8schain(t, s, ref, theirs), byRegcred(t, s, ref, ours), byKubelet(t, s, ref, theirs)}
-			if auth == testregistry.Basic {
+			if auth == testregistry.AuthBasic {
 				t.Logf("%-40s %-10s %-10s %s", tt.name, got.K8schain, got.Regcred, got.Kubelet)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -85,7 +85,7 @@ func TestBesideK8schain(t *testing.T) {
 // TestHelperFails verifies that go-containerregistry's wrapper for helpers, which k8schain uses for the clouds, treats
 // an error as "no credentials needed".
 func TestHelperFails(t *testing.T) {
-	s := registry(t, testregistry.Basic)
+	s := registry(t, testregistry.AuthBasic)
 	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")
 	if err != nil {
 		t.Fatal(err)

@@ -13,17 +13,17 @@ import (
 func TestFieldOf(t *testing.T) {
 	type inner struct{ plugin string }
 	v := reflect.ValueOf(&struct{ impl any }{&inner{"p"}})
-	impl, err := fieldOf(v, "impl")
+	impl, err := fieldByName(v, "impl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fieldOf(impl, "plugin"); err != nil || got.String() != "p" {
+	if got, err := fieldByName(impl, "plugin"); err != nil || got.String() != "p" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := fieldOf(impl, "moved"); err == nil || !strings.Contains(err.Error(), "kubelet.inner has no field moved") {
+	if _, err := fieldByName(impl, "moved"); err == nil || !strings.Contains(err.Error(), "kubelet.inner has no field moved") {
 		t.Errorf("a field that is not there: %v", err)
 	}
-	if _, err := fieldOf(reflect.ValueOf((*inner)(nil)), "plugin"); err == nil || !strings.Contains(err.Error(), "a nil pointer has no field plugin") {
+	if _, err := fieldByName(reflect.ValueOf((*inner)(nil)), "plugin"); err == nil || !strings.Contains(err.Error(), "a nil pointer has no field plugin") {
 		t.Errorf("a nil pointer: %v", err)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Silence turns off the kubelet's log, which reports every failing provider.
-func Silence() {
+// DisableLog turns off the kubelet's log, which reports every failing provider.
+func DisableLog() {
 	var fs flag.FlagSet
 	klog.InitFlags(&fs)
 	fs.Set("logtostderr", "false")
@@ -39,32 +39,32 @@ func ReadConfig(path string) (*kubeletconfig.CredentialProviderConfig, string, e
 
 // Validate calls the kubelet's validateCredentialProviderConfig with the feature gate for
 // service account tokens enabled.
-func Validate(c *kubeletconfig.CredentialProviderConfig) error { return ValidateWith(c, true) }
+func Validate(c *kubeletconfig.CredentialProviderConfig) error { return ValidateWithTokens(c, true) }
 
-// ValidateWith is [Validate] with the gate on or off.
-func ValidateWith(c *kubeletconfig.CredentialProviderConfig, tokens bool) error {
+// ValidateWithTokens is [Validate] with the gate on or off.
+func ValidateWithTokens(c *kubeletconfig.CredentialProviderConfig, tokens bool) error {
 	return validate(c, tokens).ToAggregate()
 }
 
-// Tokens holds the functions with which a kubelet requests tokens and reads service
+// TokenFuncs holds the functions with which a kubelet requests tokens and reads service
 // accounts. Both may be nil.
-type Tokens struct {
+type TokenFuncs struct {
 	Token          func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 	ServiceAccount func(namespace, name string) (*corev1.ServiceAccount, error)
 }
 
-// Register loads a configuration as a kubelet does at startup with its two flags: read,
+// RegisterPlugins loads a configuration as a kubelet does at startup with its two flags: read,
 // validate, find the executables, register. It discards earlier registrations.
 //
 // It must not be called while another goroutine uses the kubelet's packages.
-func Register(configPath, binDir string, tokens Tokens) error {
-	forget()
+func RegisterPlugins(configPath, binDir string, tokens TokenFuncs) error {
+	unregisterPlugins()
 	return register(configPath, binDir, tokens)
 }
 
-// Keyring returns the kubelet's keyring of the registered plugins for a pod. All arguments
+// NewKeyring returns the kubelet's keyring of the registered plugins for a pod. All arguments
 // may be empty.
-func Keyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
+func NewKeyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
 	return newKeyring(namespace, pod, podUID, serviceAccount)
 }
 
@@ -78,41 +78,41 @@ func SetPlugin(index int, p plugin.Plugin) error {
 	return nil
 }
 
-// Respond is an in-process plugin.
-type Respond func(Asked) Answer
+// PluginFunc is an in-process plugin.
+type PluginFunc func(PluginRequest) PluginResponse
 
-// Asked is the kubelet's request to a plugin.
-type Asked struct {
+// PluginRequest is the kubelet's request to a plugin.
+type PluginRequest struct {
 	Image       string
 	Token       string
 	Annotations map[string]string
 }
 
-// SetRespond is [SetPlugin] with a function. It works with all kubelet versions.
-func SetRespond(index int, f Respond) error { return SetPlugin(index, f.plugin()) }
+// SetPluginFunc is [SetPlugin] with a function. It works with all kubelet versions.
+func SetPluginFunc(index int, f PluginFunc) error { return SetPlugin(index, f.newPlugin()) }
 
 // pluginField returns the field of a registered provider that holds its exec. It finds
 // fields by name, so that a rename in the kubelet causes an error instead of a write to
 // the wrong field.
 func pluginField(index int) (f reflect.Value, err error) {
-	f = reflect.ValueOf(Keyring("", "", "", ""))
-	if f, err = fieldOf(f, providersField); err != nil {
+	f = reflect.ValueOf(NewKeyring("", "", "", ""))
+	if f, err = fieldByName(f, providersField); err != nil {
 		return f, err
 	}
 	if index >= f.Len() {
 		return f, fmt.Errorf("no provider %d: %d are registered", index, f.Len())
 	}
 	f = f.Index(index)
-	for _, name := range pluginPath {
-		if f, err = fieldOf(f, name); err != nil {
+	for _, name := range pluginFieldPath {
+		if f, err = fieldByName(f, name); err != nil {
 			return f, err
 		}
 	}
 	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem(), nil
 }
 
-// fieldOf returns a field of the struct that v holds or points to.
-func fieldOf(v reflect.Value, name string) (reflect.Value, error) {
+// fieldByName returns a field of the struct that v holds or points to.
+func fieldByName(v reflect.Value, name string) (reflect.Value, error) {
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
@@ -129,15 +129,15 @@ func typeName(v reflect.Value) string {
 	return v.Type().String()
 }
 
-// Exec is the exec plugin of a registered provider.
-type Exec struct {
+// ExecPlugin is the exec plugin of a registered provider.
+type ExecPlugin struct {
 	ptr        unsafe.Pointer // *execPlugin
 	plugin     plugin.Plugin
 	apiVersion string
 }
 
-// ExecOf returns the exec plugin of the provider at index.
-func ExecOf(index int) (*Exec, error) {
+// ExecPluginAt returns the exec plugin of the provider at index.
+func ExecPluginAt(index int) (*ExecPlugin, error) {
 	f, err := pluginField(index)
 	if err != nil {
 		return nil, err
@@ -146,20 +146,20 @@ func ExecOf(index int) (*Exec, error) {
 	if impl.Kind() != reflect.Pointer {
 		return nil, errors.New("the provider does not run an executable: SetPlugin was called")
 	}
-	version, err := fieldOf(impl, "apiVersion")
+	version, err := fieldByName(impl, "apiVersion")
 	if err != nil {
 		return nil, err
 	}
-	return &Exec{impl.UnsafePointer(), f.Interface().(plugin.Plugin), version.String()}, nil
+	return &ExecPlugin{impl.UnsafePointer(), f.Interface().(plugin.Plugin), version.String()}, nil
 }
 
 // EncodeRequest returns the bytes that the kubelet writes to the plugin.
-func (e *Exec) EncodeRequest(image, token string, annotations map[string]string) ([]byte, error) {
-	return encodeRequest(e.ptr, request(Asked{image, token, annotations}))
+func (e *ExecPlugin) EncodeRequest(image, token string, annotations map[string]string) ([]byte, error) {
+	return encodeRequest(e.ptr, newPluginRequest(PluginRequest{image, token, annotations}))
 }
 
 // DecodeResponse decodes a plugin's output as the kubelet's ExecPlugin does.
-func (e *Exec) DecodeResponse(data []byte) (*Response, error) {
+func (e *ExecPlugin) DecodeResponse(data []byte) (*Response, error) {
 	gvk, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
 		return nil, err
@@ -167,12 +167,12 @@ func (e *Exec) DecodeResponse(data []byte) (*Response, error) {
 	if got := gvk.GroupVersion().String(); got != e.apiVersion {
 		return nil, fmt.Errorf("apiVersion is %q, not %q", got, e.apiVersion)
 	}
-	return plain(decodeResponse(e.ptr, data))
+	return newResponse(decodeResponse(e.ptr, data))
 }
 
 // Run runs the executable.
-func (e *Exec) Run(image, token string, annotations map[string]string) (*Response, error) {
-	return plain(run(e.plugin, Asked{image, token, annotations}))
+func (e *ExecPlugin) Run(image, token string, annotations map[string]string) (*Response, error) {
+	return newResponse(runPlugin(e.plugin, PluginRequest{image, token, annotations}))
 }
 
 // CacheKey returns the kubelet's cache key for a response to id whose cacheKeyType is
@@ -181,13 +181,13 @@ func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	if id.Name == "" {
 		return cacheKey(id.Image, "")
 	}
-	account, err := accountKey(cacheType, id)
+	account, err := accountCacheKey(cacheType, id)
 	if err != nil {
 		return "", err
 	}
 	return cacheKey(id.Image, account)
 }
 
-// Knows lists features that older kubelets lack: the field cacheType of tokenAttributes,
+// Features lists features that older kubelets lack: the field cacheType of tokenAttributes,
 // and the service account in the source of a credential.
-type Knows struct{ CacheType, Source bool }
+type Features struct{ CacheType, Source bool }

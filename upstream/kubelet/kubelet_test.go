@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	kubelet.Silence()
+	kubelet.DisableLog()
 	os.Exit(m.Run())
 }
 
@@ -46,7 +46,7 @@ func register(t *testing.T) (dir string) {
 	}
 	write("config.yaml", config, 0o600)
 	write("one", script, 0o700)
-	if err := kubelet.Register(filepath.Join(dir, "config.yaml"), dir, kubelet.Tokens{}); err != nil {
+	if err := kubelet.RegisterPlugins(filepath.Join(dir, "config.yaml"), dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -57,7 +57,7 @@ func register(t *testing.T) (dir string) {
 func TestBridge(t *testing.T) {
 	register(t)
 	dir := register(t)
-	creds, ok := kubelet.Keyring("", "", "", "").Lookup("registry.example/app")
+	creds, ok := kubelet.NewKeyring("", "", "", "").Lookup("registry.example/app")
 	if !ok || len(creds) != 1 || creds[0].Username != "u" {
 		t.Fatalf("Lookup through a real process: %d credentials, want 1", len(creds))
 	}
@@ -65,7 +65,7 @@ func TestBridge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec, err := kubelet.ExecOf(0)
+	exec, err := kubelet.ExecPluginAt(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestSetPlugin(t *testing.T) {
 	if err := kubelet.SetPlugin(0, s); err != nil {
 		t.Fatal(err)
 	}
-	k := kubelet.Keyring("", "", "", "")
+	k := kubelet.NewKeyring("", "", "", "")
 	k.Lookup("registry.example/a")
 	k.Lookup("registry.example/b")
 	if s.calls != 1 {

@@ -62,52 +62,52 @@ func Providers(c *kubeletconfig.CredentialProviderConfig) []Provider {
 // Response is a plugin's response as decoded by the kubelet. CacheKeyType may have any
 // value: the kubelet rejects unknown ones only in the next step.
 type Response struct {
-	CacheKeyType  corpus.Text    `json:"cacheKeyType"`
-	CacheDuration *time.Duration `json:"cacheDuration,omitempty"` // nanoseconds
-	Auth          []Entry        `json:"auth,omitempty"`          // sorted by key
+	CacheKeyType  corpus.RawString `json:"cacheKeyType"`
+	CacheDuration *time.Duration   `json:"cacheDuration,omitempty"` // nanoseconds
+	Auth          []AuthEntry      `json:"auth,omitempty"`          // sorted by key
 }
 
-// Entry is an entry of a response's auth. Its strings need not be valid UTF-8.
-type Entry struct {
-	Key      corpus.Text `json:"key"`
-	Username corpus.Text `json:"username"`
-	Password corpus.Text `json:"password"`
+// AuthEntry is an entry of a response's auth. Its strings need not be valid UTF-8.
+type AuthEntry struct {
+	Key      corpus.RawString `json:"key"`
+	Username corpus.RawString `json:"username"`
+	Password corpus.RawString `json:"password"`
 }
 
-func plain(r *credentialproviderapi.CredentialProviderResponse, err error) (*Response, error) {
+func newResponse(r *credentialproviderapi.CredentialProviderResponse, err error) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Response{CacheKeyType: corpus.Text(r.CacheKeyType)}
+	out := &Response{CacheKeyType: corpus.RawString(r.CacheKeyType)}
 	if r.CacheDuration != nil {
 		out.CacheDuration = &r.CacheDuration.Duration
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.Auth)) {
-		out.Auth = append(out.Auth, Entry{corpus.Text(k), corpus.Text(r.Auth[k].Username), corpus.Text(r.Auth[k].Password)})
+		out.Auth = append(out.Auth, AuthEntry{corpus.RawString(k), corpus.RawString(r.Auth[k].Username), corpus.RawString(r.Auth[k].Password)})
 	}
 	return out, nil
 }
 
-// Lookup combines the responses of all matching providers as the kubelet's plugin keyring
+// LookupCredentials combines the responses of all matching providers as the kubelet's plugin keyring
 // does.
-func Lookup(answers []map[string]corpus.Auth, image string) []corpus.Auth {
+func LookupCredentials(answers []map[string]corpus.Auth, image string) []corpus.Auth {
 	ring := &credentialprovider.BasicDockerKeyring{}
 	for _, a := range answers {
 		cfg := credentialprovider.DockerConfig{}
 		for k, v := range a {
 			cfg[k] = credentialprovider.DockerConfigEntry{Username: string(v.Username), Password: string(v.Password)}
 		}
-		add(ring, cfg)
+		addCredentials(ring, cfg)
 	}
 	creds, _ := ring.Lookup(image)
-	return Auths(creds)
+	return AuthsOf(creds)
 }
 
-// Auths returns only the user names and passwords.
-func Auths(creds []Credential) []corpus.Auth {
+// AuthsOf returns only the user names and passwords.
+func AuthsOf(creds []Credential) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range creds {
-		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password)})
+		out = append(out, corpus.Auth{Username: corpus.RawString(c.Username), Password: corpus.RawString(c.Password)})
 	}
 	return out
 }

@@ -24,24 +24,24 @@ func validate(config *kubeletconfig.CredentialProviderConfig, saTokenForCredenti
 //go:linkname cacheKey k8s.io/kubernetes/pkg/credentialprovider/plugin.generateCacheKey
 func cacheKey(baseKey, serviceAccountCacheKey string) (string, error)
 
-// registered must have the same fields, in the same order, as the kubelet's type provider.
-type registered struct {
+// registeredProvider must have the same fields, in the same order, as the kubelet's type provider.
+type registeredProvider struct {
 	_ string         // name
 	_ unsafe.Pointer // impl, a *pluginProvider
 }
 
 //go:linkname providers k8s.io/kubernetes/pkg/credentialprovider/plugin.providers
-var providers []registered
+var providers []registeredProvider
 
 //go:linkname seenProviderNames k8s.io/kubernetes/pkg/credentialprovider/plugin.seenProviderNames
 var seenProviderNames map[string]sets.Empty // a sets.String
 
-func forget() {
+func unregisterPlugins() {
 	providers = nil
 	seenProviderNames = map[string]sets.Empty{}
 }
 
-func register(configPath, binDir string, tokens Tokens) error {
+func register(configPath, binDir string, tokens TokenFuncs) error {
 	return plugin.RegisterCredentialProviderPlugins(configPath, binDir, tokens.Token, tokens.ServiceAccount)
 }
 
@@ -52,30 +52,30 @@ func newKeyring(namespace, pod, podUID, serviceAccount string) credentialprovide
 // Field names on the path from a keyring to a provider's exec.
 const providersField = "providers"
 
-var pluginPath = []string{"provider", "plugin"}
+var pluginFieldPath = []string{"provider", "plugin"}
 
-// Answer is a plugin's response.
-type Answer = *credentialproviderapi.CredentialProviderResponse
+// PluginResponse is a plugin's response.
+type PluginResponse = *credentialproviderapi.CredentialProviderResponse
 
-// inProcess implements the kubelet's interface Plugin.
-type inProcess struct{ respond Respond }
+// inProcessPlugin implements the kubelet's interface Plugin.
+type inProcessPlugin struct{ respond PluginFunc }
 
-func (f Respond) plugin() plugin.Plugin { return inProcess{f} }
+func (f PluginFunc) newPlugin() plugin.Plugin { return inProcessPlugin{f} }
 
 // ExecPlugin implements plugin.Plugin.
-func (p inProcess) ExecPlugin(_ context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
-	return p.respond(Asked{image, token, annotations}), nil
+func (p inProcessPlugin) ExecPlugin(_ context.Context, image, token string, annotations map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+	return p.respond(PluginRequest{image, token, annotations}), nil
 }
 
-func run(p plugin.Plugin, a Asked) (*credentialproviderapi.CredentialProviderResponse, error) {
+func runPlugin(p plugin.Plugin, a PluginRequest) (*credentialproviderapi.CredentialProviderResponse, error) {
 	return p.ExecPlugin(context.Background(), a.Image, a.Token, a.Annotations)
 }
 
-func request(a Asked) *credentialproviderapi.CredentialProviderRequest {
+func newPluginRequest(a PluginRequest) *credentialproviderapi.CredentialProviderRequest {
 	return &credentialproviderapi.CredentialProviderRequest{Image: a.Image, ServiceAccountToken: a.Token, ServiceAccountAnnotations: a.Annotations}
 }
 
-func add(ring *credentialprovider.BasicDockerKeyring, cfg credentialprovider.DockerConfig) {
+func addCredentials(ring *credentialprovider.BasicDockerKeyring, cfg credentialprovider.DockerConfig) {
 	ring.Add(nil, cfg)
 }
 
@@ -84,6 +84,6 @@ func tokenAttributes(p kubeletconfig.CredentialProvider) *TokenAttributes {
 	if t == nil {
 		return nil
 	}
-	return &TokenAttributes{t.ServiceAccountTokenAudience, cacheType(t), t.RequireServiceAccount,
+	return &TokenAttributes{t.ServiceAccountTokenAudience, tokenCacheType(t), t.RequireServiceAccount,
 		t.RequiredServiceAccountAnnotationKeys, t.OptionalServiceAccountAnnotationKeys}
 }

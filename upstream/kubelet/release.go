@@ -19,7 +19,7 @@ const Version = "v1.36.3"
 // the kubelet release's. The decoding libraries affect behaviour. regcred requires newer
 // versions, so go.mod replaces them with the release's.
 func CheckRelease(info *debug.BuildInfo) error {
-	release, err := libraries()
+	release, err := requiredModules()
 	if err != nil {
 		return fmt.Errorf("the libraries of Kubernetes %s: %w", Version, err)
 	}
@@ -40,8 +40,8 @@ func CheckRelease(info *debug.BuildInfo) error {
 	return nil
 }
 
-// libraries returns the module versions that the release requires, including its own.
-func libraries() (map[string]string, error) {
+// requiredModules returns the module versions that the release requires, including its own.
+func requiredModules() (map[string]string, error) {
 	path, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		return nil, err

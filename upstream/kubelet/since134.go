@@ -16,8 +16,8 @@ import (
 
 // Kubelet 1.34 and later support configuration directories, hashes and cacheType.
 
-// This lists the features of the linked kubelet.
-var This = Knows{CacheType: true, Source: true}
+// LinkedFeatures lists the features of the linked kubelet.
+var LinkedFeatures = Features{CacheType: true, Source: true}
 
 //go:linkname readConfig k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfig
 func readConfig(configPath string) (*kubeletconfig.CredentialProviderConfig, string, error)
@@ -40,7 +40,7 @@ func generateServiceAccountCacheKey(params cacheKeyParams) (string, error)
 //go:linkname getHashIfNotEmpty k8s.io/kubernetes/pkg/credentialprovider/plugin.getHashIfNotEmpty
 func getHashIfNotEmpty(data string) string
 
-func accountKey(cacheType string, id corpus.Identity) (string, error) {
+func accountCacheKey(cacheType string, id corpus.Identity) (string, error) {
 	return generateServiceAccountCacheKey(cacheKeyParams{
 		namespace:          id.Namespace,
 		serviceAccountName: id.Name,
@@ -51,11 +51,13 @@ func accountKey(cacheType string, id corpus.Identity) (string, error) {
 	})
 }
 
-func cacheType(t *kubeletconfig.ServiceAccountTokenAttributes) string { return string(t.CacheType) }
+func tokenCacheType(t *kubeletconfig.ServiceAccountTokenAttributes) string {
+	return string(t.CacheType)
+}
 
-// From returns the service account that a credential belongs to, as namespace/name/uid, or
+// CredentialAccount returns the service account that a credential belongs to, as namespace/name/uid, or
 // "" if it is unknown.
-func From(c Credential) string {
+func CredentialAccount(c Credential) string {
 	if c.Source == nil || c.Source.ServiceAccount == nil {
 		return ""
 	}

@@ -93,13 +93,13 @@ func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (lis
 func userNames(users []string) string {
 	switch {
 	case len(users) == 0:
-		return string(route.ShownNone)
+		return string(route.CredentialNone)
 	case slices.Equal(users, []string{kubelets}):
-		return string(route.ShownKubelets)
+		return string(route.CredentialKubelet)
 	case len(users) == 1 && strings.HasPrefix(users[0], "own"):
-		return string(route.ShownOwn)
+		return string(route.CredentialRuntime)
 	case slices.Equal(users, []string{"header", kubelets}), slices.Equal(users, []string{"header"}):
-		return string(route.ShownHeader)
+		return string(route.CredentialHeader)
 	}
 	return strings.Join(users, "+")
 }

@@ -20,18 +20,18 @@ rules:
 - level: None
 `
 
-// Call is an audit log entry for a request about a service account, a token
+// AuditCall is an audit log entry for a request about a service account, a token
 // ("serviceaccounts/token") or a secret.
-type Call struct {
+type AuditCall struct {
 	User, Verb, Resource string
 	Namespace, Name      string
 	Code                 int
 }
 
-// Calls returns a user's requests so far; "" selects all users.
-func (c *ControlPlane) Calls(t testing.TB, user string) (calls []Call) {
+// AuditCalls returns a user's requests so far; "" selects all users.
+func (c *ControlPlane) AuditCalls(t testing.TB, user string) (calls []AuditCall) {
 	t.Helper()
-	for _, line := range grep(t, filepath.Join(c.dir, "audit.log"), "") {
+	for _, line := range matchingLines(t, filepath.Join(c.dir, "audit.log"), "") {
 		var e struct {
 			Verb           string
 			User           struct{ Username string }
@@ -43,7 +43,7 @@ func (c *ControlPlane) Calls(t testing.TB, user string) (calls []Call) {
 		}
 		if user == "" || e.User.Username == user {
 			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-			calls = append(calls, Call{e.User.Username, e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.ResponseStatus.Code})
+			calls = append(calls, AuditCall{e.User.Username, e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.ResponseStatus.Code})
 		}
 	}
 	return calls

@@ -26,16 +26,16 @@ const UpstreamECR = "upstream-" + plugins.ECR
 
 // BinDir returns the directory with this repository's plugins and AWS's plugin
 // [UpstreamECR].
-func BinDir() string { return filepath.Join(dir(), "bin") }
+func BinDir() string { return filepath.Join(runDir(), "bin") }
 
-// Regcred returns the path of the regcred program.
-func Regcred() string { return program("regcred") }
+// RegcredPath returns the path of the regcred program.
+func RegcredPath() string { return programPath("regcred") }
 
-// Dispatcher returns the path of the plugin that "regcred install" installs for a kubelet.
-func Dispatcher() string { return program(plugins.Dispatcher) }
+// DispatcherPath returns the path of the plugin that "regcred install" installs for a kubelet.
+func DispatcherPath() string { return programPath(plugins.Dispatcher) }
 
-// program returns the path of a program that was built for the run and is not a plugin.
-func program(name string) string { return filepath.Join(dir(), "programs", name) }
+// programPath returns the path of a program that was built for the run and is not a plugin.
+func programPath(name string) string { return filepath.Join(runDir(), "programs", name) }
 
 // buildAll builds all programs into the run's directory, including additional control
 // plane programs in more.
@@ -46,7 +46,7 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 			return err
 		}
 	}
-	jobs := append(kubernetesJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
+	jobs := append(kubernetesBuildJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
 		func() error { _, err := plugins.BuildHere(programs, "node/waiter"); return err },
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
 		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
@@ -55,27 +55,27 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 	for _, name := range []string{plugins.ECR, plugins.GCR, plugins.ACR, plugins.DockerConfig, plugins.Token, plugins.Static} {
 		jobs = append(jobs, func() error { _, err := plugins.Build(bin, name); return err })
 	}
-	return parallel(jobs)
+	return runJobs(jobs)
 }
 
-// kubernetesJobs returns jobs that build the chosen kubelet and its control plane.
-func kubernetesJobs(ctx context.Context, programs string, control []string) []func() error {
+// kubernetesBuildJobs returns jobs that build the chosen kubelet and its control plane.
+func kubernetesBuildJobs(ctx context.Context, programs string, control []string) []func() error {
 	ofKubelet := []string{"kubelet"}
-	if chosen.control == chosen.kubelet && !chosen.inside {
+	if chosenVersions.control == chosenVersions.kubelet && !chosenVersions.hasRegcred {
 		ofKubelet, control = nil, append(ofKubelet, control...)
 	}
-	jobs := []func() error{func() error { return buildKubernetes(ctx, chosen.control, programs, control...) }}
+	jobs := []func() error{func() error { return buildKubernetes(ctx, chosenVersions.control, programs, control...) }}
 	switch {
-	case chosen.inside:
+	case chosenVersions.hasRegcred:
 		jobs = append(jobs, func() error { return inside.Build(ctx, filepath.Join(programs, "kubelet")) })
 	case ofKubelet != nil:
-		jobs = append(jobs, func() error { return buildKubernetes(ctx, chosen.kubelet, programs, ofKubelet...) })
+		jobs = append(jobs, func() error { return buildKubernetes(ctx, chosenVersions.kubelet, programs, ofKubelet...) })
 	}
 	return jobs
 }
 
-// parallel runs at most one job per CPU at a time.
-func parallel(jobs []func() error) error {
+// runJobs runs at most one job per CPU at a time.
+func runJobs(jobs []func() error) error {
 	free := make(chan struct{}, runtime.NumCPU())
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
@@ -93,11 +93,11 @@ func parallel(jobs []func() error) error {
 // buildKubernetes builds programs of a Kubernetes release with that release's
 // dependencies. It keeps them in the user's cache, since a release does not change.
 func buildKubernetes(ctx context.Context, version, programs string, names ...string) error {
-	r, err := release.Open(ctx, version)
+	r, err := release.OpenRelease(ctx, version)
 	if err != nil {
 		return err
 	}
-	dir, err := r.Cache()
+	dir, err := r.CacheDir()
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,13 @@ func TestChoose(t *testing.T) {
 		"1.34.1":        "v1.34.1 v1.35.4 false",
 		kubelet.Version: "v1.36.3 v1.36.3 false",
 		"1.37.2":        "v1.37.2 v1.37.2 false",
-		withRegcred:     "v1.36.3 v1.36.3 true",
+		embeddedRegcred: "v1.36.3 v1.36.3 true",
 		"1.30.4":        "its API server has to be one minor release ahead, and none of 1.31 is known: there are v1.32.13, v1.33.13,",
 		"1.33":          "not a release of Kubernetes: write it as 1.33.13, or inside",
 		"":              "not a release of Kubernetes",
 	} {
-		c, err := choose(name)
-		got := fmt.Sprint(c.kubelet, " ", c.control, " ", c.inside)
+		c, err := parseChoice(name)
+		got := fmt.Sprint(c.kubelet, " ", c.control, " ", c.hasRegcred)
 		if err != nil {
 			got = err.Error()
 		}
@@ -41,9 +41,9 @@ func TestChoose(t *testing.T) {
 // withKubelet sets the version of the run's kubelet until the test ends.
 func withKubelet(t *testing.T, version string) {
 	t.Helper()
-	before := chosen
-	t.Cleanup(func() { chosen = before })
-	chosen.kubelet = version
+	before := chosenVersions
+	t.Cleanup(func() { chosenVersions = before })
+	chosenVersions.kubelet = version
 }
 
 func TestAbility(t *testing.T) {
@@ -57,8 +57,8 @@ func TestAbility(t *testing.T) {
 			withKubelet(t, version)
 			var config map[string]any
 			skipped := true
-			t.Run("test", func(t *testing.T) { config = ServiceAccounts.On(t); skipped = false })
-			if got := fmt.Sprintf("has %v, skipped %v, config %v", ServiceAccounts.Has(), skipped, config); got != want {
+			t.Run("test", func(t *testing.T) { config = FeatureServiceAccounts.EnablingConfig(t); skipped = false })
+			if got := fmt.Sprintf("has %v, skipped %v, config %v", FeatureServiceAccounts.IsEnabled(), skipped, config); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
@@ -95,7 +95,7 @@ func TestKubeletLogs(t *testing.T) {
 			if diff := cmp.Diff([]PluginRun{{"first", "a.example/app"}}, k.PluginRuns(t)); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)
 			}
-			for f, want := range map[Failure]int{
+			for f, want := range map[FailureFilter]int{
 				{Provider: "first", Image: "a.example/app"}:                          1,
 				{Provider: "second", Image: "a.example/app", Account: "team/puller"}: 1,
 				{Provider: "first", Image: "a.example/echo"}:                         1,

@@ -23,7 +23,7 @@ import (
 
 // ClusterOptions configures a cluster. Net is required.
 type ClusterOptions struct {
-	Net *testcloud.Net // network that containerd on the nodes can reach
+	Net *testcloud.FakeNetwork // network that containerd on the nodes can reach
 
 	// Nodes are the cluster's machines, in the order in which they get addresses. Net
 	// defaults to the cluster's.
@@ -53,7 +53,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 		if m.Net == nil {
 			m.Net = o.Net
 		}
-		m.link, m.control = newLink(t, i), c.ControlPlane
+		m.link, m.control = newMachineNetwork(t, i), c.ControlPlane
 		c.Nodes[i] = newMachine(t, m)
 	}
 	var wg sync.WaitGroup
@@ -65,7 +65,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 		t.FailNow()
 	}
 	for _, m := range c.Nodes {
-		c.WaitNode(t, m.Name(), corev1.ConditionTrue)
+		c.WaitNodeReady(t, m.Name(), corev1.ConditionTrue)
 	}
 	return c
 }
@@ -74,7 +74,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
 	c.startController(t, "kube-controller-manager", "--use-service-account-credentials", "--controllers=*",
-		"--service-account-private-key-file="+c.file("sa.key"), "--root-ca-file="+c.file("ca.crt"),
+		"--service-account-private-key-file="+c.filePath("sa.key"), "--root-ca-file="+c.filePath("ca.crt"),
 		"--node-monitor-period=1s", "--node-monitor-grace-period="+NodeGrace.String())
 	c.startController(t, "kube-scheduler")
 }
@@ -87,18 +87,18 @@ func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := c.Kubeconfig(t, "system:"+name)
-	p := newProcess(t, c.dir, nil, program(name))
+	kubeconfig := c.WriteKubeconfig(t, "system:"+name)
+	p := newProcess(t, c.dir, nil, programPath(name))
 	p.start(t, append(args, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+port)...)
 	p.waitReady(t, func(ctx context.Context) error {
-		_, err := fetch(ctx, anyServer(), "https://"+address+"/healthz")
+		_, err := httpGet(ctx, insecureClient(), "https://"+address+"/healthz")
 		return err
 	})
 }
 
-// Node returns the machine with that name.
-func (c *Cluster) Node(t testing.TB, name string) *Machine {
+// Machine returns the machine with that name.
+func (c *Cluster) Machine(t testing.TB, name string) *Machine {
 	t.Helper()
 	for _, m := range c.Nodes {
 		if m.Name() == name {
@@ -109,8 +109,8 @@ func (c *Cluster) Node(t testing.TB, name string) *Machine {
 	return nil
 }
 
-// WaitNode waits until the node's Ready condition is True, False or Unknown, as given.
-func (c *Cluster) WaitNode(t testing.TB, name string, ready corev1.ConditionStatus) {
+// WaitNodeReady waits until the node's Ready condition is True, False or Unknown, as given.
+func (c *Cluster) WaitNodeReady(t testing.TB, name string, ready corev1.ConditionStatus) {
 	t.Helper()
 	Eventually(t, readyTimeout, func(ctx context.Context) error {
 		n, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -132,19 +132,19 @@ func (c *Cluster) WaitNode(t testing.TB, name string, ready corev1.ConditionStat
 // joinFiles returns the files that join the machine to its control plane.
 func (m *Machine) joinFiles(t testing.TB) map[string]string {
 	t.Helper()
-	data, err := clientcmd.Write(m.options.control.kubeconfig(t, "system:node:"+m.Name(), "system:nodes"))
+	data, err := clientcmd.Write(m.options.control.newKubeconfig(t, "system:node:"+m.Name(), "system:nodes"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string]string{
 		"/etc/kubernetes/kubelet.conf":   string(data),
-		"/etc/cni/net.d/10-ptp.conflist": fmt.Sprintf(podConfig, m.options.link.pods),
+		"/etc/cni/net.d/10-ptp.conflist": fmt.Sprintf(podNetworkConfig, m.options.link.pods),
 	}
 }
 
-// podConfig is a CNI configuration that gives each pod an address and a veth pair. It
+// podNetworkConfig is a CNI configuration that gives each pod an address and a veth pair. It
 // uses the plugins in Debian's containernetworking-plugins.
-const podConfig = `{
+const podNetworkConfig = `{
   "cniVersion": "0.4.0", "name": "pods",
   "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "subnet": "%s", "dataDir": "/run/cni-pods", "routes": [{"dst": "0.0.0.0/0"}]}}]
 }
@@ -157,15 +157,15 @@ func (m *Machine) joinConfig(config map[string]any) {
 		"nodeStatusUpdateFrequency": "2s", "nodeLeaseDurationSeconds": int(NodeGrace.Seconds()),
 		"syncFrequency": "2s",
 	})
-	m.Kubelet.readOnly = fmt.Sprintf("http://%s:%d", m.options.link.address, config["readOnlyPort"])
+	m.Kubelet.readOnlyURL = fmt.Sprintf("http://%s:%d", m.options.link.address, config["readOnlyPort"])
 }
 
-// Reach forwards an address in the machine to the same address on the run's loopback
+// ForwardAddress forwards an address in the machine to the same address on the run's loopback
 // interface, such as a registry without a host name, until the test ends.
-func (m *Machine) Reach(t testing.TB, address string) {
+func (m *Machine) ForwardAddress(t testing.TB, address string) {
 	t.Helper()
 	if m.options.link != nil {
-		m.options.link.reach(t, address)
+		m.options.link.forwardAddress(t, address)
 	}
 }
 
@@ -174,13 +174,13 @@ func (m *Machine) Address() string {
 	if m.options.link != nil {
 		return m.options.link.address
 	}
-	return Address
+	return NodeAddress
 }
 
-// client returns an HTTP client that connects from inside the machine.
-func (m *Machine) client() *http.Client {
+// httpClient returns an HTTP client that connects from inside the machine.
+func (m *Machine) httpClient() *http.Client {
 	if m.options.link != nil {
-		return m.options.link.client()
+		return m.options.link.httpClient()
 	}
 	return http.DefaultClient
 }

@@ -54,13 +54,13 @@ const containerdHosts = `  [plugins."io.containerd.grpc.v1.cri".registry]
 `
 
 // StartContainerd starts a runtime that can reach the registries of net.
-func StartContainerd(t testing.TB, net *testcloud.Net) *Containerd {
+func StartContainerd(t testing.TB, net *testcloud.FakeNetwork) *Containerd {
 	t.Helper()
 	return StartContainerdWith(t, net, nil)
 }
 
 // StartContainerdWith is [StartContainerd] with hosts.toml files, keyed by registry host.
-func StartContainerdWith(t testing.TB, net *testcloud.Net, hosts map[string]string) *Containerd {
+func StartContainerdWith(t testing.TB, net *testcloud.FakeNetwork, hosts map[string]string) *Containerd {
 	t.Helper()
 	dir := tempDir(t, "containerd")
 	c := &Containerd{dir: dir, process: newProcess(t, dir, net.Environ(), "containerd")}
@@ -87,8 +87,8 @@ func StartContainerdWith(t testing.TB, net *testcloud.Net, hosts map[string]stri
 // Endpoint returns the URL of the runtime's socket, "unix://…".
 func (c *Containerd) Endpoint() string { return "unix://" + filepath.Join(c.dir, "containerd.sock") }
 
-// Config returns the path of config.toml.
-func (c *Containerd) Config() string { return filepath.Join(c.dir, "config.toml") }
+// ConfigPath returns the path of config.toml.
+func (c *Containerd) ConfigPath() string { return filepath.Join(c.dir, "config.toml") }
 
 // Start starts containerd again after [Containerd.Stop].
 func (c *Containerd) Start(t testing.TB) {
@@ -133,5 +133,5 @@ func (c *Containerd) removeSandboxes() {
 			return err
 		})
 	}
-	_ = parallel(jobs)
+	_ = runJobs(jobs)
 }

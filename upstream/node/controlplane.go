@@ -33,7 +33,7 @@ type ControlPlane struct {
 
 	listen string // address of the API server
 	dir    string
-	ca     *authority
+	ca     *certificateAuthority
 	etcd   string // address
 	api    *process
 }
@@ -54,18 +54,18 @@ func startControlPlane(t testing.TB, listen string) *ControlPlane {
 	t.Helper()
 	url := "https://" + listen
 	if listen == serviceAddresses {
-		url = "https://" + Address
+		url = "https://" + NodeAddress
 	}
 	c := &ControlPlane{
 		URL: url, listen: listen, Issuer: "https://kubernetes.default.svc",
-		dir: tempDir(t, "control"), ca: newAuthority(t),
+		dir: tempDir(t, "control"), ca: newCertificateAuthority(t),
 	}
 	c.writeKeys(t)
 	c.startEtcd(t)
-	c.api = newProcess(t, c.dir, nil, program("kube-apiserver"))
+	c.api = newProcess(t, c.dir, nil, programPath("kube-apiserver"))
 	c.Start(t)
 	var err error
-	if c.Client, err = kubernetes.NewForConfig(c.Config(t, "admin", "system:masters")); err != nil {
+	if c.Client, err = kubernetes.NewForConfig(c.ClientConfig(t, "admin", "system:masters")); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -84,7 +84,7 @@ func (c *ControlPlane) writeKeys(t testing.TB) {
 	}
 	writeFile(t, string(encodeKey(t, key)), c.dir, "sa.key")
 	writeFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})), c.dir, "sa.pub")
-	cert, serverKey := c.ca.server(t)
+	cert, serverKey := c.ca.issueServerCert(t)
 	writeFile(t, string(cert), c.dir, "server.crt")
 	writeFile(t, string(serverKey), c.dir, "server.key")
 	writeFile(t, string(c.ca.pem), c.dir, "ca.crt")
@@ -98,7 +98,7 @@ func (c *ControlPlane) startEtcd(t testing.TB) {
 	p.start(t, "--data-dir", filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", c.etcd, "--advertise-client-urls", c.etcd, "--listen-peer-urls", "http://"+testenv.FreeAddr(t))
 	p.waitReady(t, func(ctx context.Context) error {
-		_, err := fetch(ctx, http.DefaultClient, c.etcd+"/health")
+		_, err := httpGet(ctx, http.DefaultClient, c.etcd+"/health")
 		return err
 	})
 }
@@ -111,46 +111,46 @@ func (c *ControlPlane) Start(t testing.TB) {
 		t.Fatal(err)
 	}
 	c.api.start(t,
-		"--etcd-servers="+c.etcd, "--bind-address="+host, "--secure-port="+port, "--advertise-address="+Address, "--kubelet-preferred-address-types=InternalIP",
-		"--tls-cert-file="+c.file("server.crt"), "--tls-private-key-file="+c.file("server.key"), "--client-ca-file="+c.file("ca.crt"),
-		"--service-account-issuer="+c.Issuer, "--service-account-key-file="+c.file("sa.pub"), "--service-account-signing-key-file="+c.file("sa.key"),
+		"--etcd-servers="+c.etcd, "--bind-address="+host, "--secure-port="+port, "--advertise-address="+NodeAddress, "--kubelet-preferred-address-types=InternalIP",
+		"--tls-cert-file="+c.filePath("server.crt"), "--tls-private-key-file="+c.filePath("server.key"), "--client-ca-file="+c.filePath("ca.crt"),
+		"--service-account-issuer="+c.Issuer, "--service-account-key-file="+c.filePath("sa.pub"), "--service-account-signing-key-file="+c.filePath("sa.key"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=10.0.0.0/24",
-		"--endpoint-reconciler-type=none", "--audit-policy-file="+c.file("audit.yaml"), "--audit-log-path="+c.file("audit.log"))
-	client, err := rest.HTTPClientFor(c.Config(t, "admin", "system:masters"))
+		"--endpoint-reconciler-type=none", "--audit-policy-file="+c.filePath("audit.yaml"), "--audit-log-path="+c.filePath("audit.log"))
+	client, err := rest.HTTPClientFor(c.ClientConfig(t, "admin", "system:masters"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.api.waitReady(t, func(ctx context.Context) error {
-		_, err := fetch(ctx, client, c.URL+"/readyz")
+		_, err := httpGet(ctx, client, c.URL+"/readyz")
 		return err
 	})
 }
 
-func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
+func (c *ControlPlane) filePath(name string) string { return filepath.Join(c.dir, name) }
 
 // Stop kills the API server. etcd keeps running.
 func (c *ControlPlane) Stop() { c.api.stop() }
 
-// Config returns a client configuration for a user who is a member of groups.
-func (c *ControlPlane) Config(t testing.TB, user string, groups ...string) *rest.Config {
+// ClientConfig returns a client configuration for a user who is a member of groups.
+func (c *ControlPlane) ClientConfig(t testing.TB, user string, groups ...string) *rest.Config {
 	t.Helper()
-	cert, key := c.ca.client(t, user, groups...)
+	cert, key := c.ca.issueClientCert(t, user, groups...)
 	return &rest.Config{Host: c.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key}}
 }
 
-// Kubeconfig writes [ControlPlane.Config] to a kubeconfig file and returns its path.
-func (c *ControlPlane) Kubeconfig(t testing.TB, user string, groups ...string) (path string) {
+// WriteKubeconfig writes [ControlPlane.Config] to a kubeconfig file and returns its path.
+func (c *ControlPlane) WriteKubeconfig(t testing.TB, user string, groups ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")
-	if err := clientcmd.WriteToFile(c.kubeconfig(t, user, groups...), path); err != nil {
+	if err := clientcmd.WriteToFile(c.newKubeconfig(t, user, groups...), path); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func (c *ControlPlane) kubeconfig(t testing.TB, user string, groups ...string) clientcmdapi.Config {
+func (c *ControlPlane) newKubeconfig(t testing.TB, user string, groups ...string) clientcmdapi.Config {
 	t.Helper()
-	config := c.Config(t, user, groups...)
+	config := c.ClientConfig(t, user, groups...)
 	file := clientcmdapi.NewConfig()
 	file.Clusters["node"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
 	file.AuthInfos["node"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
@@ -159,14 +159,14 @@ func (c *ControlPlane) kubeconfig(t testing.TB, user string, groups ...string) c
 	return *file
 }
 
-// NodeKubeconfig writes a kubeconfig with a node's identity and returns its path.
-func (c *ControlPlane) NodeKubeconfig(t testing.TB, node string) (path string) {
+// WriteNodeKubeconfig writes a kubeconfig with a node's identity and returns its path.
+func (c *ControlPlane) WriteNodeKubeconfig(t testing.TB, node string) (path string) {
 	t.Helper()
-	return c.Kubeconfig(t, "system:node:"+node, "system:nodes")
+	return c.WriteKubeconfig(t, "system:node:"+node, "system:nodes")
 }
 
-// registered returns an error if the node is not registered.
-func (c *ControlPlane) registered(ctx context.Context, name string) error {
+// checkRegistered returns an error if the node is not registered.
+func (c *ControlPlane) checkRegistered(ctx context.Context, name string) error {
 	_, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	return err
 }

@@ -12,18 +12,18 @@
 //	func TestMain(m *testing.M) { node.Main(m) }
 //
 //	func TestPull(t *testing.T) {
-//		node.Require(t)
-//		net := node.NewNet(t)
+//		node.SkipUnlessSupported(t)
+//		net := node.NewFakeNetwork(t)
 //		registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{
-//			Auth: testregistry.Bearer, Users: map[string]string{"ci": canary.PasswordSecret},
+//			Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret},
 //		})
 //		kubelet := node.StartKubelet(t, node.KubeletOptions{
 //			Runtime: node.StartContainerd(t, net), ControlPlane: node.StartControlPlane(t),
 //			ProviderConfig: config, BinDir: node.BinDir(),
 //		})
 //		pod := node.NewPod("default", "app", registry.PushApp(t, "team/app", "v1"))
-//		kubelet.AddStatic(t, pod)
-//		kubelet.WaitStaticRunning(t, pod)
+//		kubelet.AddStaticPod(t, pod)
+//		kubelet.WaitStaticPodRunning(t, pod)
 //		t.Log(registry.Pulls("team/app"), kubelet.PluginCounts(t))
 //	}
 //
@@ -32,7 +32,7 @@
 // test changes to a node and kubelet restarts:
 //
 //	m := node.StartMachine(t, node.MachineOptions{
-//		Net: net, Programs: map[string]string{"/usr/local/bin/regcred": node.Regcred()},
+//		Net: net, Programs: map[string]string{"/usr/local/bin/regcred": node.RegcredPath()},
 //	})
 //	before := m.Tree(t, "/etc", "/usr/local")
 //	t.Log(m.Run(t, "regcred", "status"))

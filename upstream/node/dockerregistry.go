@@ -44,7 +44,7 @@ auth: {htpasswd: {realm: test, path: %s}}
 	r := &DockerRegistry{Host: host, users: maps.Clone(users), process: newProcess(t, dir, nil, "docker-registry")}
 	r.process.start(t, "serve", config)
 	r.process.waitReady(t, func(ctx context.Context) error {
-		_, err := fetch(ctx, http.DefaultClient, "http://"+host+"/")
+		_, err := httpGet(ctx, http.DefaultClient, "http://"+host+"/")
 		return err
 	})
 	return r
@@ -74,12 +74,12 @@ func (r *DockerRegistry) PushApp(t testing.TB, repo, tag string) (image string) 
 		t.Fatal("a registry without users cannot be pushed to")
 	}
 	image = r.Host + "/" + repo + ":" + tag
-	push(t, image, remote.WithAuth(&authn.Basic{Username: users[0], Password: r.users[users[0]]}))
+	pushApp(t, image, remote.WithAuth(&authn.Basic{Username: users[0], Password: r.users[users[0]]}))
 	return image
 }
 
-// Log returns the lines of the registry's log that contain all texts.
-func (r *DockerRegistry) Log(t testing.TB, texts ...string) []string {
+// LogLines returns the lines of the registry's log that contain all texts.
+func (r *DockerRegistry) LogLines(t testing.TB, texts ...string) []string {
 	t.Helper()
-	return r.process.grep(t, texts...)
+	return r.process.matchingLogLines(t, texts...)
 }

@@ -13,7 +13,7 @@ import (
 // tempDir creates a directory with a short path in the run's directory.
 func tempDir(t testing.TB, name string) string {
 	t.Helper()
-	d, err := os.MkdirTemp(dir(), name)
+	d, err := os.MkdirTemp(runDir(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,8 @@ func writeFile(t testing.TB, content string, path ...string) string {
 	return name
 }
 
-// grep returns the lines of a file that contain all texts.
-func grep(t testing.TB, path string, texts ...string) (lines []string) {
+// matchingLines returns the lines of a file that contain all texts.
+func matchingLines(t testing.TB, path string, texts ...string) (lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

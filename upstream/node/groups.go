@@ -14,22 +14,22 @@ import (
 // Namespaces do not clean up control groups, so a run must remove the groups of its
 // machines and of leftover containers.
 
-// containerGroup is the parent control group of all containerd containers.
-const containerGroup = "k8s.io"
+// containerCgroup is the parent control group of all containerd containers.
+const containerCgroup = "k8s.io"
 
-// removeGroups removes the control groups of a run's machines and remaining containers
+// removeAllCgroups removes the control groups of a run's machines and remaining containers
 // from every hierarchy. It retries, because the kernel needs a moment after a group's last
 // process exits.
-func removeGroups(dir string) error {
-	if err := removeMachineGroups(machineGroup(dir) + "*"); err != nil {
+func removeAllCgroups(dir string) error {
+	if err := removeMachineCgroups(machineCgroupPrefix(dir) + "*"); err != nil {
 		return err
 	}
 	// Containerd names a directory after each container and sandbox.
 	left, _ := filepath.Glob(filepath.Join(dir, "containerd*", "root", "io.containerd.grpc.v1.cri", "*", "*"))
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		left = slices.DeleteFunc(left, func(path string) bool { return removeGroup(filepath.Base(path)) })
+		left = slices.DeleteFunc(left, func(path string) bool { return removeContainerCgroup(filepath.Base(path)) })
 		if len(left) == 0 {
-			removeGroup("") // fails if other groups are left in it
+			removeContainerCgroup("") // fails if other groups are left in it
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -38,11 +38,11 @@ func removeGroups(dir string) error {
 	}
 }
 
-// removeGroup removes a container's groups and reports whether all are gone.
-func removeGroup(id string) bool {
+// removeContainerCgroup removes a container's groups and reports whether all are gone.
+func removeContainerCgroup(id string) bool {
 	gone := true
 	for _, hierarchy := range []string{"", "*"} {
-		groups, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", hierarchy, containerGroup, id))
+		groups, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", hierarchy, containerCgroup, id))
 		for _, group := range groups {
 			gone = os.Remove(group) == nil && gone
 		}
@@ -50,12 +50,12 @@ func removeGroup(id string) bool {
 	return gone
 }
 
-// machineGroup returns the prefix of the control group names of a run's machines.
-func machineGroup(dir string) string { return filepath.Base(dir) + "-" }
+// machineCgroupPrefix returns the prefix of the control group names of a run's machines.
+func machineCgroupPrefix(dir string) string { return filepath.Base(dir) + "-" }
 
-// removeMachineGroups removes the groups that match a name or pattern, with their
+// removeMachineCgroups removes the groups that match a name or pattern, with their
 // subgroups, from every hierarchy.
-func removeMachineGroups(name string) error {
+func removeMachineCgroups(name string) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		var left []string
 		for _, hierarchy := range []string{"", "*"} {
@@ -66,7 +66,7 @@ func removeMachineGroups(name string) error {
 			return nil
 		}
 		for _, group := range left {
-			removeTree(group)
+			removeCgroupTree(group)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("control groups cannot be removed: %q", left)
@@ -74,11 +74,11 @@ func removeMachineGroups(name string) error {
 	}
 }
 
-// removeTree removes a group's subgroups, and then the group.
-func removeTree(group string) {
+// removeCgroupTree removes a group's subgroups, and then the group.
+func removeCgroupTree(group string) {
 	below, _ := filepath.Glob(filepath.Join(group, "*", "cgroup.procs"))
 	for _, procs := range below {
-		removeTree(filepath.Dir(procs))
+		removeCgroupTree(filepath.Dir(procs))
 	}
 	os.Remove(group)
 }

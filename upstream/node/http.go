@@ -11,8 +11,8 @@ import (
 	"net/http"
 )
 
-// fetch returns the body of a GET request. Any status other than 200 is an error.
-func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+// httpGet returns the body of a GET request. Any status other than 200 is an error.
+func httpGet(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 	return body, err
 }
 
-// anyServer returns an HTTP client that does not verify server certificates.
-func anyServer() *http.Client {
+// insecureClient returns an HTTP client that does not verify server certificates.
+func insecureClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 }

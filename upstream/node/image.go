@@ -19,7 +19,7 @@ import (
 // waiterImage returns an image that runs waiter. The label makes the image's digest
 // unique; all of these images share a layer.
 func waiterImage(label string) (v1.Image, error) {
-	layer, err := programLayer(program("waiter"), "waiter")
+	layer, err := programLayer(programPath("waiter"), "waiter")
 	if err != nil {
 		return nil, err
 	}

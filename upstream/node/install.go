@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// policyFile prevents Debian packages from starting their services (invoke-rc.d(8)).
-const policyFile = "/usr/sbin/policy-rc.d"
+// policyScriptPath prevents Debian packages from starting their services (invoke-rc.d(8)).
+const policyScriptPath = "/usr/sbin/policy-rc.d"
 
-// install installs packages if it runs as root on Debian. Otherwise, or if it fails,
+// installPackages installs packages if it runs as root on Debian. Otherwise, or if it fails,
 // [Require] reports what is missing.
-func install(packages []string) {
+func installPackages(packages []string) {
 	aptGet, err := exec.LookPath("apt-get")
 	if len(packages) == 0 || err != nil || os.Getuid() != 0 {
 		return
@@ -26,7 +26,7 @@ func install(packages []string) {
 	fmt.Fprintf(os.Stderr, "node: installing %q\n", packages)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if err := withoutServices(func() error {
+	if err := withServicesDisabled(func() error {
 		if err := runCommand(ctx, aptGet, "update", "-q"); err != nil {
 			return err
 		}
@@ -36,16 +36,16 @@ func install(packages []string) {
 	}
 }
 
-// withoutServices calls f while packages cannot start services.
-func withoutServices(f func() error) error {
-	file, err := os.OpenFile(policyFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+// withServicesDisabled calls f while packages cannot start services.
+func withServicesDisabled(f func() error) error {
+	file, err := os.OpenFile(policyScriptPath, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if errors.Is(err, fs.ErrExist) {
 		return f()
 	}
 	if err != nil {
 		return err
 	}
-	defer os.Remove(policyFile)
+	defer os.Remove(policyScriptPath)
 	_, err = file.WriteString("#!/bin/sh\nexit 101\n")
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err

@@ -41,10 +41,10 @@ type KubeletOptions struct {
 type Kubelet struct {
 	Options KubeletOptions
 
-	dir      string
-	readOnly string // URL of the read-only port
-	kube     string // path of the kubeconfig, or ""
-	process  *process
+	dir         string
+	readOnlyURL string // URL of the read-only port
+	kubeconfig  string // path of the kubeconfig, or ""
+	process     *process
 }
 
 // StartKubelet starts a kubelet and, if there is a control plane, waits until its node is
@@ -53,12 +53,12 @@ func StartKubelet(t testing.TB, o KubeletOptions) *Kubelet {
 	t.Helper()
 	o.Name = cmp.Or(o.Name, "node")
 	dir := tempDir(t, "kubelet")
-	k := &Kubelet{Options: o, dir: dir, process: newProcess(t, dir, nil, cmp.Or(o.Program, program("kubelet")))}
-	if err := os.Mkdir(k.manifests(), 0o755); err != nil {
+	k := &Kubelet{Options: o, dir: dir, process: newProcess(t, dir, nil, cmp.Or(o.Program, programPath("kubelet")))}
+	if err := os.Mkdir(k.manifestDir(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if o.ControlPlane != nil {
-		k.kube = o.ControlPlane.NodeKubeconfig(t, o.Name)
+		k.kubeconfig = o.ControlPlane.WriteNodeKubeconfig(t, o.Name)
 	}
 	k.start(t)
 	return k
@@ -75,16 +75,16 @@ func (k *Kubelet) Restart(t testing.TB, change func(*KubeletOptions)) {
 	k.start(t)
 }
 
-func (k *Kubelet) manifests() string { return filepath.Join(k.dir, "manifests") }
+func (k *Kubelet) manifestDir() string { return filepath.Join(k.dir, "manifests") }
 
 func (k *Kubelet) start(t testing.TB) {
 	t.Helper()
 	k.process.environ = k.Options.Environ
 	k.process.start(t, k.args(t)...)
 	k.process.waitReady(t, func(ctx context.Context) error {
-		_, err := fetch(ctx, http.DefaultClient, k.readOnly+"/pods")
+		_, err := httpGet(ctx, http.DefaultClient, k.readOnlyURL+"/pods")
 		if err == nil && k.Options.ControlPlane != nil {
-			err = k.Options.ControlPlane.registered(ctx, k.Options.Name)
+			err = k.Options.ControlPlane.checkRegistered(ctx, k.Options.Name)
 		}
 		return err
 	})
@@ -96,12 +96,12 @@ func (k *Kubelet) args(t testing.TB) []string {
 	args := []string{
 		// kubelet: a relative --root-dir breaks its lookup of mount points.
 		"--root-dir=" + k.RootDir(), "--cert-dir=" + filepath.Join(k.dir, "pki"),
-		"--config=" + k.writeConfig(t), "--hostname-override=" + o.Name, "--node-ip=" + Address,
+		"--config=" + k.writeConfig(t), "--hostname-override=" + o.Name, "--node-ip=" + NodeAddress,
 		// Log plugin runs, pulls and events; see Log.
 		"--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3",
 	}
-	if k.kube != "" {
-		args = append(args, "--kubeconfig="+k.kube)
+	if k.kubeconfig != "" {
+		args = append(args, "--kubeconfig="+k.kubeconfig)
 	}
 	if o.ProviderConfig != "" {
 		args = append(args, "--image-credential-provider-config="+o.ProviderConfig, "--image-credential-provider-bin-dir="+o.BinDir)
@@ -130,8 +130,8 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 		"enforceNodeAllocatable": []string{},
 		"authentication":         map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": off},
 		"authorization":          map[string]any{"mode": "AlwaysAllow"},
-		"address":                "127.0.0.1", "port": k.port(t), "readOnlyPort": k.port(t), "healthzPort": 0,
-		"staticPodPath": k.manifests(), "containerRuntimeEndpoint": k.Options.Runtime.Endpoint(),
+		"address":                "127.0.0.1", "port": k.findPort(t), "readOnlyPort": k.findPort(t), "healthzPort": 0,
+		"staticPodPath": k.manifestDir(), "containerRuntimeEndpoint": k.Options.Runtime.Endpoint(),
 		"registryPullQPS": 0, // the default delays pulls beyond a burst of ten
 		"podLogsDir":      filepath.Join(k.dir, "logs"), "volumePluginDir": filepath.Join(k.dir, "volumeplugins"),
 		"localStorageCapacityIsolation": false, "enableControllerAttachDetach": false,
@@ -141,11 +141,11 @@ func (k *Kubelet) config(t testing.TB) map[string]any {
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard":                map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
 	}
-	k.readOnly = fmt.Sprintf("http://127.0.0.1:%d", config["readOnlyPort"])
+	k.readOnlyURL = fmt.Sprintf("http://127.0.0.1:%d", config["readOnlyPort"])
 	return config
 }
 
-func (k *Kubelet) port(t testing.TB) uint16 {
+func (k *Kubelet) findPort(t testing.TB) uint16 {
 	t.Helper()
 	addr, err := netip.ParseAddrPort(testenv.FreeAddr(t))
 	if err != nil {
@@ -154,12 +154,12 @@ func (k *Kubelet) port(t testing.TB) uint16 {
 	return addr.Port()
 }
 
-// Log returns the kubelet's log records that contain all texts. The log includes plugin
+// LogRecords returns the kubelet's log records that contain all texts. The log includes plugin
 // runs ([Kubelet.PluginRuns]), failures ([Kubelet.Failures]), pulls without credentials,
 // and events ("Event occurred").
-func (k *Kubelet) Log(t testing.TB, texts ...string) (records []string) {
+func (k *Kubelet) LogRecords(t testing.TB, texts ...string) (records []string) {
 	t.Helper()
-	for _, line := range k.process.grep(t) {
+	for _, line := range k.process.matchingLogLines(t) {
 		// kubelet: klog puts a multi-line error, such as a plugin's stderr, on separate lines.
 		if len(records) > 0 && (strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " >")) {
 			records[len(records)-1] += "\n" + line
@@ -172,7 +172,7 @@ func (k *Kubelet) Log(t testing.TB, texts ...string) (records []string) {
 
 // Pods returns the kubelet's pods and their status.
 func (k *Kubelet) Pods(ctx context.Context) ([]corev1.Pod, error) {
-	data, err := fetch(ctx, http.DefaultClient, k.readOnly+"/pods")
+	data, err := httpGet(ctx, http.DefaultClient, k.readOnlyURL+"/pods")
 	if err != nil {
 		return nil, err
 	}

@@ -13,37 +13,37 @@ import (
 // PluginRun is one plugin run in the kubelet's log.
 type PluginRun struct{ Plugin, Image string }
 
-// pluginRuns matches the log record of a plugin run; the second form is used up to 1.34.
-var pluginRuns = regexp.MustCompile(`"Getting image credentials from external exec plugin" pluginName="([^"]+)" image="([^"]*)"` +
+// pluginRunPattern matches the log record of a plugin run; the second form is used up to 1.34.
+var pluginRunPattern = regexp.MustCompile(`"Getting image credentials from external exec plugin" pluginName="([^"]+)" image="([^"]*)"` +
 	`|Getting image (\S+) credentials from external exec plugin (\S+)`)
 
 // PluginRuns returns the plugin runs in the kubelet's log, in order.
 func (k *Kubelet) PluginRuns(t testing.TB) (list []PluginRun) {
 	t.Helper()
-	for _, m := range pluginRuns.FindAllStringSubmatch(strings.Join(k.Log(t), "\n"), -1) {
+	for _, m := range pluginRunPattern.FindAllStringSubmatch(strings.Join(k.LogRecords(t), "\n"), -1) {
 		list = append(list, PluginRun{m[1] + m[4], m[2] + m[3]})
 	}
 	return list
 }
 
-// Failure selects failures of a provider.
-type Failure struct {
+// FailureFilter selects failures of a provider.
+type FailureFilter struct {
 	Provider string
 	Image    string // without the tag; "" matches any image
 	Account  string // the pod's service account, such as "team/puller"; "" if irrelevant
 }
 
-// failures matches the log record of a failure. klog puts an error with a line break on
+// failurePattern matches the log record of a failure. klog puts an error with a line break on
 // separate lines.
-var failures = regexp.MustCompile(`(?s)"Failed to provide credentials for image" err=(?:<\n\t(.*?)\n >|"((?:[^"\\]|\\.)*)") provider="([^"]*)" image="([^"]*)"`)
+var failurePattern = regexp.MustCompile(`(?s)"Failed to provide credentials for image" err=(?:<\n\t(.*?)\n >|"((?:[^"\\]|\\.)*)") provider="([^"]*)" image="([^"]*)"`)
 
 // Failures returns the error of each matching failure in the kubelet's log.
-func (k *Kubelet) Failures(t testing.TB, f Failure) (why []string) {
+func (k *Kubelet) Failures(t testing.TB, f FailureFilter) (why []string) {
 	t.Helper()
-	if !NamedFailures.Has() {
-		return k.unnamed(t, f)
+	if !FeatureNamedFailures.IsEnabled() {
+		return k.unnamedFailures(t, f)
 	}
-	for _, m := range failures.FindAllStringSubmatch(strings.Join(k.Log(t), "\n"), -1) {
+	for _, m := range failurePattern.FindAllStringSubmatch(strings.Join(k.LogRecords(t), "\n"), -1) {
 		if m[3] == f.Provider && (f.Image == "" || m[4] == f.Image) {
 			why = append(why, m[1]+m[2])
 		}
@@ -51,13 +51,13 @@ func (k *Kubelet) Failures(t testing.TB, f Failure) (why []string) {
 	return why
 }
 
-// unnamed implements [Kubelet.Failures] for older kubelets. These log provider and image
+// unnamedFailures implements [Kubelet.Failures] for older kubelets. These log provider and image
 // only if the plugin's process failed, and only the service account if reading it or
 // requesting its token failed.
-func (k *Kubelet) unnamed(t testing.TB, f Failure) (why []string) {
+func (k *Kubelet) unnamedFailures(t testing.TB, f FailureFilter) (why []string) {
 	t.Helper()
 	process := fmt.Sprintf("error execing credential provider plugin %s for image %s", f.Provider, f.Image)
-	for _, record := range k.Log(t, "plugin.go") {
+	for _, record := range k.LogRecords(t, "plugin.go") {
 		_, text, _ := strings.Cut(record, "] ")
 		switch {
 		case strings.Contains(text, process),

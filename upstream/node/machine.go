@@ -19,17 +19,17 @@ import (
 
 // MachineOptions configures a machine. Net is required.
 type MachineOptions struct {
-	Net    *testcloud.Net // network that its containerd can reach
-	Name   string         // node name; "" means "node"
-	Layout Layout         // nil means Kubeadm
-	Flags  []string       // additional kubelet flags
+	Net    *testcloud.FakeNetwork // network that its containerd can reach
+	Name   string                 // node name; "" means "node"
+	Layout LayoutFunc             // nil means Kubeadm
+	Flags  []string               // additional kubelet flags
 
 	// Files maps paths to contents, written before the first boot. A content "-> TARGET"
 	// makes a symlink. Programs maps paths to files that are copied from the host.
 	Files, Programs map[string]string
 
 	// Set only for nodes of a cluster: its own network, and its control plane.
-	link    *link
+	link    *machineNetwork
 	control *ControlPlane
 }
 
@@ -63,9 +63,9 @@ func newMachine(t testing.TB, o MachineOptions) *Machine {
 	o.Name = cmp.Or(o.Name, "node")
 	dir := tempDir(t, "machine")
 	m := &Machine{options: o, dir: dir, process: newProcess(t, dir, []string{"container=regcred"}, "sh")}
-	m.Kubelet = &Kubelet{Options: KubeletOptions{Name: o.Name}, dir: m.Path("/etc/kubernetes")}
-	t.Cleanup(func() { m.end(t) })
-	m.makeRoot(t)
+	m.Kubelet = &Kubelet{Options: KubeletOptions{Name: o.Name}, dir: m.HostPath("/etc/kubernetes")}
+	t.Cleanup(func() { m.cleanUp(t) })
+	m.createRootFS(t)
 	return m
 }
 
@@ -75,20 +75,20 @@ func (m *Machine) Name() string { return m.options.Name }
 // Boot starts the machine, also after [Machine.Halt].
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	args := []string{"-c", enterGroups, "sh", m.group()}
+	args := []string{"-c", enterCgroupsScript, "sh", m.cgroup()}
 	if m.options.link != nil {
-		args = append(args, "nsenter", "--net="+m.options.link.path())
+		args = append(args, "nsenter", "--net="+m.options.link.namespacePath())
 	}
 	m.process.start(t, append(args, "unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup",
-		"--fork", "--kill-child", "sh", "-c", bootSystemd, "sh", m.Path("/"), m.Name())...)
+		"--fork", "--kill-child", "sh", "-c", bootScript, "sh", m.HostPath("/"), m.Name())...)
 	m.process.waitReady(t, func(ctx context.Context) (err error) {
 		if m.pid, err = m.findSystemd(); err != nil {
 			return err
 		}
-		return m.booted(ctx)
+		return m.checkBooted(ctx)
 	})
-	m.connect(t)
-	m.process.waitReady(t, m.Healthy)
+	m.connectContainerd(t)
+	m.process.waitReady(t, m.CheckHealthy)
 }
 
 // findSystemd returns the PID of unshare's child process.
@@ -101,8 +101,8 @@ func (m *Machine) findSystemd() (pid int, err error) {
 	return pid, err
 }
 
-// booted returns an error until systemd has started all units.
-func (m *Machine) booted(ctx context.Context) error {
+// checkBooted returns an error until systemd has started all units.
+func (m *Machine) checkBooted(ctx context.Context) error {
 	said, err := m.Command(ctx, "systemctl", "is-system-running").CombinedOutput()
 	switch state := strings.TrimSpace(string(said)); state {
 	case "running":
@@ -115,9 +115,9 @@ func (m *Machine) booted(ctx context.Context) error {
 	}
 }
 
-// Healthy returns an error if the kubelet is not healthy.
-func (m *Machine) Healthy(ctx context.Context) error {
-	_, err := fetch(ctx, m.client(), "http://127.0.0.1:10248/healthz")
+// CheckHealthy returns an error if the kubelet is not healthy.
+func (m *Machine) CheckHealthy(ctx context.Context) error {
+	_, err := httpGet(ctx, m.httpClient(), "http://127.0.0.1:10248/healthz")
 	return err
 }
 
@@ -134,7 +134,7 @@ func (m *Machine) Halt(t testing.TB) {
 	}
 	// The host's kernel keeps the control groups, in which the next kubelet would find the
 	// previous containers.
-	if err := removeMachineGroups(m.group()); err != nil {
+	if err := removeMachineCgroups(m.cgroup()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -147,17 +147,17 @@ func (m *Machine) Reboot(t testing.TB) {
 	m.Boot(t)
 }
 
-// group returns the name of the machine's parent control group.
-func (m *Machine) group() string { return machineGroup(dir()) + filepath.Base(m.dir) }
+// cgroup returns the name of the machine's parent control group.
+func (m *Machine) cgroup() string { return machineCgroupPrefix(runDir()) + filepath.Base(m.dir) }
 
-// end stops the machine and removes everything that it created on the host.
-func (m *Machine) end(t testing.TB) {
+// cleanUp stops the machine and removes everything that it created on the host.
+func (m *Machine) cleanUp(t testing.TB) {
 	m.process.stop()
 	if t.Failed() {
-		said, _ := exec.Command("journalctl", "--directory", m.Path("/var/log/journal"), "--no-pager", "--lines=60", "--output=short-iso-precise").CombinedOutput()
-		t.Logf("the end of the machine's journal:\n%s", masked(strings.Split(string(said), "\n")))
+		said, _ := exec.Command("journalctl", "--directory", m.HostPath("/var/log/journal"), "--no-pager", "--lines=60", "--output=short-iso-precise").CombinedOutput()
+		t.Logf("the end of the machine's journal:\n%s", maskLines(strings.Split(string(said), "\n")))
 	}
-	if err := removeMachineGroups(m.group()); err != nil {
+	if err := removeMachineCgroups(m.cgroup()); err != nil {
 		t.Error(err)
 	}
 	if said, err := exec.Command("umount", "--lazy", "--recursive", m.dir+"/disk").CombinedOutput(); err != nil {

@@ -8,9 +8,9 @@ package node
 // container: only its own processes, harmless devices, control groups below its own, and
 // no kernel setting that affects the host.
 
-// enterGroups is a shell script that moves the shell into control groups with a given
+// enterCgroupsScript is a shell script that moves the shell into control groups with a given
 // name, in every hierarchy, and executes another program.
-const enterGroups = `
+const enterCgroupsScript = `
 set -e
 name=$1
 shift
@@ -27,10 +27,10 @@ done
 exec "$@"
 `
 
-// bootSystemd is a shell script that runs as the first process of new namespaces. It
+// bootScript is a shell script that runs as the first process of new namespaces. It
 // changes its root filesystem to a directory and executes systemd without the capabilities
 // for clock, kernel modules, I/O ports and kernel log.
-const bootSystemd = `
+const bootScript = `
 set -e
 cd "$1"
 mount --make-rprivate /

@@ -18,11 +18,11 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// machineRuntime is the path of containerd's socket in the machine.
-const machineRuntime = "/run/containerd/containerd.sock"
+// machineRuntimeSocket is the path of containerd's socket in the machine.
+const machineRuntimeSocket = "/run/containerd/containerd.sock"
 
-// containerdMachine is a template of containerd's configuration, for the sandbox image.
-const containerdMachine = `version = 2
+// machineContainerdConfig is a template of containerd's configuration, for the sandbox image.
+const machineContainerdConfig = `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
   sandbox_image = "%s"
@@ -58,17 +58,17 @@ ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `
 	// Drop-in for a kubelet without an API server.
-	standaloneFile = "/etc/systemd/system/kubelet.service.d/20-standalone.conf"
-	standalone     = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
+	standaloneDropInPath = "/etc/systemd/system/kubelet.service.d/20-standalone.conf"
+	standaloneDropIn     = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
 )
 
-// Layout returns the files, by path, that set the kubelet's flags and its
+// LayoutFunc returns the files, by path, that set the kubelet's flags and its
 // KubeletConfiguration. One of them makes the kubelet run without an API server; it must be
-// [standaloneFile] if the machine can join a cluster.
-type Layout func(config string, flags []string) map[string]string
+// [standaloneDropInPath] if the machine can join a cluster.
+type LayoutFunc func(config string, flags []string) map[string]string
 
-// Kubeadm is the layout of kubeadm and the Kubernetes packages.
-func Kubeadm(config string, flags []string) map[string]string {
+// KubeadmLayout is the layout of kubeadm and the Kubernetes packages.
+func KubeadmLayout(config string, flags []string) map[string]string {
 	return map[string]string{
 		"/usr/lib/systemd/system/kubelet.service":                     kubeletUnit,
 		"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf":   kubeletDropIn,
@@ -76,7 +76,7 @@ func Kubeadm(config string, flags []string) map[string]string {
 		"/etc/default/kubelet":                                        "KUBELET_EXTRA_ARGS=\n",
 		"/var/lib/kubelet/kubeadm-flags.env":                          fmt.Sprintf("KUBELET_KUBEADM_ARGS=\"%s\"\n", strings.Join(flags, " ")),
 		"/var/lib/kubelet/config.yaml":                                config,
-		standaloneFile:                                                standalone,
+		standaloneDropInPath:                                          standaloneDropIn,
 	}
 }
 
@@ -85,20 +85,20 @@ func (m *Machine) nodeFiles(t testing.TB) map[string]string {
 	t.Helper()
 	registry := StartRegistry(t, m.options.Net, "", testregistry.Options{})
 	pause := registry.PushApp(t, "pause", "1")
-	m.Reach(t, registry.Host)
-	m.Reach(t, m.options.Net.Addr())
+	m.ForwardAddress(t, registry.Host)
+	m.ForwardAddress(t, m.options.Net.Addr())
 	flags := []string{"--hostname-override=" + m.Name(), "--node-ip=" + m.Address(), "--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3"}
 	layout := m.options.Layout
 	if layout == nil {
-		layout = Kubeadm
+		layout = KubeadmLayout
 	}
 	files := layout(m.kubeletConfig(t), append(flags, m.options.Flags...))
 	if m.options.control != nil {
-		delete(files, standaloneFile)
+		delete(files, standaloneDropInPath)
 		maps.Copy(files, m.joinFiles(t))
 	}
 	maps.Copy(files, map[string]string{
-		"/etc/containerd/config.toml":                                    fmt.Sprintf(containerdMachine, pause),
+		"/etc/containerd/config.toml":                                    fmt.Sprintf(machineContainerdConfig, pause),
 		"/etc/systemd/system/containerd.service.d/net.conf":              m.netDropIn(t),
 		"/etc/systemd/system/multi-user.target.wants/containerd.service": "-> /usr/lib/systemd/system/containerd.service",
 		"/etc/kubernetes/manifests/.keep":                                "",
@@ -130,7 +130,7 @@ func (m *Machine) kubeletConfig(t testing.TB) string {
 	m.Kubelet.Options.Runtime = &Containerd{}
 	config := m.Kubelet.config(t)
 	maps.Copy(config, map[string]any{
-		"staticPodPath": "/etc/kubernetes/manifests", "containerRuntimeEndpoint": "unix://" + machineRuntime, "port": 10250,
+		"staticPodPath": "/etc/kubernetes/manifests", "containerRuntimeEndpoint": "unix://" + machineRuntimeSocket, "port": 10250,
 	})
 	for _, other := range []string{"healthzPort", "podLogsDir", "volumePluginDir"} {
 		delete(config, other)
@@ -145,10 +145,10 @@ func (m *Machine) kubeletConfig(t testing.TB) string {
 	return string(data)
 }
 
-// connect creates the clients for the machine's containerd.
-func (m *Machine) connect(t testing.TB) {
+// connectContainerd creates the clients for the machine's containerd.
+func (m *Machine) connectContainerd(t testing.TB) {
 	t.Helper()
-	conn, err := grpc.NewClient("unix://"+m.Root()+machineRuntime, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix://"+m.HostRoot()+machineRuntimeSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,34 +15,34 @@ import (
 	"testing"
 )
 
-// makeRoot creates the root filesystem. It is in memory, including changes to /usr.
-func (m *Machine) makeRoot(t testing.TB) {
+// createRootFS creates the root filesystem. It is in memory, including changes to /usr.
+func (m *Machine) createRootFS(t testing.TB) {
 	t.Helper()
 	disk := filepath.Join(m.dir, "disk")
-	mkdirs(t, disk, "")
-	mount(t, "-t", "tmpfs", "-o", "mode=755", "tmpfs", disk)
-	mkdirs(t, disk, "root", "usr", "work")
-	mkdirs(t, m.Path("/"), "dev", "etc", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var/lib", "var/tmp", "var/log/journal")
-	mount(t, "-t", "overlay", "-o", fmt.Sprintf("lowerdir=/usr,upperdir=%[1]s/usr,workdir=%[1]s/work", disk), "overlay", m.Path("/usr"))
+	makeDirs(t, disk, "")
+	runMount(t, "-t", "tmpfs", "-o", "mode=755", "tmpfs", disk)
+	makeDirs(t, disk, "root", "usr", "work")
+	makeDirs(t, m.HostPath("/"), "dev", "etc", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var/lib", "var/tmp", "var/log/journal")
+	runMount(t, "-t", "overlay", "-o", fmt.Sprintf("lowerdir=/usr,upperdir=%[1]s/usr,workdir=%[1]s/work", disk), "overlay", m.HostPath("/usr"))
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
 		if _, err := os.Stat("/usr/" + name); err == nil {
-			m.link(t, "/"+name, "usr/"+name)
+			m.symlink(t, "/"+name, "usr/"+name)
 		}
 	}
-	m.link(t, "/var/run", "../run")
+	m.symlink(t, "/var/run", "../run")
 	files := m.systemFiles(t)
 	maps.Copy(files, m.nodeFiles(t))
 	maps.Copy(files, m.options.Files)
 	for path, content := range files {
 		if target, ok := strings.CutPrefix(content, "-> "); ok {
-			m.link(t, path, target)
+			m.symlink(t, path, target)
 		} else {
 			m.WriteFile(t, path, content, 0o644)
 		}
 	}
-	m.Put(t, program("kubelet"), "/usr/bin/kubelet")
+	m.CopyProgram(t, programPath("kubelet"), "/usr/bin/kubelet")
 	for path, program := range m.options.Programs {
-		m.Put(t, program, path)
+		m.CopyProgram(t, program, path)
 	}
 }
 
@@ -79,46 +79,46 @@ func (m *Machine) systemFiles(t testing.TB) map[string]string {
 	return files
 }
 
-// Path returns the host path of a path in the machine, without resolving symlinks. It
+// HostPath returns the host path of a path in the machine, without resolving symlinks. It
 // does not show filesystems that the machine mounts itself, such as /run.
-func (m *Machine) Path(path string) string { return filepath.Join(m.dir, "disk", "root", path) }
+func (m *Machine) HostPath(path string) string { return filepath.Join(m.dir, "disk", "root", path) }
 
-// Root returns the host path of the machine's root as its processes see it. It is valid
+// HostRoot returns the host path of the machine's root as its processes see it. It is valid
 // until the machine is shut down.
-func (m *Machine) Root() string { return fmt.Sprintf("/proc/%d/root", m.pid) }
+func (m *Machine) HostRoot() string { return fmt.Sprintf("/proc/%d/root", m.pid) }
 
 // WriteFile writes a file in the machine and creates its parent directories.
 func (m *Machine) WriteFile(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
-	name := writeFile(t, content, m.Path(path))
+	name := writeFile(t, content, m.HostPath(path))
 	if err := os.Chmod(name, mode); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Put copies a program into the machine. It replaces the file atomically, so a running
+// CopyProgram copies a program into the machine. It replaces the file atomically, so a running
 // process keeps its old executable.
-func (m *Machine) Put(t testing.TB, program, path string) {
+func (m *Machine) CopyProgram(t testing.TB, program, path string) {
 	t.Helper()
 	content, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.WriteFile(t, path+".new", string(content), 0o755)
-	if err := os.Rename(m.Path(path+".new"), m.Path(path)); err != nil {
+	if err := os.Rename(m.HostPath(path+".new"), m.HostPath(path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (m *Machine) link(t testing.TB, path, target string) {
+func (m *Machine) symlink(t testing.TB, path, target string) {
 	t.Helper()
-	mkdirs(t, m.Path(filepath.Dir(path)), "")
-	if err := os.Symlink(target, m.Path(path)); err != nil {
+	makeDirs(t, m.HostPath(filepath.Dir(path)), "")
+	if err := os.Symlink(target, m.HostPath(path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func mkdirs(t testing.TB, dir string, names ...string) {
+func makeDirs(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
@@ -127,7 +127,7 @@ func mkdirs(t testing.TB, dir string, names ...string) {
 	}
 }
 
-func mount(t testing.TB, args ...string) {
+func runMount(t testing.TB, args ...string) {
 	t.Helper()
 	if said, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
 		t.Fatalf("mount %q: %v: %s", args, err, said)

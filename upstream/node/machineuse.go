@@ -30,7 +30,7 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	said, err := m.Command(t.Context(), args...).CombinedOutput()
 	if err != nil {
 		lines := strings.Split(string(said), "\n")
-		t.Fatalf("%q: %v\n%s", args, err, masked(lines[max(0, len(lines)-40):]))
+		t.Fatalf("%q: %v\n%s", args, err, maskLines(lines[max(0, len(lines)-40):]))
 	}
 	return string(said)
 }
@@ -41,8 +41,8 @@ func (m *Machine) Restart(t testing.TB, unit string) {
 	m.Run(t, "systemctl", "restart", unit)
 }
 
-// Journal returns a unit's log messages since the machine was created, without truncation.
-func (m *Machine) Journal(t testing.TB, unit string) string {
+// UnitLog returns a unit's log messages since the machine was created, without truncation.
+func (m *Machine) UnitLog(t testing.TB, unit string) string {
 	t.Helper()
 	return m.Run(t, "journalctl", "--unit", unit, "--output=cat", "--no-pager", "--all")
 }
@@ -57,8 +57,8 @@ func (m *Machine) MainPID(t testing.TB, unit string) int {
 	return pid
 }
 
-// Containers returns the sorted IDs of the running containers.
-func (m *Machine) Containers(t testing.TB) (ids []string) {
+// RunningContainerIDs returns the sorted IDs of the running containers.
+func (m *Machine) RunningContainerIDs(t testing.TB) (ids []string) {
 	t.Helper()
 	list, err := m.Containerd.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
@@ -73,10 +73,10 @@ func (m *Machine) Containers(t testing.TB) (ids []string) {
 	return ids
 }
 
-// Tree describes the files below directories of the machine by path: type, mode, owner, a
+// DescribeFiles describes the files below directories of the machine by path: type, mode, owner, a
 // symlink's target, and the SHA-256 of a regular file. dirs may also list files. Missing
 // paths are ignored.
-func (m *Machine) Tree(t testing.TB, dirs ...string) map[string]string {
+func (m *Machine) DescribeFiles(t testing.TB, dirs ...string) map[string]string {
 	t.Helper()
 	dirs = slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return m.Command(t.Context(), "test", "-e", dir).Run() != nil })
 	tree := map[string]string{}

@@ -14,23 +14,23 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Address is the IP address of every standalone node. It is assigned to the loopback
+// NodeAddress is the IP address of every standalone node. It is assigned to the loopback
 // interface because a kubelet rejects 127.0.0.1, and is reserved for documentation (RFC 5737).
-const Address = "192.0.2.1"
+const NodeAddress = "192.0.2.1"
 
-// tests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
+// namespaceTests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
 // directories that runtimes and kubelets write to, and bind-mounts copies of the global
 // kernel settings that a kubelet changes.
-var tests = alone.Tests{
+var namespaceTests = alone.Tests{
 	Name: "cluster",
 	Programs: alone.Programs{
 		"containerd": "containerd", "runc": "runc", "etcd": "etcd-server",
 		"docker-registry": "docker-registry", "htpasswd": "apache2-utils", "systemctl": "systemd",
 	},
 	Prepare: func(ctx context.Context, dir string) error { return buildAll(ctx, dir) },
-	Clean:   removeGroups,
-	Inside: `ip address add ` + Address + `/32 dev lo
-ip address add ` + serviceAddress + `/32 dev lo
+	Clean:   removeAllCgroups,
+	Inside: `ip address add ` + NodeAddress + `/32 dev lo
+ip address add ` + kubernetesServiceIP + `/32 dev lo
 for dir in /run /var/log /var/lib; do
 	mount -t tmpfs tmpfs $dir
 done
@@ -46,40 +46,40 @@ done`,
 // package's tests in separate namespaces, and exits. If namespaces are not available, it
 // runs the tests as they are, and [Require] skips them. The flag -kubelet selects the
 // kubelet's release, for example -kubelet 1.33.13.
-func Main(m *testing.M) { run(m) }
+func Main(m *testing.M) { runMain(m) }
 
 // MainCluster is [Main] for packages that start a [Cluster]. It also builds the
 // controllers and installs the CNI plugins.
 func MainCluster(m *testing.M) {
-	tests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
-	tests.Prepare = func(ctx context.Context, dir string) error {
+	namespaceTests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
+	namespaceTests.Prepare = func(ctx context.Context, dir string) error {
 		return buildAll(ctx, dir, "kube-controller-manager", "kube-scheduler")
 	}
-	run(m)
+	runMain(m)
 }
 
-func run(m *testing.M) {
+func runMain(m *testing.M) {
 	// The test program is executed again inside the namespaces, with the same arguments.
 	name := flag.String("kubelet", kubelet.Version, "the `release` of the kubelet, or inside: with regcred in it")
 	flag.Parse()
 	var err error
-	if chosen, err = choose(*name); err != nil {
+	if chosenVersions, err = parseChoice(*name); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if dir() == "" {
-		_, packages := tests.NotInstalled()
-		install(packages)
+	if runDir() == "" {
+		_, packages := namespaceTests.MissingPrograms()
+		installPackages(packages)
 	}
-	tests.Main(m)
+	namespaceTests.Main(m)
 }
 
-// Require skips a test if nodes cannot run here, or fails it if REGCRED_TEST_REQUIRE
+// SkipUnlessSupported skips a test if nodes cannot run here, or fails it if REGCRED_TEST_REQUIRE
 // requires them.
-func Require(t testing.TB) {
+func SkipUnlessSupported(t testing.TB) {
 	t.Helper()
-	tests.Require(t)
+	namespaceTests.Require(t)
 }
 
-// dir returns the run's directory, or "" outside the namespaces.
-func dir() string { return tests.Dir() }
+// runDir returns the run's directory, or "" outside the namespaces.
+func runDir() string { return namespaceTests.Dir() }

@@ -25,15 +25,15 @@ func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
 	families := k.Metrics(t)
 	counts := map[string]PluginCounts{}
 	for _, m := range families["kubelet_credential_provider_plugin_duration"].GetMetric() {
-		c := counts[label(m, "plugin_name")]
+		c := counts[labelValue(m, "plugin_name")]
 		c.Runs = m.GetHistogram().GetSampleCount()
-		counts[label(m, "plugin_name")] = c
+		counts[labelValue(m, "plugin_name")] = c
 	}
 	for _, name := range []string{"kubelet_credential_provider_plugin_errors_total", "kubelet_credential_provider_plugin_errors"} {
 		for _, m := range families[name].GetMetric() {
-			c := counts[label(m, "plugin_name")]
+			c := counts[labelValue(m, "plugin_name")]
 			c.Errors = uint64(m.GetCounter().GetValue())
-			counts[label(m, "plugin_name")] = c
+			counts[labelValue(m, "plugin_name")] = c
 		}
 	}
 	return counts
@@ -42,7 +42,7 @@ func (k *Kubelet) PluginCounts(t testing.TB) map[string]PluginCounts {
 // Metrics returns all of the kubelet's metrics by name.
 func (k *Kubelet) Metrics(t testing.TB) map[string]*dto.MetricFamily {
 	t.Helper()
-	data, err := fetch(t.Context(), http.DefaultClient, k.readOnly+"/metrics")
+	data, err := httpGet(t.Context(), http.DefaultClient, k.readOnlyURL+"/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func (k *Kubelet) Metrics(t testing.TB) map[string]*dto.MetricFamily {
 	return families
 }
 
-func label(m *dto.Metric, name string) string {
+func labelValue(m *dto.Metric, name string) string {
 	for _, l := range m.GetLabel() {
 		if l.GetName() == name {
 			return l.GetValue()
@@ -67,7 +67,7 @@ func label(m *dto.Metric, name string) string {
 func (k *Kubelet) ConfigHash(t testing.TB) string {
 	t.Helper()
 	for _, m := range k.Metrics(t)["kubelet_credential_provider_config_info"].GetMetric() {
-		return label(m, "hash")
+		return labelValue(m, "hash")
 	}
 	t.Fatal("the kubelet's metrics have no kubelet_credential_provider_config_info")
 	return ""

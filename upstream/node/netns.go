@@ -21,35 +21,35 @@ import (
 // A cluster's network, with documentation addresses (RFC 5737). The run's namespace is
 // the router; each node has its own namespace and is connected to it by a veth pair.
 const (
-	routerAddress = "198.51.100.1"
-	nodeAddress   = "198.51.100.%d"   // nodes are numbered from 11
-	podNetwork    = "203.0.113.%d/26" // for a node's pods
+	routerAddressCIDR = "198.51.100.1"
+	nodeAddress       = "198.51.100.%d"   // nodes are numbered from 11
+	podNetwork        = "203.0.113.%d/26" // for a node's pods
 )
 
-// link is a machine's network namespace and its connection to the router.
-type link struct {
+// machineNetwork is a machine's network namespace and its connection to the router.
+type machineNetwork struct {
 	name    string // name of the namespace and of the router's interface
 	address string // the machine's IP address
 	pods    string // CIDR of its pods
 }
 
-// newLink creates the network namespace of the node with the given number, counted from
+// newMachineNetwork creates the network namespace of the node with the given number, counted from
 // 0. The namespace persists across the machine's reboots.
-func newLink(t testing.TB, number int) *link {
+func newMachineNetwork(t testing.TB, number int) *machineNetwork {
 	t.Helper()
-	l := &link{
+	l := &machineNetwork{
 		name: fmt.Sprintf("node%d", number), address: fmt.Sprintf(nodeAddress, 11+number), pods: fmt.Sprintf(podNetwork, 64*number),
 	}
 	for _, line := range []string{
 		"ip netns add " + l.name,
 		"ip link add " + l.name + " type veth peer name eth0 netns " + l.name,
-		"ip address add " + routerAddress + " peer " + l.address + " dev " + l.name,
+		"ip address add " + routerAddressCIDR + " peer " + l.address + " dev " + l.name,
 		"ip link set " + l.name + " up",
 		"ip route add " + l.pods + " via " + l.address,
 		"ip -n " + l.name + " link set lo up",
-		"ip -n " + l.name + " address add " + l.address + " peer " + routerAddress + " dev eth0",
+		"ip -n " + l.name + " address add " + l.address + " peer " + routerAddressCIDR + " dev eth0",
 		"ip -n " + l.name + " link set eth0 up",
-		"ip -n " + l.name + " route add default via " + routerAddress,
+		"ip -n " + l.name + " route add default via " + routerAddressCIDR,
 	} {
 		if said, err := exec.Command(strings.Fields(line)[0], strings.Fields(line)[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", line, err, said)
@@ -57,7 +57,7 @@ func newLink(t testing.TB, number int) *link {
 	}
 	// Forward the pods' packets. The machine cannot set this, because /proc/sys is read-only there.
 	forward := func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }
-	if err := errors.Join(forward(), l.within(forward)); err != nil {
+	if err := errors.Join(forward(), l.runInNamespace(forward)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -68,12 +68,12 @@ func newLink(t testing.TB, number int) *link {
 	return l
 }
 
-func (l *link) path() string { return filepath.Join("/run/netns", l.name) }
+func (l *machineNetwork) namespacePath() string { return filepath.Join("/run/netns", l.name) }
 
-// within calls f on a thread inside the namespace, so that f listens and dials there. The
+// runInNamespace calls f on a thread inside the namespace, so that f listens and dials there. The
 // thread is not reused.
-func (l *link) within(f func() error) error {
-	file, err := os.Open(l.path())
+func (l *machineNetwork) runInNamespace(f func() error) error {
+	file, err := os.Open(l.namespacePath())
 	if err != nil {
 		return err
 	}
@@ -84,25 +84,25 @@ func (l *link) within(f func() error) error {
 }
 
 // dial connects to an address from inside the namespace.
-func (l *link) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = l.within(func() (err error) {
+func (l *machineNetwork) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = l.runInNamespace(func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
 		return err
 	})
 	return conn, err
 }
 
-// client returns an HTTP client that connects from inside the namespace.
-func (l *link) client() *http.Client {
+// httpClient returns an HTTP client that connects from inside the namespace.
+func (l *machineNetwork) httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
 }
 
-// reach forwards an address in the namespace to the same address on the run's loopback
+// forwardAddress forwards an address in the namespace to the same address on the run's loopback
 // interface, until the test ends.
-func (l *link) reach(t testing.TB, address string) {
+func (l *machineNetwork) forwardAddress(t testing.TB, address string) {
 	t.Helper()
 	var listener net.Listener
-	if err := l.within(func() (err error) { listener, err = net.Listen("tcp", address); return err }); err != nil {
+	if err := l.runInNamespace(func() (err error) { listener, err = net.Listen("tcp", address); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })

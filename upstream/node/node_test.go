@@ -19,7 +19,7 @@ import (
 
 // TestMasked checks that the logs of failing tests show no secrets.
 func TestMasked(t *testing.T) {
-	got := masked([]string{"pulled", "password " + canary.PasswordSecret, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})
+	got := maskLines([]string{"pulled", "password " + canary.PasswordSecret, "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln, and more"})
 	want := "pulled\n(a line with a secret)\nBearer (a token), and more\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -41,7 +41,7 @@ func TestPoll(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
-			err := poll(t.Context(), 150*time.Millisecond, func(context.Context) error {
+			err := pollUntil(t.Context(), 150*time.Millisecond, func(context.Context) error {
 				asked++
 				return tt.answers[min(asked, len(tt.answers))-1]
 			})
@@ -65,7 +65,7 @@ func TestKubeletLog(t *testing.T) {
 		{[]string{"two", `provider="a"`}, []string{"E2 two err=<\n\tit said\n\tmore\n > provider=\"a\""}},
 		{[]string{"two", "three"}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, k.Log(t, tt.texts...), cmp.Transformer("nil", func(s []string) string { return strings.Join(s, "\x00") })); diff != "" {
+		if diff := cmp.Diff(tt.want, k.LogRecords(t, tt.texts...), cmp.Transformer("nil", func(s []string) string { return strings.Join(s, "\x00") })); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.texts, diff)
 		}
 	}

@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// authority is the CA of a cluster.
-type authority struct {
+// certificateAuthority is the CA of a cluster.
+type certificateAuthority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte // the CA certificate
 }
 
-func newAuthority(t testing.TB) *authority {
+func newCertificateAuthority(t testing.TB) *certificateAuthority {
 	t.Helper()
 	key := newKey(t)
-	a := &authority{key: key, cert: &x509.Certificate{
+	a := &certificateAuthority{key: key, cert: &x509.Certificate{
 		Subject: pkix.Name{CommonName: "node"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign,
 	}}
 	var der []byte
-	der, a.pem = a.sign(t, a.cert, key)
+	der, a.pem = a.signCertificate(t, a.cert, key)
 	var err error
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func (a *authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey) (der, certPEM []byte) {
+func (a *certificateAuthority) signCertificate(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey) (der, certPEM []byte) {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -63,26 +63,26 @@ func (a *authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.Pr
 	return der, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// client issues a client certificate for a user who is a member of groups.
-func (a *authority) client(t testing.TB, user string, groups ...string) (certPEM, keyPEM []byte) {
+// issueClientCert issues a client certificate for a user who is a member of groups.
+func (a *certificateAuthority) issueClientCert(t testing.TB, user string, groups ...string) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key := newKey(t)
-	_, certPEM = a.sign(t, &x509.Certificate{
+	_, certPEM = a.signCertificate(t, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, key)
 	return certPEM, encodeKey(t, key)
 }
 
-// serviceAddress is the cluster IP of the service "kubernetes".
-const serviceAddress = "10.0.0.1"
+// kubernetesServiceIP is the cluster IP of the service "kubernetes".
+const kubernetesServiceIP = "10.0.0.1"
 
-// server issues the API server's certificate.
-func (a *authority) server(t testing.TB) (certPEM, keyPEM []byte) {
+// issueServerCert issues the API server's certificate.
+func (a *certificateAuthority) issueServerCert(t testing.TB) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key := newKey(t)
-	_, certPEM = a.sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(Address), net.ParseIP(serviceAddress)},
+	_, certPEM = a.signCertificate(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(NodeAddress), net.ParseIP(kubernetesServiceIP)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, key)
 	return certPEM, encodeKey(t, key)

@@ -24,8 +24,8 @@ func NewPod(namespace, name, image string) *corev1.Pod {
 	}
 }
 
-// running returns an error if a container of the pod is not running.
-func running(pod *corev1.Pod) error {
+// checkRunning returns an error if a container of the pod is not running.
+func checkRunning(pod *corev1.Pod) error {
 	n := 0
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running != nil {
@@ -33,17 +33,17 @@ func running(pod *corev1.Pod) error {
 		}
 	}
 	if n < len(pod.Spec.Containers) {
-		return fmt.Errorf("pod %s/%s does not run: %s", pod.Namespace, pod.Name, states(pod))
+		return fmt.Errorf("pod %s/%s does not run: %s", pod.Namespace, pod.Name, describeStates(pod))
 	}
 	return nil
 }
 
-// states describes a pod's phase and container states for error messages.
-func states(pod *corev1.Pod) string {
+// describeStates describes a pod's phase and container states for error messages.
+func describeStates(pod *corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", pod.Status.Phase, pod.Status.Message)
 	for _, c := range pod.Status.ContainerStatuses {
 		fmt.Fprintf(&b, "; %s: %s", c.Name, c.State.String())
 	}
-	return strings.TrimSpace(masked([]string{b.String()}))
+	return strings.TrimSpace(maskLines([]string{b.String()}))
 }

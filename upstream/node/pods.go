@@ -43,13 +43,13 @@ func (c *ControlPlane) WaitRunning(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 		if now, err = c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		return running(now)
+		return checkRunning(now)
 	})
 	return now
 }
 
-// Events returns a pod's events so far, each as "Reason: message".
-func (c *ControlPlane) Events(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
+// PodEvents returns a pod's events so far, each as "Reason: message".
+func (c *ControlPlane) PodEvents(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	list, err := c.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(pod.UID),
 	})
@@ -66,7 +66,7 @@ func (c *ControlPlane) Events(ctx context.Context, pod *corev1.Pod) (texts []str
 func (c *ControlPlane) WaitEvent(t testing.TB, pod *corev1.Pod, texts ...string) (event string) {
 	t.Helper()
 	Eventually(t, podTimeout, func(ctx context.Context) error {
-		all, err := c.Events(ctx, pod)
+		all, err := c.PodEvents(ctx, pod)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *ControlPlane) WaitEvent(t testing.TB, pod *corev1.Pod, texts ...string)
 				return nil
 			}
 		}
-		return fmt.Errorf("pod %s/%s has no event with %q:\n%s", pod.Namespace, pod.Name, texts, masked(all))
+		return fmt.Errorf("pod %s/%s has no event with %q:\n%s", pod.Namespace, pod.Name, texts, maskLines(all))
 	})
 	return event
 }

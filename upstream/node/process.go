@@ -39,7 +39,7 @@ func newProcess(t testing.TB, dir string, environ []string, program string) *pro
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("the end of %s:\n%s", filepath.Base(p.log), p.tail(40))
+			t.Logf("the end of %s:\n%s", filepath.Base(p.log), p.logTail(40))
 		}
 	})
 	return p
@@ -77,7 +77,7 @@ func (p *process) stop() {
 // waitReady waits until ready returns nil.
 func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
 	t.Helper()
-	err := poll(t.Context(), readyTimeout, func(ctx context.Context) error {
+	err := pollUntil(t.Context(), readyTimeout, func(ctx context.Context) error {
 		select {
 		case <-p.done:
 			return stopError{errors.New("it has ended")}
@@ -90,32 +90,32 @@ func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
 	}
 }
 
-// tail returns the last lines of the log, with secrets masked.
-func (p *process) tail(lines int) string {
+// logTail returns the last lines of the log, with secrets masked.
+func (p *process) logTail(lines int) string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
 	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	return masked(all[max(0, len(all)-lines):])
+	return maskLines(all[max(0, len(all)-lines):])
 }
 
-// grep returns the lines of the log that contain all texts.
-func (p *process) grep(t testing.TB, texts ...string) []string {
+// matchingLogLines returns the lines of the log that contain all texts.
+func (p *process) matchingLogLines(t testing.TB, texts ...string) []string {
 	t.Helper()
-	return grep(t, p.log, texts...)
+	return matchingLines(t, p.log, texts...)
 }
 
-var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+var tokenPattern = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// masked joins log lines and masks secrets.
-func masked(lines []string) string {
+// maskLines joins log lines and masks secrets.
+func maskLines(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
 		if canary.FindMarker(line) != "" {
 			line = "(a line with a secret)"
 		}
-		fmt.Fprintln(&b, tokens.ReplaceAllString(line, "(a token)"))
+		fmt.Fprintln(&b, tokenPattern.ReplaceAllString(line, "(a token)"))
 	}
 	return b.String()
 }
@@ -124,7 +124,7 @@ func masked(lines []string) string {
 // last error.
 func Eventually(t testing.TB, timeout time.Duration, check func(context.Context) error) {
 	t.Helper()
-	if err := poll(t.Context(), timeout, check); err != nil {
+	if err := pollUntil(t.Context(), timeout, check); err != nil {
 		t.Fatalf("after %v: %v", timeout, err)
 	}
 }
@@ -132,7 +132,7 @@ func Eventually(t testing.TB, timeout time.Duration, check func(context.Context)
 // stopError is an error that ends polling.
 type stopError struct{ error }
 
-func poll(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
+func pollUntil(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last error

@@ -18,7 +18,7 @@ import (
 func (r *Registry) Push(t testing.TB, repo, tag string, image v1.Image) (reference string) {
 	t.Helper()
 	reference = r.Host + "/" + repo + ":" + tag
-	write(t, reference, image, r.options()...)
+	pushImage(t, reference, image, r.pushOptions()...)
 	return reference
 }
 

@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// NewNet starts a fake internet in which registries and clouds have their real host names.
+// NewFakeNetwork starts a fake internet in which registries and clouds have their real host names.
 // Containerd uses it as its proxy.
-func NewNet(t testing.TB) *testcloud.Net {
+func NewFakeNetwork(t testing.TB) *testcloud.FakeNetwork {
 	t.Helper()
-	net, err := testcloud.NewNet()
+	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,18 +41,18 @@ type Registry struct {
 	pusher *authn.Basic
 }
 
-// pusher is the user name for pushing test images.
-const pusher = "node-harness"
+// pusherName is the user name for pushing test images.
+const pusherName = "node-harness"
 
 // StartRegistry starts a registry. With a host, it is served over HTTPS under that name in
 // net; without, it is served over HTTP on a port of 127.0.0.1.
-func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregistry.Options) *Registry {
+func StartRegistry(t testing.TB, net *testcloud.FakeNetwork, host string, opts testregistry.Options) *Registry {
 	t.Helper()
 	if host != "" {
 		opts.BaseURL = "https://" + host
 	}
 	if len(opts.Rules) > 0 {
-		opts.Rules = append(slices.Clone(opts.Rules), testregistry.Rule{User: pusher, Pull: true, Push: true})
+		opts.Rules = append(slices.Clone(opts.Rules), testregistry.Rule{User: pusherName, Pull: true, Push: true})
 	}
 	server, err := testregistry.New(opts)
 	if err != nil {
@@ -63,8 +63,8 @@ func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregis
 		net.Handle(host, server)
 	}
 	password := rand.Text()
-	server.SetUser(pusher, password)
-	return &Registry{Server: server, Host: cmp.Or(host, server.Addr()), pusher: &authn.Basic{Username: pusher, Password: password}}
+	server.SetUser(pusherName, password)
+	return &Registry{Server: server, Host: cmp.Or(host, server.Addr()), pusher: &authn.Basic{Username: pusherName, Password: password}}
 }
 
 // PushApp pushes an image that runs waiter and returns its reference. Each reference gets
@@ -72,24 +72,24 @@ func StartRegistry(t testing.TB, net *testcloud.Net, host string, opts testregis
 func (r *Registry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	image = r.Host + "/" + repo + ":" + tag
-	push(t, image, r.options()...)
+	pushApp(t, image, r.pushOptions()...)
 	return image
 }
 
-func (r *Registry) options() []remote.Option {
+func (r *Registry) pushOptions() []remote.Option {
 	return []remote.Option{remote.WithAuth(r.pusher), remote.WithTransport(handlerTransport{r.Server, r.pusher})}
 }
 
-func push(t testing.TB, image string, options ...remote.Option) {
+func pushApp(t testing.TB, image string, options ...remote.Option) {
 	t.Helper()
 	content, err := waiterImage(image)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, image, content, options...)
+	pushImage(t, image, content, options...)
 }
 
-func write(t testing.TB, image string, content v1.Image, options ...remote.Option) {
+func pushImage(t testing.TB, image string, content v1.Image, options ...remote.Option) {
 	t.Helper()
 	ref, err := name.NewTag(image)
 	if err != nil {
@@ -100,11 +100,11 @@ func write(t testing.TB, image string, content v1.Image, options ...remote.Optio
 	}
 }
 
-// Pulls returns the requests so far for manifests in a repository, from the access log. A
+// ManifestRequests returns the requests so far for manifests in a repository, from the access log. A
 // pull usually makes two: one that is rejected without credentials, and one with them.
-func (r *Registry) Pulls(repo string) (list []testregistry.Request) {
+func (r *Registry) ManifestRequests(repo string) (list []testregistry.Request) {
 	for _, req := range r.Requests() {
-		if req.User != pusher && strings.HasPrefix(req.Path, "/v2/"+repo+"/manifests/") {
+		if req.User != pusherName && strings.HasPrefix(req.Path, "/v2/"+repo+"/manifests/") {
 			list = append(list, req)
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Registry) Pulls(repo string) (list []testregistry.Request) {
 // not require authentication.
 type handlerTransport struct {
 	handler http.Handler
-	user    *authn.Basic
+	auth    *authn.Basic
 }
 
 func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -125,7 +125,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	if r.Header.Get("Authorization") == "" {
-		r.SetBasicAuth(t.user.Username, t.user.Password)
+		r.SetBasicAuth(t.auth.Username, t.auth.Password)
 	}
 	w := httptest.NewRecorder()
 	t.handler.ServeHTTP(w, r)

@@ -19,55 +19,55 @@ import (
 // podTimeout limits how long a test waits for a pod to reach a state.
 const podTimeout = 90 * time.Second
 
-// AddStatic adds a static pod.
-func (k *Kubelet) AddStatic(t testing.TB, pod *corev1.Pod) {
+// AddStaticPod adds a static pod.
+func (k *Kubelet) AddStaticPod(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	data, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// kubelet: it also reads files that are still being written, so rename the file.
-	if err := os.Rename(writeFile(t, string(data), k.dir, pod.Name+".new"), k.manifest(pod)); err != nil {
+	if err := os.Rename(writeFile(t, string(data), k.dir, pod.Name+".new"), k.manifestPath(pod)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// RemoveStatic removes a static pod.
-func (k *Kubelet) RemoveStatic(t testing.TB, pod *corev1.Pod) {
+// RemoveStaticPod removes a static pod.
+func (k *Kubelet) RemoveStaticPod(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
-	if err := os.Remove(k.manifest(pod)); err != nil {
+	if err := os.Remove(k.manifestPath(pod)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (k *Kubelet) manifest(pod *corev1.Pod) string {
-	return filepath.Join(k.manifests(), pod.Namespace+"-"+pod.Name+".json")
+func (k *Kubelet) manifestPath(pod *corev1.Pod) string {
+	return filepath.Join(k.manifestDir(), pod.Namespace+"-"+pod.Name+".json")
 }
 
-// WaitStaticRunning waits until all containers of a static pod are running.
-func (k *Kubelet) WaitStaticRunning(t testing.TB, pod *corev1.Pod) {
+// WaitStaticPodRunning waits until all containers of a static pod are running.
+func (k *Kubelet) WaitStaticPodRunning(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
-	k.waitStatic(t, pod, running)
+	k.waitStaticPod(t, pod, checkRunning)
 }
 
-// WaitStaticWaiting waits until a container of a static pod is in state waiting with text
+// WaitStaticPodWaiting waits until a container of a static pod is in state waiting with text
 // in "Reason: message", and returns that.
-func (k *Kubelet) WaitStaticWaiting(t testing.TB, pod *corev1.Pod, text string) (message string) {
+func (k *Kubelet) WaitStaticPodWaiting(t testing.TB, pod *corev1.Pod, text string) (message string) {
 	t.Helper()
-	k.waitStatic(t, pod, func(p *corev1.Pod) error {
+	k.waitStaticPod(t, pod, func(p *corev1.Pod) error {
 		for _, c := range p.Status.ContainerStatuses {
 			if w := c.State.Waiting; w != nil && strings.Contains(w.Reason+": "+w.Message, text) {
 				message = w.Reason + ": " + w.Message
 				return nil
 			}
 		}
-		return fmt.Errorf("no container of pod %s/%s waits with %q: %s", p.Namespace, p.Name, text, states(p))
+		return fmt.Errorf("no container of pod %s/%s waits with %q: %s", p.Namespace, p.Name, text, describeStates(p))
 	})
 	return message
 }
 
-// waitStatic waits until check returns nil for a static pod.
-func (k *Kubelet) waitStatic(t testing.TB, pod *corev1.Pod, check func(*corev1.Pod) error) {
+// waitStaticPod waits until check returns nil for a static pod.
+func (k *Kubelet) waitStaticPod(t testing.TB, pod *corev1.Pod, check func(*corev1.Pod) error) {
 	t.Helper()
 	Eventually(t, podTimeout, func(ctx context.Context) error {
 		pods, err := k.Pods(ctx)

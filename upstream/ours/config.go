@@ -8,8 +8,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Providers converts providers to kubelet.Provider.
-func Providers(list []config.Provider) []kubelet.Provider {
+// ConvertProviders converts providers to kubelet.Provider.
+func ConvertProviders(list []config.Provider) []kubelet.Provider {
 	var out []kubelet.Provider
 	for _, p := range list {
 		q := kubelet.Provider{Name: p.Name, MatchImages: p.MatchImages, CacheDuration: p.DefaultCacheDuration, APIVersion: p.APIVersion}

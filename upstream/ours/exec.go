@@ -19,14 +19,14 @@ func EncodeRequest(r corpus.Request) ([]byte, error) {
 	})
 }
 
-// Response converts a response to kubelet.Response.
-func Response(r *plugin.Response) *kubelet.Response {
+// ConvertResponse converts a response to kubelet.Response.
+func ConvertResponse(r *plugin.Response) *kubelet.Response {
 	if r == nil {
 		return nil
 	}
-	out := &kubelet.Response{CacheKeyType: corpus.Text(r.CacheKeyType), CacheDuration: r.CacheDuration}
+	out := &kubelet.Response{CacheKeyType: corpus.RawString(r.CacheKeyType), CacheDuration: r.CacheDuration}
 	for _, k := range slices.Sorted(maps.Keys(r.Auth)) {
-		out.Auth = append(out.Auth, kubelet.Entry{Key: corpus.Text(k), Username: corpus.Text(r.Auth[k].Username), Password: corpus.Text(r.Auth[k].Password.Reveal())})
+		out.Auth = append(out.Auth, kubelet.AuthEntry{Key: corpus.RawString(k), Username: corpus.RawString(r.Auth[k].Username), Password: corpus.RawString(r.Auth[k].Password.Reveal())})
 	}
 	return out
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/upstream/generate"
 )
 
-// accounts is a fake API server with one service account.
-type accounts struct{ id corpus.Identity }
+// fakeAccountClient is a fake API server with one service account.
+type fakeAccountClient struct{ id corpus.Identity }
 
 // GetServiceAccount implements regcred.ServiceAccountClient.
-func (a *accounts) GetServiceAccount(context.Context, string, string) (*regcred.ServiceAccount, error) {
+func (a *fakeAccountClient) GetServiceAccount(context.Context, string, string) (*regcred.ServiceAccount, error) {
 	return &regcred.ServiceAccount{Namespace: a.id.Namespace, Name: a.id.Name, UID: a.id.UID, Annotations: a.id.Annotations}, nil
 }
 
 // RequestToken implements regcred.ServiceAccountClient.
-func (a *accounts) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
+func (a *fakeAccountClient) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	return plugin.NewSecret(a.id.Token), nil
 }
 
@@ -36,7 +36,7 @@ func LookUpTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (f
 	keys := slices.Sorted(maps.Keys(a.Annotations))
 	keys = slices.AppendSeq(keys, maps.Keys(b.Annotations))
 	slices.Sort(keys)
-	server := &accounts{}
+	server := &fakeAccountClient{}
 	k, err := regcred.New(&config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"registry.io"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
 		TokenAttributes: &config.TokenAttributes{
@@ -45,7 +45,7 @@ func LookUpTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (f
 		},
 	}}}, regcred.Options{
 		BinDir: os.TempDir(), ServiceAccounts: server,
-		InProcess: map[string]plugin.Provider{"p": Answering(map[string]corpus.Auth{"registry.io": {Username: "u", Password: generate.Password}})},
+		InProcess: map[string]plugin.Provider{"p": StaticProvider(map[string]corpus.Auth{"registry.io": {Username: "u", Password: generate.Password}})},
 	})
 	if err != nil {
 		return first, second, err

@@ -17,24 +17,24 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Keyring returns a keyring whose providers match every image and return the given
+// NewKeyring returns a keyring whose providers match every image and return the given
 // responses.
-func Keyring(answers []map[string]corpus.Auth, opts regcred.Options) (*regcred.Keyring, error) {
+func NewKeyring(answers []map[string]corpus.Auth, opts regcred.Options) (*regcred.Keyring, error) {
 	c := &config.Config{}
 	opts.BinDir = os.TempDir()
 	opts.InProcess = map[string]plugin.Provider{}
 	for i, a := range answers {
 		name := fmt.Sprintf("p%d", i)
 		c.Providers = append(c.Providers, config.Provider{
-			Name: name, APIVersion: plugin.V1, DefaultCacheDuration: new(time.Hour), MatchImages: corpus.Everything,
+			Name: name, APIVersion: plugin.V1, DefaultCacheDuration: new(time.Hour), MatchImages: corpus.MatchAllPatterns,
 		})
-		opts.InProcess[name] = Answering(a)
+		opts.InProcess[name] = StaticProvider(a)
 	}
 	return regcred.New(c, opts)
 }
 
-// Answering returns a provider that always returns the same response, cached per image.
-func Answering(m map[string]corpus.Auth) plugin.Provider {
+// StaticProvider returns a provider that always returns the same response, cached per image.
+func StaticProvider(m map[string]corpus.Auth) plugin.Provider {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {
 		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
@@ -42,11 +42,11 @@ func Answering(m map[string]corpus.Auth) plugin.Provider {
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return resp, nil })
 }
 
-// Auths returns only the user names and passwords.
-func Auths(res *regcred.Result) []corpus.Auth {
+// AuthsOf returns only the user names and passwords.
+func AuthsOf(res *regcred.Result) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range res.Credentials {
-		out = append(out, corpus.Auth{Username: corpus.Text(c.Username), Password: corpus.Text(c.Password.Reveal())})
+		out = append(out, corpus.Auth{Username: corpus.RawString(c.Username), Password: corpus.RawString(c.Password.Reveal())})
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		t.Errorf("Hash %q, the kubelet's %q\n%s", got.Hash(), wantHash, dump(path))
 		return false
 	}
-	if diff := cmp.Diff(kubelet.Providers(want), ours.Providers(got.Providers), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(kubelet.Providers(want), ours.ConvertProviders(got.Providers), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(path))
 		return false
 	}
@@ -94,7 +94,7 @@ func TestConfig(t *testing.T) {
 	dir := t.TempDir()
 	var v verdicts
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		c := generate.Config(r, list)
+		c := generate.RandomConfig(r, list)
 		at := filepath.Join(dir, "file")
 		if c.IsDir {
 			at = filepath.Join(dir, "d")

@@ -79,14 +79,14 @@ func product(hosts, paths []string) (all []string) {
 
 func patternsOf(r *rand.Rand, host string) (list []string) {
 	for range 1 + r.IntN(3) {
-		s := generate.Pick(r, wide)
+		s := generate.PickElement(r, wide)
 		switch r.IntN(5) {
 		case 0:
-			s = generate.Pick(r, images)
+			s = generate.PickElement(r, images)
 		case 1:
-			s, _, _ = strings.Cut(generate.Pick(r, images), "/")
+			s, _, _ = strings.Cut(generate.PickElement(r, images), "/")
 		case 2:
-			s = host + "/" + generate.Pick(r, dispatchPaths)
+			s = host + "/" + generate.PickElement(r, dispatchPaths)
 		case 3:
 			s = host
 		}
@@ -102,15 +102,15 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 
 // newWorld makes one to six providers. With tokens, some are in service-account mode.
 func newWorld(r *rand.Rand, tokens bool) *world {
-	w := &world{seed: r.Uint64(), host: generate.Pick(r, dispatchHosts), maxStale: time.Hour}
+	w := &world{seed: r.Uint64(), host: generate.PickElement(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
-		p := scriptedProvider{scope: generate.Pick(r, scopes), duration: generate.Pick(r, durations), fails: generate.Pick(r, []int{0, 0, 0, 2, 4})}
+		p := scriptedProvider{scope: generate.PickElement(r, scopes), duration: generate.PickElement(r, durations), fails: generate.PickElement(r, []int{0, 0, 0, 2, 4})}
 		p.Provider = config.Provider{
 			Name: fmt.Sprintf("p%d", i), MatchImages: patternsOf(r, w.host), APIVersion: plugin.V1,
-			DefaultCacheDuration: generate.Pick(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
+			DefaultCacheDuration: generate.PickElement(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
 		}
-		if tokens && generate.One(r, 2) {
-			p.TokenAttributes = generate.Pick(r, []*config.TokenAttributes{
+		if tokens && generate.OneIn(r, 2) {
+			p.TokenAttributes = generate.PickElement(r, []*config.TokenAttributes{
 				{ServiceAccountTokenAudience: "a", CacheType: "Token", RequireServiceAccount: new(true)},
 				{ServiceAccountTokenAudience: "a", CacheType: "ServiceAccount", RequireServiceAccount: new(false), OptionalServiceAccountAnnotationKeys: []string{"example.com/role", "example.com/none"}},
 				{ServiceAccountTokenAudience: "b", CacheType: "ServiceAccount", RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: []string{"example.com/role"}},
@@ -119,7 +119,7 @@ func newWorld(r *rand.Rand, tokens bool) *world {
 		}
 		w.providers = append(w.providers, p)
 	}
-	if generate.One(r, 4) { // One or two whose answers may be good for all that they match
+	if generate.OneIn(r, 4) { // One or two whose answers may be good for all that they match
 		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
 		for i := range w.providers {
 			p := &w.providers[i]
@@ -142,17 +142,17 @@ func (w *world) answer(i int, image string) (*plugin.Response, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, i, base)
 	r := rand.New(rand.NewPCG(w.seed, h.Sum64()))
-	if p.fails > 0 && generate.One(r, p.fails) {
+	if p.fails > 0 && generate.OneIn(r, p.fails) {
 		return nil, errors.New("it broke")
 	}
 	resp := &plugin.Response{CacheKeyType: p.scope, CacheDuration: p.duration, Auth: map[string]plugin.AuthConfig{}}
 	seen := map[string]bool{}
 	for j := range r.IntN(4) {
 		key := w.key(r, base)
-		if p.own && !generate.One(r, 4) {
-			key = generate.Pick(r, p.MatchImages)
+		if p.own && !generate.OneIn(r, 4) {
+			key = generate.PickElement(r, p.MatchImages)
 		}
-		if same := generate.SameKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
+		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
 			seen[same] = true
 			resp.Auth[key] = plugin.AuthConfig{Username: fmt.Sprintf("%s.%d", p.Name, j), Password: plugin.NewSecret(password)}
 		}
@@ -165,23 +165,23 @@ func (w *world) answer(i int, image string) (*plugin.Response, error) {
 func (w *world) key(r *rand.Rand, base string) string {
 	about := base
 	if base == "" {
-		about = generate.Pick(r, []string{w.host, w.host, generate.Pick(r, dispatchHosts)})
+		about = generate.PickElement(r, []string{w.host, w.host, generate.PickElement(r, dispatchHosts)})
 	}
 	host, _, image := strings.Cut(about, "/")
 	if !image {
-		about += "/" + generate.Pick(r, dispatchPaths)
+		about += "/" + generate.PickElement(r, dispatchPaths)
 	}
 	switch r.IntN(6) {
 	case 0:
-		return generate.AuthKey(r, about)
+		return generate.RandomAuthKey(r, about)
 	case 1:
-		return generate.Pick(r, wide)
+		return generate.PickElement(r, wide)
 	case 2:
 		return about[:len(host)+r.IntN(len(about)-len(host)+1)]
 	case 3:
 		return "https://" + host + "/v2" + about[len(host):]
 	case 4:
-		return generate.Pick(r, []string{"", "https://", "http://"}) + host + generate.Pick(r, []string{"", "/", "/v1/", "//", "/team", "/team/", "/t", "/v2/t"})
+		return generate.PickElement(r, []string{"", "https://", "http://"}) + host + generate.PickElement(r, []string{"", "/", "/v1/", "//", "/team", "/team/", "/t", "/v2/t"})
 	}
 	return host
 }
@@ -220,14 +220,14 @@ func (n *node) register(providers []config.Provider, ask func(i int, req *plugin
 		n.t.Fatal(err)
 	}
 	write(n.t, path, string(data))
-	tokens := kubelet.Tokens{Token: issueToken, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
+	tokens := kubelet.TokenFuncs{Token: issueToken, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"example.com/role": "puller"}}}, nil
 	}}
-	if err := kubelet.Register(path, n.bin, tokens); err != nil {
+	if err := kubelet.RegisterPlugins(path, n.bin, tokens); err != nil {
 		n.t.Fatalf("%v\n%s", err, data)
 	}
 	for i := range providers {
-		e, err := kubelet.ExecOf(i)
+		e, err := kubelet.ExecPluginAt(i)
 		if err == nil {
 			err = kubelet.SetPlugin(i, inProcessPlugin{e, providers[i].APIVersion, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) { return ask(i, req) })})
 		}
@@ -261,7 +261,7 @@ func issueToken(namespace, name string, tr *authenticationv1.TokenRequest) (*aut
 
 // inProcessPlugin calls a plugin through the bytes of the protocol without a process.
 type inProcessPlugin struct {
-	exec       *kubelet.Exec
+	exec       *kubelet.ExecPlugin
 	apiVersion string
 	provider   plugin.Provider
 }
@@ -368,8 +368,8 @@ func (n *node) dispatched(w *world, more []string) (left func(image string) int)
 // lookup returns the credentials that a kubelet tries for a pod's image, in order. A pod without a service account is a
 // static one.
 func lookup(image, account string) []corpus.Auth {
-	creds, _ := kubelet.Keyring("default", "pod", "pod-uid", account).Lookup(image)
-	return kubelet.Auths(creds)
+	creds, _ := kubelet.NewKeyring("default", "pod", "pod-uid", account).Lookup(image)
+	return kubelet.AuthsOf(creds)
 }
 
 // TestDispatch verifies that a kubelet with the dispatcher tries for each image the same credentials in the same order
@@ -423,7 +423,7 @@ func TestDispatchTokens(t *testing.T) {
 		list := w.images(r)
 		accounts := make([]string, len(list))
 		for i := range accounts {
-			accounts[i] = generate.Pick(r, []string{"puller", "puller", ""})
+			accounts[i] = generate.PickElement(r, []string{"puller", "puller", ""})
 		}
 		n.direct(w)
 		var want [][]corpus.Auth
@@ -476,9 +476,9 @@ func sorted(list []corpus.Auth) []corpus.Auth {
 
 func (w *world) images(r *rand.Rand) (list []string) {
 	for range 6 {
-		image := w.host + "/" + generate.Pick(r, dispatchPaths)
-		if generate.One(r, 4) {
-			image = generate.Pick(r, images)
+		image := w.host + "/" + generate.PickElement(r, dispatchPaths)
+		if generate.OneIn(r, 4) {
+			image = generate.PickElement(r, images)
 		}
 		list = append(list, image)
 	}
@@ -487,7 +487,7 @@ func (w *world) images(r *rand.Rand) (list []string) {
 
 // extraPatterns returns patterns that only the kubelet's entry has.
 func (w *world) extraPatterns(r *rand.Rand) []string {
-	if generate.One(r, 2) {
+	if generate.OneIn(r, 2) {
 		return nil
 	}
 	return patternsOf(r, w.host)

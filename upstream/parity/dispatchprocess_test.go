@@ -53,7 +53,7 @@ func TestDispatchProcess(t *testing.T) {
 	counts := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(bin, "config.yaml")
 	write(t, path, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: %s, matchImages: [registry.io], defaultCacheDuration: 0s, apiVersion: %s, args: [--count-dir=%s]}\n", entry.Name, entry.APIVersion, counts))
-	if err := kubelet.Register(path, bin, kubelet.Tokens{}); err != nil {
+	if err := kubelet.RegisterPlugins(path, bin, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range [][]string{{"one"}, {"one", "two"}, {"one"}} {
@@ -66,7 +66,7 @@ func TestDispatchProcess(t *testing.T) {
 		}
 	}
 	c, err := tally.Read(t.Context(), counts)
-	if err != nil || c.Runs[tally.Answered] == 0 || c.Runs[tally.Failed] != 0 || c.Providers["two"].Results[tally.Found] == 0 {
+	if err != nil || c.Runs[tally.RunAnswered] == 0 || c.Runs[tally.RunFailed] != 0 || c.Providers["two"].Results[tally.ResultFound] == 0 {
 		t.Errorf("counted: %+v, %v", c, err)
 	}
 	if data, err := os.ReadFile(runs); err != nil || len(data) != int(c.Providers["one"].Runs+c.Providers["two"].Runs) {

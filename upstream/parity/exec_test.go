@@ -21,7 +21,7 @@ import (
 
 // execs registers one provider per API version and returns their execs. No
 // process is started.
-func execs(t testing.TB) map[string]*kubelet.Exec {
+func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
 	t.Helper()
 	dir := t.TempDir()
 	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
@@ -31,12 +31,12 @@ func execs(t testing.TB) map[string]*kubelet.Exec {
 	}
 	path := filepath.Join(dir, "config.yaml")
 	write(t, path, cfg)
-	if err := kubelet.Register(path, dir, kubelet.Tokens{}); err != nil {
+	if err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]*kubelet.Exec{}
+	out := map[string]*kubelet.ExecPlugin{}
 	for i, v := range corpus.Versions {
-		e, err := kubelet.ExecOf(i)
+		e, err := kubelet.ExecPluginAt(i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func execs(t testing.TB) map[string]*kubelet.Exec {
 func TestRequest(t *testing.T) {
 	kubelets := execs(t)
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		req := generate.Request(r)
+		req := generate.RandomRequest(r)
 		want, wantErr := kubelets[req.APIVersion].EncodeRequest(string(req.Image), req.Token, req.Annotations)
 		got, err := ours.EncodeRequest(req)
 		if (err != nil) != (wantErr != nil) || string(got) != string(want) {
@@ -60,14 +60,14 @@ func TestRequest(t *testing.T) {
 }
 
 // checkResponse compares how regcred and the kubelet treat a plugin's output.
-func checkResponse(t testing.TB, kubelets map[string]*kubelet.Exec, version, output string) (accepted, ok bool) {
+func checkResponse(t testing.TB, kubelets map[string]*kubelet.ExecPlugin, version, output string) (accepted, ok bool) {
 	want, wantErr := kubelets[version].DecodeResponse([]byte(output))
 	got, err := plugin.DecodeResponse([]byte(output), version)
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("asked in %s, output %s: error %v, the kubelet's %v", version, hidePassword(output), err, wantErr)
 		return false, false
 	}
-	if !reflect.DeepEqual(want, ours.Response(got)) {
+	if !reflect.DeepEqual(want, ours.ConvertResponse(got)) {
 		t.Errorf("asked in %s, output %s: the answers differ", version, hidePassword(output))
 		return false, false
 	}
@@ -81,14 +81,14 @@ func hidePassword(output string) string {
 
 func TestResponse(t *testing.T) {
 	kubelets := execs(t)
-	list := generate.Outputs()
+	list := generate.SmallResponses()
 	good := slices.DeleteFunc(slices.Clone(list), func(output string) bool {
 		_, err := kubelets[corpus.Versions[0]].DecodeResponse([]byte(output))
 		return err != nil
 	})
 	accepted, refused := 0, 0
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		c := generate.Response(r, good, list)
+		c := generate.MutateResponse(r, good, list)
 		yes, ok := checkResponse(t, kubelets, c.APIVersion, string(c.Output))
 		if yes {
 			accepted++
@@ -104,7 +104,7 @@ func TestResponse(t *testing.T) {
 }
 
 func FuzzResponse(f *testing.F) {
-	for _, output := range generate.Outputs() {
+	for _, output := range generate.SmallResponses() {
 		f.Add(output)
 	}
 	kubelets := execs(f)

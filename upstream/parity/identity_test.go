@@ -18,9 +18,9 @@ import (
 func TestCacheKey(t *testing.T) {
 	same, failed := 0, 0
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		cacheType := generate.Pick(r, []string{"ServiceAccount", "Token"})
-		a := generate.Identity(r)
-		b := generate.Vary(r, a)
+		cacheType := generate.PickElement(r, []string{"ServiceAccount", "Token"})
+		a := generate.RandomIdentity(r)
+		b := generate.VaryIdentity(r, a)
 		keyA, errA := kubelet.CacheKey(cacheType, a)
 		keyB, errB := kubelet.CacheKey(cacheType, b)
 		first, second, err := ours.LookUpTwice(t.Context(), cacheType, a, b)

@@ -36,8 +36,8 @@ func keysOf(answers []map[string]corpus.Auth) (out []string) {
 func TestKeyring(t *testing.T) {
 	found := 0
 	cases(t, 20_000, func(r *rand.Rand) bool {
-		repo := generate.Pick(r, generate.Repositories)
-		answers := generate.Answers(r, repo)
+		repo := generate.PickElement(r, generate.Repositories)
+		answers := generate.RandomResponses(r, repo)
 		k := keyring(t, answers, regcred.Options{})
 		defer k.Close()
 		res, err := k.Lookup(t.Context(), regcred.Request{Image: repo})
@@ -45,9 +45,9 @@ func TestKeyring(t *testing.T) {
 			t.Error(err)
 			return false
 		}
-		want := kubelet.Lookup(answers, repo)
+		want := kubelet.LookupCredentials(answers, repo)
 		found += len(want)
-		if got := ours.Auths(res); !slices.Equal(got, want) {
+		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("image %q, keys %s: %q, the kubelet's %q", repo, keysOf(answers), users(got), users(want))
 			return false
 		}
@@ -59,16 +59,16 @@ func TestKeyring(t *testing.T) {
 }
 
 // pullSecrets makes secrets of the corpus for both sides.
-func pullSecrets(r *rand.Rand, list []corpus.Secret) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
-	secret := func(s corpus.Secret) corev1.Secret {
+func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
+	secret := func(s corpus.PullSecretCase) corev1.Secret {
 		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
 	}
-	broken := func(s corpus.Secret) bool {
+	broken := func(s corpus.PullSecretCase) bool {
 		_, err := secrets.MakeDockerKeyring([]corev1.Secret{secret(s)}, nil)
 		return err != nil
 	}
-	for _, s := range generate.PullSecrets(r, list, broken) {
-		collide = collide || generate.Collide(s)
+	for _, s := range generate.RandomPullSecrets(r, list, broken) {
+		collide = collide || generate.HasCollidingKeys(s)
 		theirs = append(theirs, secret(s))
 		passed = append(passed, regcred.PullSecret{Type: s.Type, Data: theirs[len(theirs)-1].Data})
 	}
@@ -76,7 +76,7 @@ func pullSecrets(r *rand.Rand, list []corpus.Secret) (passed []regcred.PullSecre
 }
 
 func TestPullSecrets(t *testing.T) {
-	list := slices.DeleteFunc(corpus.Secrets(), func(s corpus.Secret) bool { return len(s.Data) > 2000 })
+	list := slices.DeleteFunc(corpus.PullSecretCases(), func(s corpus.PullSecretCase) bool { return len(s.Data) > 2000 })
 	k := keyring(t, nil, regcred.Options{})
 	defer k.Close()
 	found, broken := 0, 0
@@ -97,9 +97,9 @@ func TestPullSecrets(t *testing.T) {
 			return true
 		}
 		creds, _ := ring.Lookup("registry.io/app")
-		want := kubelet.Auths(creds)
+		want := kubelet.AuthsOf(creds)
 		found += len(want)
-		if got := ours.Auths(res); !slices.Equal(got, want) {
+		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("%d credentials of users %q, the kubelet's %q\n%s", len(got), users(got), users(want), hideSecrets(theirs))
 			return false
 		}
@@ -129,7 +129,7 @@ func TestNodeDockerConfig(t *testing.T) {
 			t.Skipf("%s exists on this machine", path)
 		}
 	}
-	list := slices.DeleteFunc(corpus.Secrets(), func(s corpus.Secret) bool { return len(s.Data) > 2000 })
+	list := slices.DeleteFunc(corpus.PullSecretCases(), func(s corpus.PullSecretCase) bool { return len(s.Data) > 2000 })
 	found := 0
 	cases(t, 1_000, func(r *rand.Rand) bool {
 		dir := t.TempDir()
@@ -142,9 +142,9 @@ func TestNodeDockerConfig(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if generate.One(r, 3) {
+			if generate.OneIn(r, 3) {
 				// Each place has users of its own, so that a wrong one is seen.
-				text := strings.ReplaceAll(string(generate.Pick(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
+				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
 				write(t, file, text)
 			}
 		}
@@ -155,13 +155,13 @@ func TestNodeDockerConfig(t *testing.T) {
 		ring := &credentialprovider.BasicDockerKeyring{}
 		ring.Add(nil, cfg)
 		creds, _ := ring.Lookup("registry.io/app")
-		want := kubelet.Auths(creds)
+		want := kubelet.AuthsOf(creds)
 		found += len(want)
 
 		k := keyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
 		defer k.Close()
 		res, _ := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
-		if got := ours.Auths(res); !slices.Equal(got, want) {
+		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("credentials of users %q, the kubelet's %q", users(got), users(want))
 			return false
 		}

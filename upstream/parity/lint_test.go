@@ -24,26 +24,26 @@ import (
 // dockerScraps are valid and invalid fragments of a docker config.
 var dockerScraps = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
-}, generate.SecretScraps...)
+}, generate.SecretFragments...)
 
 // dockerFile makes a docker config: member by member, and now and then with a
 // few bytes changed.
 func dockerFile(r *rand.Rand, legacy bool) string {
 	var entries []string
 	for range r.IntN(5) {
-		entries = append(entries, fmt.Sprintf("%q:%s", generate.AuthKey(r, generate.Pick(r, generate.Repositories)), dockerEntry(r)))
+		entries = append(entries, fmt.Sprintf("%q:%s", generate.RandomAuthKey(r, generate.PickElement(r, generate.Repositories)), dockerEntry(r)))
 	}
 	text := "{" + strings.Join(entries, ",") + "}"
 	if !legacy {
-		members := []string{fmt.Sprintf("%q:%s", generate.Mostly(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
+		members := []string{fmt.Sprintf("%q:%s", generate.PickMostly(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
 		for range r.IntN(3) {
-			members = append(members, generate.Mostly(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
+			members = append(members, generate.PickMostly(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
 		}
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		text = "{" + strings.Join(members, ",") + "}"
 	}
-	if generate.One(r, 4) {
-		text = generate.Mutate(r, text, dockerScraps)
+	if generate.OneIn(r, 4) {
+		text = generate.MutateBytes(r, text, dockerScraps)
 	}
 	return text
 }
@@ -54,19 +54,19 @@ func dockerEntry(r *rand.Rand) string {
 	const rare = 12
 	var fields []string
 	for range r.IntN(4) {
-		name := generate.Mostly(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
+		name := generate.PickMostly(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
 		var value any
 		switch strings.ToLower(name) {
 		case "auth":
-			value = generate.Mostly(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
+			value = generate.PickMostly(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
 				[]any{auth("u"), auth(":p"), auth("u:"), "!", auth("u:p") + "\n", " " + auth("u:p"), auth("u:p") + " ", base64.URLEncoding.EncodeToString([]byte("u\xff\xff:p")), "=", auth("u:pp") + "=", nil, 1})
 		default:
-			value = generate.Mostly(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
+			value = generate.PickMostly(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
 		}
 		data, _ := json.Marshal(value)
 		fields = append(fields, fmt.Sprintf("%q:%s", name, data))
 	}
-	return generate.Mostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
+	return generate.PickMostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
 }
 
 // TestLintDockerConfig verifies that the linter's findings about a docker config agree with the kubelet: whether it is
@@ -74,7 +74,7 @@ func dockerEntry(r *rand.Rand) string {
 func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
 	cases(t, 100_000, func(r *rand.Rand) bool {
-		legacy := generate.One(r, 3)
+		legacy := generate.OneIn(r, 3)
 		text := dockerFile(r, legacy)
 		var file credentialprovider.DockerConfigJSON
 		got, err := pullsecret.CheckAs(pullsecret.DockerConfig, "f", []byte(text), time.Now()), error(nil)
@@ -157,9 +157,9 @@ func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) b
 func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
 	cases(t, 50_000, func(r *rand.Rand) bool {
-		legacy := generate.One(r, 2)
+		legacy := generate.OneIn(r, 2)
 		data := dockerFile(r, legacy)
-		if generate.One(r, 10) {
+		if generate.OneIn(r, 10) {
 			data = base64.StdEncoding.EncodeToString([]byte(data))
 		}
 		kinds := []string{string(corev1.SecretTypeDockerConfigJson), string(corev1.SecretTypeDockercfg)}
@@ -168,10 +168,10 @@ func TestLintSecret(t *testing.T) {
 		if legacy {
 			of = 1
 		}
-		kind := generate.Mostly(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
-		key := generate.Mostly(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
+		kind := generate.PickMostly(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
+		key := generate.PickMostly(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
 		m := map[string][]byte{key: []byte(data)}
-		if generate.One(r, 40) {
+		if generate.OneIn(r, 40) {
 			m[key] = nil
 		}
 		ring, err := secrets.MakeDockerKeyring([]corev1.Secret{{Type: corev1.SecretType(kind), Data: m}}, nil)

@@ -42,7 +42,7 @@ func checkMatch(t testing.TB, pattern, target string) bool {
 func TestMatch(t *testing.T) {
 	matched, invalid := 0, 0
 	cases(t, 1_000_000, func(r *rand.Rand) bool {
-		c := generate.Match(r)
+		c := generate.RandomMatchCase(r)
 		pattern, target := string(c.Pattern), string(c.Image)
 		p, err := match.Parse(pattern)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestMatch(t *testing.T) {
 }
 
 func FuzzMatch(f *testing.F) {
-	for _, p := range corpus.Match() {
+	for _, p := range corpus.MatchCases() {
 		f.Add(string(p.Pattern), string(p.Image))
 	}
 	f.Fuzz(func(t *testing.T, pattern, target string) { checkMatch(t, pattern, target) })
@@ -87,10 +87,10 @@ func checkReference(t testing.TB, ref string) bool {
 }
 
 func TestReference(t *testing.T) {
-	list := corpus.References()
+	list := corpus.ImageReferences()
 	valid := 0
 	cases(t, 200_000, func(r *rand.Rand) bool {
-		ref := generate.Reference(r, list)
+		ref := generate.RandomReference(r, list)
 		if _, _, _, err := parsers.ParseImageName(ref); err == nil {
 			valid++
 		}
@@ -102,7 +102,7 @@ func TestReference(t *testing.T) {
 }
 
 func FuzzReference(f *testing.F) {
-	for _, ref := range corpus.References() {
+	for _, ref := range corpus.ImageReferences() {
 		f.Add(ref)
 	}
 	f.Fuzz(func(t *testing.T, ref string) { checkReference(t, ref) })
@@ -115,7 +115,7 @@ func TestIndex(t *testing.T) {
 	cases(t, 1_000, func(r *rand.Rand) bool {
 		var images []string
 		for len(images) < 20 {
-			if repo, _, _, err := parsers.ParseImageName(generate.Image(r)); err == nil {
+			if repo, _, _, err := parsers.ParseImageName(generate.RandomImage(r)); err == nil {
 				images = append(images, repo)
 			}
 		}
@@ -124,7 +124,7 @@ func TestIndex(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1, DefaultCacheDuration: new(time.Duration)}
 			for range 1 + r.IntN(10) {
-				p.MatchImages = append(p.MatchImages, generate.Near(r, generate.Pick(r, images)))
+				p.MatchImages = append(p.MatchImages, generate.PatternFor(r, generate.PickElement(r, images)))
 			}
 			p.MatchImages = slices.DeleteFunc(p.MatchImages, func(s string) bool {
 				_, err := credentialprovider.ParseSchemelessURL(s)
@@ -132,7 +132,7 @@ func TestIndex(t *testing.T) {
 			})
 			if len(p.MatchImages) > 0 {
 				c.Providers = append(c.Providers, p)
-				opts.InProcess[p.Name] = ours.Answering(nil)
+				opts.InProcess[p.Name] = ours.StaticProvider(nil)
 			}
 		}
 		k := open(t, c, opts)

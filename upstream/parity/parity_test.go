@@ -27,7 +27,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	kubelet.Silence()
+	kubelet.DisableLog()
 	os.Exit(m.Run())
 }
 
@@ -52,7 +52,7 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 // keyring makes a keyring of providers that answer as given.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := ours.Keyring(answers, opts)
+	k, err := ours.NewKeyring(answers, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

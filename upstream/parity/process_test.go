@@ -36,7 +36,7 @@ func TestProcess(t *testing.T) {
 	t.Setenv("INHERITED", "from the host")
 	cases(t, 40, func(r *rand.Rand) bool {
 		word := func() string {
-			return generate.Pick(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
+			return generate.PickElement(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
 		}
 		var cfg strings.Builder
 		cfg.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: ['*.io']\n  defaultCacheDuration: 0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [")
@@ -45,15 +45,15 @@ func TestProcess(t *testing.T) {
 		}
 		cfg.WriteString("]\n  env: [")
 		for range r.IntN(4) {
-			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", generate.Pick(r, []string{"A", "B", "INHERITED", "HOME"}), word())
+			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", generate.PickElement(r, []string{"A", "B", "INHERITED", "HOME"}), word())
 		}
 		cfg.WriteString("]\n")
 		write(t, path, cfg.String())
 
-		if err := kubelet.Register(path, dir, kubelet.Tokens{}); err != nil {
+		if err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}); err != nil {
 			t.Fatal(err)
 		}
-		creds, _ := kubelet.Keyring("", "", "", "").Lookup("registry.io/app")
+		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup("registry.io/app")
 		want := seen(t, dir)
 		c, err := config.Load(path)
 		if err != nil {

@@ -100,7 +100,7 @@ func queries(t *testing.T) (list []query) {
 
 func texts(t *testing.T) (list []string) {
 	t.Helper()
-	root, err := plugins.Repository()
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

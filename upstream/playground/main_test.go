@@ -55,7 +55,7 @@ func (s *served) start() (err error) {
 	if s.regcred, err = plugins.Build(s.dir, "regcred"); err != nil {
 		return err
 	}
-	root, err := plugins.Repository()
+	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		return err
 	}

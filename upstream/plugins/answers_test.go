@@ -17,18 +17,18 @@ func encodeToken(s string) string { return base64.StdEncoding.EncodeToString([]b
 
 // expiresIn sets when the registry's password expires, relative to the run.
 func expiresIn(in time.Duration) func(*cloud) {
-	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Life = in }) }
+	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Life = in }) }
 }
 
 // answering sets the value of authorizationData.
 func answering(data string) func(*cloud) {
-	return func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Data = data }) }
+	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Data = data }) }
 }
 
 // answers are responses of the cloud.
 func answers() []scenario {
 	const public = "public.ecr.aws/team/app"
-	never := func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
+	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
 	return group("answer", []scenario{
 		{name: "no expiry", arrange: never},
 		{name: "no expiry, public", arrange: never, image: public},
@@ -39,10 +39,10 @@ func answers() []scenario {
 		{name: "expires in 20 minutes", arrange: expiresIn(20 * time.Minute)},
 		{name: "expires in ten years", arrange: expiresIn(10 * 365 * 24 * time.Hour)},
 		{name: "expires at a whole second", arrange: func(c *cloud) {
-			c.Set(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
+			c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
 		}},
 		{name: "expiry is a text", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
-		{name: "colon in the password", arrange: func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
+		{name: "colon in the password", arrange: func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
 		{name: "another user", arrange: answering(`[{"authorizationToken":"` + encodeToken("user:open-sesame") + `"}]`)},
 		{name: "no user", arrange: answering(`[{"authorizationToken":"` + encodeToken(":open-sesame") + `"}]`)},
 		{name: "no password", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:") + `"}]`)},

@@ -35,7 +35,7 @@ const upstreamModule = "k8s.io/cloud-provider-aws"
 // Build builds one of this repository's plugins into dir with the flags of a release, and
 // returns its path.
 func Build(dir, name string) (string, error) {
-	root, err := Repository()
+	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
@@ -44,16 +44,16 @@ func Build(dir, name string) (string, error) {
 
 // BuildFrom is like [Build], for another working tree of this repository.
 func BuildFrom(root, dir, name string) (string, error) {
-	return build(root, filepath.Join(dir, name), "./cmd/"+name)
+	return goBuild(root, filepath.Join(dir, name), "./cmd/"+name)
 }
 
 // BuildRelease is like [Build], with a version.
 func BuildRelease(dir, name, version string) (string, error) {
-	root, err := Repository()
+	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	return build(root, filepath.Join(dir, name), "-ldflags", "-s -w -X main.version="+version, "./cmd/"+name)
+	return goBuild(root, filepath.Join(dir, name), "-ldflags", "-s -w -X main.version="+version, "./cmd/"+name)
 }
 
 // BuildHere builds a command of upstream/ into dir with the same flags, and returns its
@@ -63,7 +63,7 @@ func BuildHere(dir, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return build(module, filepath.Join(dir, filepath.Base(name)), "./"+name)
+	return goBuild(module, filepath.Join(dir, filepath.Base(name)), "./"+name)
 }
 
 // BuildUpstreamECR builds AWS's plugin into dir with the same flags, and returns its
@@ -73,7 +73,7 @@ func BuildUpstreamECR(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return build(module, filepath.Join(dir, "upstream-"+ECR), "-modfile=ecr.mod", upstreamModule+"/cmd/"+ECR)
+	return goBuild(module, filepath.Join(dir, "upstream-"+ECR), "-modfile=ecr.mod", upstreamModule+"/cmd/"+ECR)
 }
 
 // UpstreamVersion returns the release from which [BuildUpstreamECR] built the program.
@@ -88,8 +88,8 @@ func UpstreamVersion(path string) (string, error) {
 	return info.Main.Version, nil
 }
 
-// Repository returns the root of the working tree that contains upstream/.
-func Repository() (string, error) {
+// RepositoryRoot returns the root of the working tree that contains upstream/.
+func RepositoryRoot() (string, error) {
 	module, err := moduleDir()
 	return filepath.Dir(module), err
 }
@@ -100,7 +100,7 @@ func moduleDir() (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-func build(dir, out string, args ...string) (string, error) {
+func goBuild(dir, out string, args ...string) (string, error) {
 	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", out}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -38,26 +38,26 @@ func NewAWS(env ...string) (*Cloud, error) {
 	}
 	return &Cloud{
 		Server: a.Server, Environ: append(a.Environ(), env...), close: []func(){a.Close},
-		Annotations: map[string]string{annotation: role},
+		Annotations: map[string]string{roleAnnotation: roleARN},
 	}, nil
 }
 
 // NewAWSWithKeys is like [NewAWS], with an access key in the environment.
 func NewAWSWithKeys() (*Cloud, error) {
-	return NewAWS("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
+	return NewAWS("AWS_ACCESS_KEY_ID="+staticAccessKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
 }
 
 const (
-	staticKey = "AKIASTATIC0000000000"
+	staticAccessKey = "AKIASTATIC0000000000"
 
-	// annotation is the service account annotation for its role; role is its value.
-	annotation = "eks.amazonaws.com/ecr-role-arn"
-	role       = "arn:aws:iam::111122223333:role/puller"
+	// roleAnnotation is the service account annotation for its role; role is its value.
+	roleAnnotation = "eks.amazonaws.com/ecr-role-arn"
+	roleARN        = "arn:aws:iam::111122223333:role/puller"
 )
 
 // NewGoogle starts a Google cloud.
 func NewGoogle() (*Cloud, error) {
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func NewGoogle() (*Cloud, error) {
 	}, nil
 }
 
-// azureConfig is the azure.json of a node with a managed identity.
-const azureConfig = `{
+// azureConfigJSON is the azure.json of a node with a managed identity.
+const azureConfigJSON = `{
   "cloud": "AzurePublicCloud", "tenantId": "66666666-7777-8888-9999-000000000000",
   "useManagedIdentityExtension": true
 }
@@ -81,11 +81,11 @@ const azureConfig = `{
 
 // NewAzure starts an Azure cloud, with an azure.json for the plugin.
 func NewAzure() (*Cloud, error) {
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
-	c, err := newAzure(world)
+	c, err := newAzureIn(world)
 	if err != nil {
 		world.Close()
 		return nil, err
@@ -94,13 +94,13 @@ func NewAzure() (*Cloud, error) {
 	return c, nil
 }
 
-// newAzure is like NewAzure, with a net that the caller closes.
-func newAzure(world *testcloud.Net) (*Cloud, error) {
+// newAzureIn is like NewAzure, with a net that the caller closes.
+func newAzureIn(world *testcloud.FakeNetwork) (*Cloud, error) {
 	a := testcloud.NewAzure()
-	a.Join(world)
+	a.AddHosts(world)
 	// One token for all runs, because their responses are compared.
 	token := testcloud.AzureJWT(map[string]any{"jti": canary.PasswordSecret, "exp": time.Now().Add(3 * time.Hour).Unix()})
-	a.Set(func(s *testcloud.AzureState) { s.RefreshToken = token })
+	a.Update(func(s *testcloud.AzureState) { s.RefreshToken = token })
 	c := &Cloud{
 		Server: a.Server, Environ: a.Environ(), close: []func(){a.Close},
 		Annotations: map[string]string{
@@ -116,7 +116,7 @@ func newAzure(world *testcloud.Net) (*Cloud, error) {
 	c.close = append(c.close, func() { os.RemoveAll(dir) })
 	config := filepath.Join(dir, "azure.json")
 	c.Args = []string{config}
-	if err := os.WriteFile(config, []byte(azureConfig), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(azureConfigJSON), 0o600); err != nil {
 		c.Close()
 		return nil, err
 	}

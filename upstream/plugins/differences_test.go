@@ -227,7 +227,7 @@ func answered(key string) *answer {
 func askECR(region, key string) string {
 	session := "X-Amz-Security-Token; "
 	if key == "" {
-		session, key = "", staticKey
+		session, key = "", staticAccessKey
 	}
 	return "POST api.ecr." + region + ".amazonaws.com/; X-Amz-Target AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken; " +
 		"Content-Type application/x-amz-json-1.1; " + session + "signed by " + key + " for ecr in " + region + "; body {}"
@@ -235,5 +235,5 @@ func askECR(region, key string) string {
 
 func askSTS(region string) string {
 	return "POST sts." + region + ".amazonaws.com/; Content-Type application/x-www-form-urlencoded; Action=AssumeRoleWithWebIdentity; " +
-		"RoleArn=" + role + "; RoleSessionName=ecr-credential-provider; Version=2011-06-15; WebIdentityToken=(the token)"
+		"RoleArn=" + roleARN + "; RoleSessionName=ecr-credential-provider; Version=2011-06-15; WebIdentityToken=(the token)"
 }

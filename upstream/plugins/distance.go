@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// distance simulates latency to a server. Data from the client arrives one round trip
+// latencyProxy simulates latency to a server. Data from the client arrives one round trip
 // later, and data from the server at once. A TLS 1.3 handshake is delayed once, and so is
 // each request. Connections are delayed independently. Connecting is not delayed, because
 // a listener cannot delay it.
-type distance struct {
-	listener net.Listener
-	server   string
-	trip     time.Duration
+type latencyProxy struct {
+	listener  net.Listener
+	server    string
+	roundTrip time.Duration
 }
 
-func (d distance) serve() {
+func (d latencyProxy) acceptLoop() {
 	for {
 		client, err := d.listener.Accept()
 		if err != nil {
 			return
 		}
-		go d.carry(client)
+		go d.forward(client)
 	}
 }
 
-// carry copies data in both directions until both sides have closed the connection.
-func (d distance) carry(client net.Conn) {
+// forward copies data in both directions until both sides have closed the connection.
+func (d latencyProxy) forward(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", d.server)
 	if err != nil {
@@ -43,19 +43,19 @@ func (d distance) carry(client net.Conn) {
 		client.(*net.TCPConn).CloseWrite()
 		close(done)
 	}()
-	d.delay(server, client)
+	d.copyDelayed(server, client)
 	server.(*net.TCPConn).CloseWrite()
 	<-done
 }
 
 // packet is the data of one read and the time at which it arrives.
 type packet struct {
-	data []byte
-	at   time.Time
+	data    []byte
+	arrival time.Time
 }
 
-// delay copies r to w with the delay.
-func (d distance) delay(w io.Writer, r io.Reader) {
+// copyDelayed copies r to w with the delay.
+func (d latencyProxy) copyDelayed(w io.Writer, r io.Reader) {
 	sent := make(chan packet, 1000)
 	go func() {
 		defer close(sent)
@@ -65,11 +65,11 @@ func (d distance) delay(w io.Writer, r io.Reader) {
 			if err != nil {
 				return
 			}
-			sent <- packet{buffer[:n], time.Now().Add(d.trip)}
+			sent <- packet{buffer[:n], time.Now().Add(d.roundTrip)}
 		}
 	}()
 	for p := range sent {
-		time.Sleep(time.Until(p.at))
+		time.Sleep(time.Until(p.arrival))
 		w.Write(p.data) // after an error the remaining data is read and dropped
 	}
 }

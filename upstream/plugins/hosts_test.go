@@ -73,7 +73,7 @@ func customHosts() []scenario {
 		{name: "registry.example.com, allowed, AWS_DEFAULT_REGION", image: "registry.example.com/app", env: []string{"AWS_DEFAULT_REGION=eu-central-1"}, ourArgs: allow},
 		{name: "registry.example.com, allowed, region of a profile", image: "registry.example.com/app", ourArgs: allow, arrange: profile("[default]\nregion = ap-south-1\n")},
 		{name: "registry.example.com, allowed, without a region", image: "registry.example.com/app", ourArgs: allow,
-			arrange: func(c *cloud) { c.AWS.Set(noRegion) }},
+			arrange: func(c *cloud) { c.AWS.Update(noRegion) }},
 		{name: "registry.example.com, allowed, region of the instance alone", image: "registry.example.com/app", ourArgs: allow},
 		{name: "registry.example.com:5000, allowed", image: "registry.example.com:5000/app", env: region, ourArgs: []string{"--allow-host=registry.example.com:5000"}},
 		{name: "nginx", image: "nginx", env: region},

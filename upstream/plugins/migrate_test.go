@@ -153,7 +153,7 @@ func TestMigrateEKS(t *testing.T) {
 	} {
 		s := scenario{name: "EKS: " + host, image: host + "/team/app", env: region}
 		all = append(all, s)
-		s.name, s.token, s.annotations = s.name+", service account", canary.TokenSecret, map[string]string{annotation: role}
+		s.name, s.token, s.annotations = s.name+", service account", canary.TokenSecret, map[string]string{roleAnnotation: roleARN}
 		all = append(all, s)
 	}
 	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
@@ -220,7 +220,7 @@ func TestMigrateAKS(t *testing.T) {
 		file string // azure.json
 		want map[string][]string
 	}{
-		"managed identity": {azureConfig, map[string][]string{
+		"managed identity": {azureConfigJSON, map[string][]string{
 			"team.azurecr.io/app":            {"*.azurecr.* ", "team.azurecr.io " + user},
 			"team.eastus.geo.azurecr.io/app": {"*.azurecr.* ", "team.eastus.geo.azurecr.io " + user},
 			"mcr.microsoft.com/oss/app":      {"*.azurecr.* ", "mcr.microsoft.com " + user, "team.azurecr.io " + user},

@@ -20,39 +20,39 @@ import (
 func NodeHosts() []string {
 	return []string{
 		"api.ecr.us-west-2.amazonaws.com", "sts.us-west-2.amazonaws.com", "sts.amazonaws.com",
-		"sts.googleapis.com", "login.microsoftonline.com", "team.azurecr.io", nodeSTS,
+		"sts.googleapis.com", "login.microsoftonline.com", "team.azurecr.io", tokenServiceHost,
 	}
 }
 
-// nodeSTS is the host name of a generic token service.
-const nodeSTS = "sts.example.com"
+// tokenServiceHost is the host name of a generic token service.
+const tokenServiceHost = "sts.example.com"
 
 // Node lets plugins reach clouds as on a real node: without a proxy, on port 443 of the
 // public host names, and with Debian's certificate store. Metadata servers have no
 // latency. It needs port 443 on loopback in its own network namespace, and host names
 // that resolve to it: see [NodeHosts]. The caller must close it.
 type Node struct {
-	net   *testcloud.Net
-	store store
-	trip  time.Duration
-	far   net.Listener // nil without latency
+	net             *testcloud.FakeNetwork
+	store           certStore
+	roundTrip       time.Duration
+	latencyListener net.Listener // nil without latency
 }
 
 // NewNode starts a node with latency to all servers except the metadata servers.
 func NewNode(trip time.Duration) (*Node, error) {
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{net: world, trip: trip}
-	if err := errors.Join(n.makeStore(), n.listen(trip)); err != nil {
+	n := &Node{net: world, roundTrip: trip}
+	if err := errors.Join(n.createStore(), n.listen(trip)); err != nil {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-func (n *Node) makeStore() error {
+func (n *Node) createStore() error {
 	ca, err := os.ReadFile(n.net.CAFile())
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (n *Node) makeStore() error {
 	if err != nil {
 		return err
 	}
-	n.store, err = makeStore(dir, ca)
+	n.store, err = newCertStore(dir, ca)
 	return err
 }
 
@@ -74,20 +74,20 @@ func (n *Node) listen(trip time.Duration) error {
 		n.net.ServeTLS(front)
 		return nil
 	}
-	n.far = front
+	n.latencyListener = front
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	n.net.ServeTLS(server)
-	go distance{front, server.Addr().String(), trip}.serve()
+	go latencyProxy{front, server.Addr().String(), trip}.acceptLoop()
 	return nil
 }
 
 // Close stops the node.
 func (n *Node) Close() {
-	if n.far != nil {
-		n.far.Close()
+	if n.latencyListener != nil {
+		n.latencyListener.Close()
 	}
 	n.net.Close()
 	if n.store.dir != "" {
@@ -95,17 +95,17 @@ func (n *Node) Close() {
 	}
 }
 
-// Strays returns the unknown host names to which requests were sent.
-func (n *Node) Strays() []string { return n.net.Strays() }
+// UnknownHosts returns the unknown host names to which requests were sent.
+func (n *Node) UnknownHosts() []string { return n.net.UnknownHosts() }
 
-// environ returns a cloud's environment without proxies and endpoints, except the
+// nodeEnvironment returns a cloud's environment without proxies and endpoints, except the
 // metadata server's.
-func (n *Node) environ(of []string) []string {
+func (n *Node) nodeEnvironment(of []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(of), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
 		return strings.HasPrefix(name, "AWS_ENDPOINT_URL") || strings.HasPrefix(name, "SSL_CERT_") || strings.HasSuffix(name, "_PROXY")
 	})
-	return append(kept, n.store.environ()...)
+	return append(kept, n.store.environment()...)
 }
 
 // AWS simulates a node in AWS, with an instance role.
@@ -118,8 +118,8 @@ func (n *Node) AWS() (*Cloud, error) {
 		n.net.Handle(host, a)
 	}
 	return &Cloud{
-		Server: a.Server, Environ: n.environ(a.Environ()), close: []func(){a.Close},
-		Annotations: map[string]string{annotation: role},
+		Server: a.Server, Environ: n.nodeEnvironment(a.Environ()), close: []func(){a.Close},
+		Annotations: map[string]string{roleAnnotation: roleARN},
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func (n *Node) Google() (*Cloud, error) {
 		return nil, err
 	}
 	return &Cloud{
-		Server: g.Server, Environ: n.environ(g.Environ()), close: []func(){g.Close},
+		Server: g.Server, Environ: n.nodeEnvironment(g.Environ()), close: []func(){g.Close},
 		Args: []string{
 			"get-credentials", "--v=3",
 			"--sts-audience=//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster",
@@ -140,38 +140,38 @@ func (n *Node) Google() (*Cloud, error) {
 
 // Azure simulates a node in Azure, with a managed identity.
 func (n *Node) Azure() (*Cloud, error) {
-	c, err := newAzure(n.net)
+	c, err := newAzureIn(n.net)
 	if err == nil {
-		c.Environ = n.environ(c.Environ)
+		c.Environ = n.nodeEnvironment(c.Environ)
 	}
 	return c, err
 }
 
-// AzureFar is like [Node.Azure], but the metadata server has the same latency as the
+// AzureWithDistantMetadata is like [Node.Azure], but the metadata server has the same latency as the
 // other servers.
-func (n *Node) AzureFar() (*Cloud, error) {
+func (n *Node) AzureWithDistantMetadata() (*Cloud, error) {
 	c, err := n.Azure()
 	if err == nil {
-		c.Inject(testcloud.Fault{Path: "/metadata/identity/", Delay: n.trip, Times: -1})
+		c.Inject(testcloud.Fault{Path: "/metadata/identity/", Delay: n.roundTrip, Times: -1})
 	}
 	return c, err
 }
 
 // TokenService simulates a node with a token service (RFC 8693) instead of a cloud.
 func (n *Node) TokenService() (*Cloud, error) {
-	s := testcloud.Serve(http.HandlerFunc(exchange))
-	n.net.Handle(nodeSTS, s)
+	s := testcloud.NewServer(http.HandlerFunc(serveTokenExchange))
+	n.net.Handle(tokenServiceHost, s)
 	return &Cloud{
-		Server: s, Environ: n.environ(nil), close: []func(){s.Close},
+		Server: s, Environ: n.nodeEnvironment(nil), close: []func(){s.Close},
 		Args: []string{
 			"--registry=registry.example.com", "--username=robot",
-			"--exchange-url=https://" + nodeSTS + "/token", "--exchange-audience=registry.example.com",
+			"--exchange-url=https://" + tokenServiceHost + "/token", "--exchange-audience=registry.example.com",
 		},
 	}, nil
 }
 
-// exchange handles the token endpoint of RFC 8693.
-func exchange(w http.ResponseWriter, r *http.Request) {
+// serveTokenExchange handles the token endpoint of RFC 8693.
+func serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" || r.PostFormValue("subject_token") == "" {
 		w.WriteHeader(http.StatusBadRequest)

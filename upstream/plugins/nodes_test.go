@@ -21,11 +21,11 @@ func TestStore(t *testing.T) {
 	world := httptest.NewTLSServer(nil)
 	defer world.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: world.Certificate().Raw})
-	s, err := makeStore(t.TempDir(), ca)
+	s, err := newCertStore(t.TempDir(), ca)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := os.ReadFile(s.bundle())
+	bundle, err := os.ReadFile(s.bundlePath())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func TestStore(t *testing.T) {
 		count++
 	}
 	// Debian's bundle has 220 kB.
-	if count != storeRoots || !found || len(bundle) < 180e3 || len(bundle) > 260e3 {
+	if count != storeCACount || !found || len(bundle) < 180e3 || len(bundle) > 260e3 {
 		t.Errorf("a bundle of %d certificates and %d bytes, with the cloud's: %t", count, len(bundle), found)
 	}
-	names, err := filepath.Glob(filepath.Dir(s.bundle()) + "/*.pem")
-	if err != nil || len(names) != storeRoots {
+	names, err := filepath.Glob(filepath.Dir(s.bundlePath()) + "/*.pem")
+	if err != nil || len(names) != storeCACount {
 		t.Errorf("%d certificates in the directory, %v", len(names), err)
 	}
-	hashes, err := filepath.Glob(filepath.Dir(s.bundle()) + "/????????.0")
-	if err != nil || len(hashes) != storeRoots {
+	hashes, err := filepath.Glob(filepath.Dir(s.bundlePath()) + "/????????.0")
+	if err != nil || len(hashes) != storeCACount {
 		t.Errorf("%d hashes in the directory, %v", len(hashes), err)
 	}
 	for _, name := range append(names, hashes...) {
@@ -68,7 +68,7 @@ func TestDistance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer front.Close()
-	go distance{front, server.Listener.Addr().String(), trip}.serve()
+	go latencyProxy{front, server.Listener.Addr().String(), trip}.acceptLoop()
 
 	get := func(client *http.Client) {
 		resp, err := client.Get("https://" + front.Addr().String())

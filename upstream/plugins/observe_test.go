@@ -23,7 +23,7 @@ import (
 // names, and no other network.
 type cloud struct {
 	*testcloud.AWS
-	net *testcloud.Net
+	net *testcloud.FakeNetwork
 	dir string // for the run's files
 	env []string
 }
@@ -40,7 +40,7 @@ func newCloud(dir string) (*cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	world, err := testcloud.NewNet()
+	world, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		aws.Close()
 		return nil, err
@@ -139,7 +139,7 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 
 func (c *cloud) observed(x *plugin.Exchange) *observation {
 	o := &observation{
-		End: "fails", Stdout: !x.Stdout.IsZero(), Strays: c.net.Strays(),
+		End: "fails", Stdout: !x.Stdout.IsZero(), Strays: c.net.UnknownHosts(),
 		Leak: x.StderrSecret || canary.FindMarker(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
 	}
 	switch {
@@ -201,7 +201,7 @@ func line(r testcloud.Request) string {
 			parts = append(parts, name)
 		}
 	}
-	if sig, ok := testcloud.AWSSigned(r.Header); ok {
+	if sig, ok := testcloud.ParseAWSSignature(r.Header); ok {
 		parts = append(parts, fmt.Sprintf("signed by %s for %s in %s", sig.KeyID, sig.Service, sig.Region))
 	} else if r.Header.Get("Authorization") != "" {
 		parts = append(parts, "Authorization")

@@ -17,7 +17,7 @@ import (
 
 // serviceAccounts are requests with a pod's identity.
 func serviceAccounts() []scenario {
-	pod := map[string]string{annotation: role}
+	pod := map[string]string{roleAnnotation: roleARN}
 	fallback := "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/fallback"
 	sts := func(f testcloud.Fault) []testcloud.Fault {
 		f.Path, f.Times = "sts.", -1
@@ -40,14 +40,14 @@ func serviceAccounts() []scenario {
 		{name: "FIPS host, plain endpoints", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app", ourArgs: []string{"--plain-endpoints"}},
 		{name: "annotation, no keys", token: canary.TokenSecret, annotations: pod, noKeys: true},
 		{name: "annotation before the default", token: canary.TokenSecret, annotations: pod, env: []string{fallback}},
-		{name: "empty annotation, default", token: canary.TokenSecret, annotations: map[string]string{annotation: ""}, env: []string{fallback}},
+		{name: "empty annotation, default", token: canary.TokenSecret, annotations: map[string]string{roleAnnotation: ""}, env: []string{fallback}},
 		{name: "no annotation, default", token: canary.TokenSecret, env: []string{fallback}},
 		{name: "no annotation, no default", token: canary.TokenSecret},
 		{name: "annotation without a token", annotations: pod},
 		{name: "default without a token", env: []string{fallback}},
-		{name: "node's profile is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\n")},
+		{name: "node's profile is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\n")},
 		{name: "node's web identity is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, env: []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
-		{name: "other annotations", token: canary.TokenSecret, annotations: map[string]string{"example.com/x": "y", annotation: role}},
+		{name: "other annotations", token: canary.TokenSecret, annotations: map[string]string{"example.com/x": "y", roleAnnotation: roleARN}},
 		{name: "region of the environment differs", token: canary.TokenSecret, annotations: pod, env: region},
 		{name: "China", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
 		{name: "FIPS", token: canary.TokenSecret, annotations: pod, env: []string{"AWS_USE_FIPS_ENDPOINT=true"}},

@@ -35,7 +35,7 @@ const private = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 
 func (s scenario) prepare(c *cloud) {
 	if !s.noKeys {
-		c.setenv("AWS_ACCESS_KEY_ID="+staticKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
+		c.setenv("AWS_ACCESS_KEY_ID="+staticAccessKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
 	}
 	c.setenv(s.env...)
 	for _, f := range s.faults {

@@ -32,11 +32,11 @@ func process(c *cloud) {
 // sources are the sources of the plugin's own credentials.
 func sources() []scenario {
 	webIdentity := func(c *cloud) {
-		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+role, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
+		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+roleARN, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
 	}
 	container := func(token string) func(*cloud) {
 		return func(c *cloud) {
-			c.Set(func(s *testcloud.AWSState) { s.ContainerToken = token })
+			c.Update(func(s *testcloud.AWSState) { s.ContainerToken = token })
 			c.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI=" + c.ContainerURL())
 		}
 	}
@@ -44,12 +44,12 @@ func sources() []scenario {
 		{name: "session token in the environment", env: []string{"AWS_SESSION_TOKEN=" + canary.EnvSecret}},
 		{name: "environment before all others", arrange: webIdentity},
 		{name: "web identity", noKeys: true, arrange: webIdentity},
-		{name: "web identity without its file", noKeys: true, env: []string{"AWS_REGION=us-west-2", "AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
+		{name: "web identity without its file", noKeys: true, env: []string{"AWS_REGION=us-west-2", "AWS_ROLE_ARN=" + roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
 		{name: "profile", noKeys: true, arrange: profile("[default]\nKEYS\n")},
 		{name: "named profile", noKeys: true, arrange: profile("[profile other]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
 		{name: "profile that does not exist", noKeys: true, arrange: profile("[default]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
-		{name: "profile with a source profile", noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\nrole_session_name = node\nsource_profile = base\nregion = us-west-2\n[profile base]\nKEYS\n")},
-		{name: "profile with a web identity", noKeys: true, arrange: profile("[default]\nrole_arn = " + role + "\nrole_session_name = node\nweb_identity_token_file = TOKEN\nregion = us-west-2\n")},
+		{name: "profile with a source profile", noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nsource_profile = base\nregion = us-west-2\n[profile base]\nKEYS\n")},
+		{name: "profile with a web identity", noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nweb_identity_token_file = TOKEN\nregion = us-west-2\n")},
 		{name: "profile with a process", noKeys: true, arrange: process},
 		{name: "container", noKeys: true, arrange: container("")},
 		{name: "container with a token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}},
@@ -71,7 +71,7 @@ func metadata() []scenario {
 	refusing := func(status int, path string) []testcloud.Fault {
 		return []testcloud.Fault{{Path: path, Status: status, Times: -1}}
 	}
-	version1 := func(c *cloud) { c.Set(func(s *testcloud.AWSState) { s.TokensOptional = true }) }
+	version1 := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.TokensOptional = true }) }
 	return []scenario{
 		{name: "instance", noKeys: true},
 		{name: "instance, public registry", noKeys: true, image: "public.ecr.aws/team/app"},
@@ -113,7 +113,7 @@ func endpoints() []scenario {
 		{name: "own, for ECR", arrange: own("AWS_ENDPOINT_URL_ECR")},
 		{name: "own, for ECR Public", arrange: own("AWS_ENDPOINT_URL_ECR_PUBLIC"), image: public},
 		{name: "own, for ECR Public, private image", arrange: own("AWS_ENDPOINT_URL_ECR_PUBLIC")},
-		{name: "own, for STS", arrange: own("AWS_ENDPOINT_URL_STS"), token: canary.TokenSecret, annotations: map[string]string{annotation: role}},
+		{name: "own, for STS", arrange: own("AWS_ENDPOINT_URL_STS"), token: canary.TokenSecret, annotations: map[string]string{roleAnnotation: roleARN}},
 		{name: "own, ignored", arrange: own("AWS_ENDPOINT_URL"), env: []string{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true"}},
 		{name: "own, and FIPS", arrange: own("AWS_ENDPOINT_URL"), env: []string{fips}},
 		{name: "own, FIPS host", arrange: own("AWS_ENDPOINT_URL"), image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},

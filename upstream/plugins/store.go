@@ -21,29 +21,29 @@ import (
 	"time"
 )
 
-// storeRoots is the number of CAs that Debian 12 trusts (ca-certificates).
-const storeRoots = 144
+// storeCACount is the number of CAs that Debian 12 trusts (ca-certificates).
+const storeCACount = 144
 
-// store is a certificate store like Debian's /etc/ssl/certs: a bundle of all
+// certStore is a certificate store like Debian's /etc/ssl/certs: a bundle of all
 // certificates, and two symbolic links per certificate, by name and by hash. Go reads the
 // bundle, every link to a file outside of the directory, and the bundle again as a file
 // in the directory.
-type store struct{ dir string }
+type certStore struct{ dir string }
 
-func (s store) bundle() string { return filepath.Join(s.dir, "certs", "ca-certificates.crt") }
+func (s certStore) bundlePath() string { return filepath.Join(s.dir, "certs", "ca-certificates.crt") }
 
-// environ returns the environment variables that select the store.
-func (s store) environ() []string {
-	return []string{"SSL_CERT_FILE=" + s.bundle(), "SSL_CERT_DIR=" + filepath.Dir(s.bundle())}
+// environment returns the environment variables that select the store.
+func (s certStore) environment() []string {
+	return []string{"SSL_CERT_FILE=" + s.bundlePath(), "SSL_CERT_DIR=" + filepath.Dir(s.bundlePath())}
 }
 
-// makeStore creates a store in dir that contains ca, in PEM. The keys of its other CAs
+// newCertStore creates a store in dir that contains ca, in PEM. The keys of its other CAs
 // are discarded. Their keys and signatures have the types and sizes of Debian's, because
 // these determine the time to read them.
-func makeStore(dir string, ca []byte) (store, error) {
-	s := store{dir}
+func newCertStore(dir string, ca []byte) (certStore, error) {
+	s := certStore{dir}
 	share := filepath.Join(dir, "share")
-	for _, dir := range []string{filepath.Dir(s.bundle()), share} {
+	for _, dir := range []string{filepath.Dir(s.bundlePath()), share} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return s, err
 		}
@@ -53,24 +53,24 @@ func makeStore(dir string, ca []byte) (store, error) {
 		return s, err
 	}
 	var bundle bytes.Buffer
-	for i := range storeRoots {
+	for i := range storeCACount {
 		root := ca
-		if i != storeRoots/2 {
-			if root, err = makeRoot(i, signer); err != nil {
+		if i != storeCACount/2 {
+			if root, err = newCACertificate(i, signer); err != nil {
 				return s, err
 			}
 		}
 		bundle.Write(root)
-		if err := s.add(share, fmt.Sprintf("Test_Root_CA_%d", i), root); err != nil {
+		if err := s.addCertificate(share, fmt.Sprintf("Test_Root_CA_%d", i), root); err != nil {
 			return s, err
 		}
 	}
-	return s, os.WriteFile(s.bundle(), bundle.Bytes(), 0o644)
+	return s, os.WriteFile(s.bundlePath(), bundle.Bytes(), 0o644)
 }
 
-// add adds a certificate to the directory.
-func (s store) add(share, name string, root []byte) error {
-	certs := filepath.Dir(s.bundle())
+// addCertificate adds a certificate to the directory.
+func (s certStore) addCertificate(share, name string, root []byte) error {
+	certs := filepath.Dir(s.bundlePath())
 	file := filepath.Join(share, name+".crt")
 	if err := os.WriteFile(file, root, 0o644); err != nil {
 		return err
@@ -82,10 +82,10 @@ func (s store) add(share, name string, root []byte) error {
 	return os.Symlink(name+".pem", filepath.Join(certs, fmt.Sprintf("%x.0", hash[:4])))
 }
 
-// makeRoot creates a CA certificate. Of 12 CAs, 5 have 4096-bit RSA keys, 4 have 2048-bit
+// newCACertificate creates a CA certificate. Of 12 CAs, 5 have 4096-bit RSA keys, 4 have 2048-bit
 // RSA keys, and 3 have P-384 keys.
-func makeRoot(i int, signer *rsa.PrivateKey) ([]byte, error) {
-	key, err := rootKey(i)
+func newCACertificate(i int, signer *rsa.PrivateKey) ([]byte, error) {
+	key, err := newCAPublicKey(i)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func makeRoot(i int, signer *rsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// rootKey creates a CA's public key. An RSA modulus is a random number, because finding
+// newCAPublicKey creates a CA's public key. An RSA modulus is a random number, because finding
 // primes takes seconds.
-func rootKey(i int) (crypto.PublicKey, error) {
+func newCAPublicKey(i int) (crypto.PublicKey, error) {
 	bits := 2048
 	switch i % 12 {
 	case 0, 4, 8:

@@ -35,8 +35,8 @@ func main() {
 }
 
 func run(out string, check bool) error {
-	kubelet.Silence()
-	if err := checkBuild(); err != nil {
+	kubelet.DisableLog()
+	if err := checkLibraries(); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp("", "record")
@@ -47,17 +47,17 @@ func run(out string, check bool) error {
 	asker := vector.New(tmp)
 	asker.Processes = true
 	for _, kind := range vector.Kinds {
-		cases, err := kind.All(asker)
+		cases, err := kind.AllVectors(asker)
 		if err != nil {
 			return err
 		}
-		data, err := encode(cases)
+		data, err := encodeCases(cases)
 		if err != nil {
 			return err
 		}
 		path := filepath.Join(out, kind.Name+".json")
 		if check {
-			err = compare(path, data)
+			err = compareFile(path, data)
 		} else {
 			err = os.WriteFile(path, data, 0o644)
 		}
@@ -68,8 +68,8 @@ func run(out string, check bool) error {
 	return nil
 }
 
-// checkBuild refuses a build with other libraries than the release has.
-func checkBuild() error {
+// checkLibraries refuses a build with other libraries than the release has.
+func checkLibraries() error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return errors.New("no build information")
@@ -77,8 +77,8 @@ func checkBuild() error {
 	return kubelet.CheckRelease(info)
 }
 
-// encode puts one case on a line, so that a changed one is seen in a diff.
-func encode(cases []any) ([]byte, error) {
+// encodeCases puts one case on a line, so that a changed one is seen in a diff.
+func encodeCases(cases []any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -100,9 +100,9 @@ func encode(cases []any) ([]byte, error) {
 // casesKey separates the header of a file from its cases.
 const casesKey = "\n\"cases\": [\n"
 
-// compare fails unless the file at path has the cases of data. Versions in
+// compareFile fails unless the file at path has the cases of data. Versions in
 // the header may differ.
-func compare(path string, data []byte) error {
+func compareFile(path string, data []byte) error {
 	have, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -9,6 +9,6 @@
 // date. Programs of this module that are built this way may only import Kubernetes and
 // the standard library.
 //
-//	r, err := release.Open(ctx, "1.33.13")
+//	r, err := release.OpenRelease(ctx, "1.33.13")
 //	err = r.Build(ctx, "kubelet", "k8s.io/kubernetes/cmd/kubelet")
 package release

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Go runs the go command in a directory, "" for the current one, and returns its trimmed
+// RunGo runs the go command in a directory, "" for the current one, and returns its trimmed
 // output. An error includes the command's output or, if ctx was canceled, the cause.
-func Go(ctx context.Context, dir string, args ...string) (string, error) {
+func RunGo(ctx context.Context, dir string, args ...string) (string, error) {
 	temp, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "regcred-go-") // a killed build does not clean up
 	if err != nil {
 		return "", err

@@ -25,30 +25,30 @@ type Release struct {
 	Dir     string // the module's sources; must not be changed
 	GODEBUG string // Go version whose defaults apply: "go1.24"
 
-	flags  []string // of go build: the go.mod
-	module string   // of this module
+	flags      []string // of go build: the go.mod
+	moduleRoot string   // of this module
 }
 
-// kubernetes is the module path.
-const kubernetes = "k8s.io/kubernetes"
+// kubernetesModule is the module path.
+const kubernetesModule = "k8s.io/kubernetes"
 
-// Open writes a go.mod for a release, such as 1.33.13 or v1.33.13, to a directory in the
+// OpenRelease writes a go.mod for a release, such as 1.33.13 or v1.33.13, to a directory in the
 // user's cache, and downloads missing modules. If the Go proxy does not have the release,
 // the error lists the ones that it has.
 //
 // The release that this module requires is built with this module's go.mod, so that it
 // needs no downloads. CheckRelease in package kubelet reports whether that go.mod has
 // everything in the release's.
-func Open(ctx context.Context, version string) (*Release, error) {
+func OpenRelease(ctx context.Context, version string) (*Release, error) {
 	r := &Release{Version: "v" + strings.TrimPrefix(version, "v")}
 	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(r.Version) {
 		return nil, fmt.Errorf("release %q: not a release of Kubernetes: write it as 1.33.13", version)
 	}
 	var err error
-	if r.module, err = Go(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
+	if r.moduleRoot, err = RunGo(ctx, "", "list", "-m", "-f", "{{.Dir}}"); err != nil {
 		return nil, err
 	}
-	if r.Dir, err = r.required(ctx); err != nil || r.Dir != "" {
+	if r.Dir, err = r.requiredDir(ctx); err != nil || r.Dir != "" {
 		return r, err
 	}
 	if r.Dir, err = r.download(ctx); err != nil {
@@ -60,9 +60,9 @@ func Open(ctx context.Context, version string) (*Release, error) {
 	return r, nil
 }
 
-// Cache returns a directory in the user's cache for files generated from a release. Other
+// CacheDir returns a directory in the user's cache for files generated from a release. Other
 // packages use it too.
-func (r *Release) Cache() (dir string, err error) {
+func (r *Release) CacheDir() (dir string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -71,10 +71,10 @@ func (r *Release) Cache() (dir string, err error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// required returns the source directory of the release that this module requires, or ""
+// requiredDir returns the source directory of the release that this module requires, or ""
 // if r is another release.
-func (r *Release) required(ctx context.Context) (dir string, err error) {
-	out, err := Go(ctx, r.module, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetes)
+func (r *Release) requiredDir(ctx context.Context) (dir string, err error) {
+	out, err := RunGo(ctx, r.moduleRoot, "list", "-m", "-f", "{{.Version}} {{.Dir}}", kubernetesModule)
 	if err != nil {
 		return "", err
 	}
@@ -82,20 +82,20 @@ func (r *Release) required(ctx context.Context) (dir string, err error) {
 	if version != r.Version {
 		return "", nil
 	}
-	own, err := Go(ctx, r.module, "list", "-m", "-f", "{{.GoVersion}}")
+	own, err := RunGo(ctx, r.moduleRoot, "list", "-m", "-f", "{{.GoVersion}}")
 	r.GODEBUG = "go" + own[:max(0, strings.LastIndex(own, "."))] // 1.26.0 has the defaults of 1.26
 	return dir, err
 }
 
 // download downloads the module and returns its source directory.
 func (r *Release) download(ctx context.Context) (dir string, err error) {
-	out, err := Go(ctx, r.module, "mod", "download", "-json", kubernetes+"@"+r.Version)
+	out, err := RunGo(ctx, r.moduleRoot, "mod", "download", "-json", kubernetesModule+"@"+r.Version)
 	var got struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal([]byte(out), &got); jsonErr == nil && got.Dir != "" {
 		return got.Dir, nil
 	}
-	err = fmt.Errorf("release %s: %w", r.Version, cmp.Or(said(got.Error), err, errors.New("go mod download names no directory")))
-	list, listErr := Go(ctx, r.module, "list", "-m", "-versions", "-f", `{{join .Versions " "}}`, kubernetes)
+	err = fmt.Errorf("release %s: %w", r.Version, cmp.Or(goCommandError(got.Error), err, errors.New("go mod download names no directory")))
+	list, listErr := RunGo(ctx, r.moduleRoot, "list", "-m", "-versions", "-f", `{{join .Versions " "}}`, kubernetesModule)
 	if listErr != nil {
 		return "", err
 	}
@@ -110,8 +110,8 @@ func (r *Release) download(ctx context.Context) (dir string, err error) {
 	return "", fmt.Errorf("%w\nof this minor release the Go proxy has %s", err, strings.Join(near, ", "))
 }
 
-// said returns the go command's error message as an error, or nil.
-func said(text string) error {
+// goCommandError returns the go command's error message as an error, or nil.
+func goCommandError(text string) error {
 	if text == "" {
 		return nil
 	}
@@ -125,16 +125,16 @@ func (r *Release) writeModule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, err := Go(ctx, r.module, "list", "-m")
+	name, err := RunGo(ctx, r.moduleRoot, "list", "-m")
 	if err != nil {
 		return err
 	}
-	text, err := moduleText(string(data), name, r.Version)
+	text, err := convertGoMod(string(data), name, r.Version)
 	if err != nil {
 		return err
 	}
-	r.GODEBUG = godebug(text)
-	dir, err := r.Cache()
+	r.GODEBUG = godebugVersion(text)
+	dir, err := r.CacheDir()
 	if err != nil {
 		return err
 	}
@@ -171,33 +171,33 @@ func (r *Release) writeModule(ctx context.Context) error {
 }
 
 var (
-	moduleLine  = regexp.MustCompile(`(?m)^module .*$`)
-	stagingLine = regexp.MustCompile(`(?m)^\s*(k8s\.io/[a-z0-9-]+) v0\.0\.0$`)
-	localLine   = regexp.MustCompile(`(?m)^\s*(?:replace )?k8s\.io/\S+ => \./.*\n`)
-	godebugLine = regexp.MustCompile(`(?m)^godebug default=(\S+)$`)
+	moduleLinePattern   = regexp.MustCompile(`(?m)^module .*$`)
+	stagingLinePattern  = regexp.MustCompile(`(?m)^\s*(k8s\.io/[a-z0-9-]+) v0\.0\.0$`)
+	localReplacePattern = regexp.MustCompile(`(?m)^\s*(?:replace )?k8s\.io/\S+ => \./.*\n`)
+	godebugLinePattern  = regexp.MustCompile(`(?m)^godebug default=(\S+)$`)
 )
 
-// moduleText converts a release's go.mod to ours: the staging modules, which are replaced
+// convertGoMod converts a release's go.mod to ours: the staging modules, which are replaced
 // by directories there, get their released versions.
-func moduleText(text, name, version string) (string, error) {
+func convertGoMod(text, name, version string) (string, error) {
 	pinned := "v0" + strings.TrimPrefix(version, "v1")
-	for _, line := range []*regexp.Regexp{moduleLine, stagingLine} {
+	for _, line := range []*regexp.Regexp{moduleLinePattern, stagingLinePattern} {
 		if !line.MatchString(text) {
 			return "", fmt.Errorf("its go.mod is not of the form that is known: no line is like %s", line)
 		}
 	}
-	text = moduleLine.ReplaceAllString(text, "module "+name)
-	text = localLine.ReplaceAllString(text, "")
+	text = moduleLinePattern.ReplaceAllString(text, "module "+name)
+	text = localReplacePattern.ReplaceAllString(text, "")
 	var replaces strings.Builder
-	for _, m := range stagingLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range stagingLinePattern.FindAllStringSubmatch(text, -1) {
 		fmt.Fprintf(&replaces, "replace %s => %[1]s %s\n", m[1], pinned)
 	}
-	return text + "\nrequire " + kubernetes + " " + version + "\n\n" + replaces.String(), nil
+	return text + "\nrequire " + kubernetesModule + " " + version + "\n\n" + replaces.String(), nil
 }
 
-// godebug returns the Go version whose defaults a go.mod selects, or "".
-func godebug(text string) string {
-	if m := godebugLine.FindStringSubmatch(text); m != nil {
+// godebugVersion returns the Go version whose defaults a go.mod selects, or "".
+func godebugVersion(text string) string {
+	if m := godebugLinePattern.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""
@@ -211,7 +211,7 @@ func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) e
 		return err
 	}
 	args := slices.Concat([]string{"build"}, r.flags, []string{"-o", out}, flags, []string{pkg})
-	if _, err := Go(ctx, r.module, args...); err != nil {
+	if _, err := RunGo(ctx, r.moduleRoot, args...); err != nil {
 		return fmt.Errorf("build %s of Kubernetes %s: %w", pkg, r.Version, err)
 	}
 	return nil

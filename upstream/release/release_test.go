@@ -32,7 +32,7 @@ replace (
 `
 
 func TestModuleText(t *testing.T) {
-	text, err := moduleText(goMod, "example.com/here", "v1.33.13")
+	text, err := convertGoMod(goMod, "example.com/here", "v1.33.13")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +41,20 @@ func TestModuleText(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "./staging") || godebug(text) != "go1.24" {
-		t.Errorf("what is beside its sources, or GODEBUG %q:\n%s", godebug(text), text)
+	if strings.Contains(text, "./staging") || godebugVersion(text) != "go1.24" {
+		t.Errorf("what is beside its sources, or GODEBUG %q:\n%s", godebugVersion(text), text)
 	}
 }
 
 func TestModuleTextOfAnotherForm(t *testing.T) {
-	if _, err := moduleText(strings.ReplaceAll(goMod, "v0.0.0", "v0.33.13"), "example.com/here", "v1.33.13"); err == nil {
+	if _, err := convertGoMod(strings.ReplaceAll(goMod, "v0.0.0", "v0.33.13"), "example.com/here", "v1.33.13"); err == nil {
 		t.Error("a module without staging modules: no error")
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
 	for _, version := range []string{"", "1.33", "2.0.1", "v1.33.13-rc.1", "../1.33.13"} {
-		if _, err := Open(t.Context(), version); err == nil || !strings.Contains(err.Error(), "1.33.13") {
+		if _, err := OpenRelease(t.Context(), version); err == nil || !strings.Contains(err.Error(), "1.33.13") {
 			t.Errorf("%q: %v", version, err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOWORK", work)
-	got, err := Go(t.Context(), "", "list", "-m", "-modfile="+filepath.Join(want, "go.mod"), "-f", "{{.Dir}}")
+	got, err := RunGo(t.Context(), "", "list", "-m", "-modfile="+filepath.Join(want, "go.mod"), "-f", "{{.Dir}}")
 	if err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
@@ -101,7 +101,7 @@ func TestGivenUp(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	if _, err := Go(ctx, dir, "build", "-a", "-toolexec="+tool, "errors"); !errors.Is(err, enough) {
+	if _, err := RunGo(ctx, dir, "build", "-a", "-toolexec="+tool, "errors"); !errors.Is(err, enough) {
 		t.Errorf("got %v, want %v", err, enough)
 	}
 	left, err := os.ReadDir(temp)

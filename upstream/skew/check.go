@@ -9,23 +9,23 @@ import (
 	"math/rand/v2"
 )
 
-// sides pairs a kubelet with regcred.
-type sides struct {
+// comparison pairs a kubelet with regcred.
+type comparison struct {
 	ctx    context.Context
-	oracle *oracle
+	oracle *kubeletProcess
 	dir    string // for files
 }
 
-// check is one kind of comparison.
-type check struct {
+// comparisonKind is one kind of comparison.
+type comparisonKind struct {
 	name string
 	n    int
 	// prepare returns a function that generates an input, queries both sides, and returns
 	// a verdict: agreed, a named difference, or an example.
-	prepare func(*sides) (compare, error)
+	prepare func(*comparison) (compareFunc, error)
 }
 
-type compare func(s *sides, r *rand.Rand) (verdict, error)
+type compareFunc func(s *comparison, r *rand.Rand) (verdict, error)
 
 // verdict is the result of one comparison.
 type verdict struct {
@@ -34,12 +34,12 @@ type verdict struct {
 	example string
 }
 
-// agreed is the verdict if both sides agree.
-var agreed verdict
+// verdictAgreed is the verdict if both sides agree.
+var verdictAgreed verdict
 
-// differ returns a verdict with the name of a difference. If the name is "", the example
+// newDifference returns a verdict with the name of a difference. If the name is "", the example
 // is reported.
-func differ(name, format string, args ...any) verdict {
+func newDifference(name, format string, args ...any) verdict {
 	v := verdict{differs: true, name: name}
 	if name == "" {
 		v.example = fmt.Sprintf(format, args...)
@@ -47,22 +47,22 @@ func differ(name, format string, args ...any) verdict {
 	return v
 }
 
-// checks lists all checks with their default number of inputs.
-var checks = []check{
-	{"configurations", 20_000, configs(false)},
-	{"configurations, token gate off", 20_000, configs(true)},
-	{"matches", 200_000, matches},
-	{"references", 20_000, references},
-	{"requests", 20_000, requests},
-	{"responses", 20_000, responses},
-	{"keyrings", 20_000, keyrings},
-	{"pull secrets", 20_000, pullSecrets},
-	{"cache keys", 20_000, cacheKeys},
+// comparisonKinds lists all checks with their default number of inputs.
+var comparisonKinds = []comparisonKind{
+	{"configurations", 20_000, compareConfigs(false)},
+	{"configurations, token gate off", 20_000, compareConfigs(true)},
+	{"matches", 200_000, compareMatches},
+	{"references", 20_000, compareReferences},
+	{"requests", 20_000, compareRequests},
+	{"responses", 20_000, compareResponses},
+	{"keyrings", 20_000, compareKeyrings},
+	{"pull secrets", 20_000, comparePullSecrets},
+	{"cache keys", 20_000, compareCacheKeys},
 }
 
-// check runs as many comparisons as the options request.
-func (s *sides) check(c check, opts options) (tally, error) {
-	t := tally{Kind: c.name}
+// runComparisons runs as many comparisons as the options request.
+func (s *comparison) runComparisons(c comparisonKind, opts options) (comparisonCounts, error) {
+	t := comparisonCounts{Kind: c.name}
 	f, err := c.prepare(s)
 	if err != nil || f == nil {
 		return t, err
@@ -73,7 +73,7 @@ func (s *sides) check(c check, opts options) (tally, error) {
 			return t, fmt.Errorf("%s, number %d of seed %d: %w", c.name, i, opts.seed, err)
 		}
 		if v.differs {
-			t.differs(v.name, fmt.Sprintf("number %d: %s", i, v.example))
+			t.countDifference(v.name, fmt.Sprintf("number %d: %s", i, v.example))
 		}
 		t.Comparisons++
 	}

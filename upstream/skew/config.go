@@ -23,41 +23,41 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// configs compares which configurations are accepted, with the feature gate on or off. A
+// compareConfigs compares which configurations are accepted, with the feature gate on or off. A
 // kubelet on which the gate cannot be turned off is queried once.
-func configs(off bool) func(*sides) (compare, error) {
-	return func(s *sides) (compare, error) {
+func compareConfigs(off bool) func(*comparison) (compareFunc, error) {
+	return func(s *comparison) (compareFunc, error) {
 		target := config.Target{KubeletVersion: s.oracle.version}
-		switch gate := s.oracle.gate(protocol.Tokens); {
-		case gate.Fixed() && off:
+		switch gate := s.oracle.featureGate(protocol.TokenGateName); {
+		case gate.IsLocked() && off:
 			return nil, nil
-		case !gate.Fixed() && gate.Default == off: // differs from the default
-			target.FeatureGates = map[string]bool{protocol.Tokens: !off}
+		case !gate.IsLocked() && gate.Default == off: // differs from the default
+			target.FeatureGates = map[string]bool{protocol.TokenGateName: !off}
 		}
 		list := generate.SmallConfigs()
-		return func(s *sides, r *rand.Rand) (verdict, error) {
-			c := generate.Config(r, list)
-			want, err := about[vector.Config](s.oracle, "config", c, off)
+		return func(s *comparison, r *rand.Rand) (verdict, error) {
+			c := generate.RandomConfig(r, list)
+			want, err := queryVector[vector.ConfigVector](s.oracle, "config", c, off)
 			if err != nil {
-				return agreed, err
+				return verdictAgreed, err
 			}
-			got, err := load(filepath.Join(s.dir, "config"), c, target)
+			got, err := loadConfig(filepath.Join(s.dir, "config"), c, target)
 			if err != nil {
-				return agreed, err
+				return verdictAgreed, err
 			}
-			return got.against(want, c), nil
+			return got.compareWith(want, c), nil
 		}, nil
 	}
 }
 
-// loaded is a configuration as regcred loads it, or the error.
-type loaded struct {
+// loadResult is a configuration as regcred loads it, or the error.
+type loadResult struct {
 	*config.Config
 	err error
 }
 
-// load writes a configuration below dir and loads it for a target.
-func load(dir string, c corpus.Config, target config.Target) (l loaded, err error) {
+// loadConfig writes a configuration below dir and loads it for a target.
+func loadConfig(dir string, c corpus.Config, target config.Target) (l loadResult, err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return l, err
 	}
@@ -71,53 +71,53 @@ func load(dir string, c corpus.Config, target config.Target) (l loaded, err erro
 	return l, nil
 }
 
-func (l loaded) against(want vector.Config, c corpus.Config) verdict {
-	if (l.err != nil) != want.Refused() {
-		return differ(l.refusal(want), "regcred: %v; the kubelet: %q\n%s", l.err, want.LoadError+want.ValidateError, dump(c))
+func (l loadResult) compareWith(want vector.ConfigVector, c corpus.Config) verdict {
+	if (l.err != nil) != want.IsRejected() {
+		return newDifference(l.rejectionDifference(want), "regcred: %v; the kubelet: %q\n%s", l.err, want.LoadError+want.ValidateError, formatConfig(c))
 	}
-	if want.Refused() {
-		return agreed
+	if want.IsRejected() {
+		return verdictAgreed
 	}
 	if want.Hash != "" && want.Hash != l.Hash() {
-		return differ("", "the hash is %s, the kubelet's %s\n%s", l.Hash(), want.Hash, dump(c))
+		return newDifference("", "the hash is %s, the kubelet's %s\n%s", l.Hash(), want.Hash, formatConfig(c))
 	}
-	if diff := cmp.Diff(want.Providers, ours.Providers(l.Providers), cmpopts.EquateEmpty()); diff != "" {
-		return differ("", "providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(c))
+	if diff := cmp.Diff(want.Providers, ours.ConvertProviders(l.Providers), cmpopts.EquateEmpty()); diff != "" {
+		return newDifference("", "providers differ (-kubelet +regcred):\n%s\n%s", diff, formatConfig(c))
 	}
-	return agreed
+	return verdictAgreed
 }
 
-// refusal returns the name of the difference because of which regcred rejects a
+// rejectionDifference returns the name of the difference because of which regcred rejects a
 // configuration that the kubelet accepts, or "".
-func (l loaded) refusal(want vector.Config) string {
+func (l loadResult) rejectionDifference(want vector.ConfigVector) string {
 	if l.err == nil {
 		return ""
 	}
-	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool {
-		return at(p, "apiVersion") && strings.Contains(p.Value, "__internal")
+	if slices.ContainsFunc(fieldErrors(l.err), func(p *config.FieldError) bool {
+		return isAboutField(p, "apiVersion") && strings.Contains(p.Value, "__internal")
 	}) {
-		return internalVersion // its field names differ too
+		return diffInternalVersion // its field names differ too
 	}
 	if strings.Contains(l.err.Error(), "YAML aliases cannot be checked, because the text after the document") {
-		return hiddenAliases
+		return diffHiddenAliases
 	}
-	if slices.ContainsFunc(problems(l.err), func(p *config.FieldError) bool { return !at(p, "name") }) {
+	if slices.ContainsFunc(fieldErrors(l.err), func(p *config.FieldError) bool { return !isAboutField(p, "name") }) {
 		return "" // rejected for another reason
 	}
 	for _, p := range want.Providers {
 		if p.Name == "" || strings.Contains(p.Name, `\`) {
-			return refusedNames
+			return diffRejectedNames
 		}
 	}
 	return ""
 }
 
-// problems returns the errors joined in err. An error that is not a FieldError is nil in
+// fieldErrors returns the errors joined in err. An error that is not a FieldError is nil in
 // the list.
-func problems(err error) (list []*config.FieldError) {
+func fieldErrors(err error) (list []*config.FieldError) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
-			list = append(list, problems(err)...)
+			list = append(list, fieldErrors(err)...)
 		}
 		return list
 	}
@@ -125,13 +125,13 @@ func problems(err error) (list []*config.FieldError) {
 	return append(list, problem)
 }
 
-// at reports whether a problem is about the field with that name.
-func at(p *config.FieldError, field string) bool {
+// isAboutField reports whether a problem is about the field with that name.
+func isAboutField(p *config.FieldError, field string) bool {
 	return p != nil && (p.Path == field || strings.HasSuffix(p.Path, "."+field))
 }
 
-// dump formats a configuration. The generator does not plant secrets.
-func dump(c corpus.Config) string {
+// formatConfig formats a configuration. The generator does not plant secrets.
+func formatConfig(c corpus.Config) string {
 	var b strings.Builder
 	for _, f := range c.Files {
 		fmt.Fprintf(&b, "%s: %q\n", f.Name, f.Content)

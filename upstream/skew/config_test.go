@@ -16,15 +16,15 @@ func TestFixedGate(t *testing.T) {
 		gate protocol.Gate
 		asks bool
 	}{
-		{protocol.Gate{Name: protocol.Tokens, Default: true}, true},
-		{protocol.Gate{Name: protocol.Tokens, Default: true, Locked: true}, false},
-		{protocol.Gate{Name: protocol.Tokens, Gone: true}, false},
+		{protocol.Gate{Name: protocol.TokenGateName, Default: true}, true},
+		{protocol.Gate{Name: protocol.TokenGateName, Default: true, Locked: true}, false},
+		{protocol.Gate{Name: protocol.TokenGateName, Gone: true}, false},
 	} {
-		s := &sides{oracle: &oracle{version: "v1.38.0", gates: []protocol.Gate{tt.gate}}}
-		if f, err := configs(true)(s); err != nil || (f != nil) != tt.asks {
+		s := &comparison{oracle: &kubeletProcess{version: "v1.38.0", gates: []protocol.Gate{tt.gate}}}
+		if f, err := compareConfigs(true)(s); err != nil || (f != nil) != tt.asks {
 			t.Errorf("%+v: asks: %t, %v", tt.gate, f != nil, err)
 		}
-		if f, err := configs(false)(s); err != nil || f == nil {
+		if f, err := compareConfigs(false)(s); err != nil || f == nil {
 			t.Errorf("%+v: does not ask with the gate on: %v", tt.gate, err)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// baseline holds the vectors that upstream/record wrote, by kind.
-type baseline map[string][]json.RawMessage
+// baselineVectors holds the vectors that upstream/record wrote, by kind.
+type baselineVectors map[string][]json.RawMessage
 
-func loadBaseline(dir string) (baseline, error) {
-	b := baseline{}
+func loadBaselineVectors(dir string) (baselineVectors, error) {
+	b := baselineVectors{}
 	for _, k := range vector.Kinds {
 		data, err := os.ReadFile(filepath.Join(dir, k.Name+".json"))
 		if err != nil {
@@ -38,13 +38,13 @@ func loadBaseline(dir string) (baseline, error) {
 
 // compareCorpus compares a kubelet's vectors for the whole corpus with the baseline. If
 // the token gate can be turned off, it repeats the configurations with the gate off.
-func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
-	t := tally{Kind: "corpus"}
+func (r *recording) compareCorpus(o *kubeletProcess, base baselineVectors) (comparisonCounts, error) {
+	t := comparisonCounts{Kind: "corpus"}
 	for _, k := range vector.Kinds {
 		if err := r.compareKind(o, k, base[k.Name], false, &t); err != nil {
 			return t, err
 		}
-		if k.Name == "config" && !o.gate(protocol.Tokens).Fixed() {
+		if k.Name == "config" && !o.featureGate(protocol.TokenGateName).IsLocked() {
 			if err := r.compareKind(o, k, base[k.Name], true, &t); err != nil {
 				return t, err
 			}
@@ -53,38 +53,38 @@ func (r *recording) compareCorpus(o *oracle, base baseline) (tally, error) {
 	return t, nil
 }
 
-func (r *recording) compareKind(o *oracle, k vector.Kind, base []json.RawMessage, off bool, t *tally) error {
+func (r *recording) compareKind(o *kubeletProcess, k vector.Kind, base []json.RawMessage, off bool, t *comparisonCounts) error {
 	for i, c := range k.Cases() {
-		got, err := about[json.RawMessage](o, k.Name, c, off)
+		got, err := queryVector[json.RawMessage](o, k.Name, c, off)
 		if err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}
-		l := line{Kind: k.Name, Case: i, TokensOff: off}
+		l := differenceLine{Kind: k.Name, Case: i, TokensOff: off}
 		t.Comparisons++
-		if l.Says, l.Name, err = says(k.Name, base[i], got); err != nil {
+		if l.Says, l.Name, err = diffVectors(k.Name, base[i], got); err != nil {
 			return err
 		}
 		if l.Says == nil {
 			continue
 		}
-		l.ID = l.reason(o, base[i], got)
-		t.differs(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
-		r.add(l, o.version)
+		l.ID = l.differenceName(o, base[i], got)
+		t.countDifference(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
+		r.addLine(l, o.version)
 	}
 	return nil
 }
 
-// says returns the parts of a vector that differ from the baseline, or nil. For a
+// diffVectors returns the parts of a vector that differ from the baseline, or nil. For a
 // configuration it compares whether it is rejected and, if not, the parsed result. Error
 // texts and a missing hash are ignored.
-func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
+func diffVectors(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
 	var b, g map[string]json.RawMessage
-	if err := unmarshal(base, &b, got, &g); err != nil {
+	if err := unmarshalBoth(base, &b, got, &g); err != nil {
 		return nil, "", err
 	}
 	_ = json.Unmarshal(b["name"], &name)
 	if kind == "config" {
-		if b, g, err = verdicts(base, got); err != nil {
+		if b, g, err = comparedParts(base, got); err != nil {
 			return nil, "", err
 		}
 	}
@@ -109,34 +109,34 @@ func says(kind string, base, got json.RawMessage) (diff json.RawMessage, name st
 // sameJSON compares two values, either of which may be missing.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
-	if a == nil || b == nil || unmarshal(a, &x, b, &y) != nil {
+	if a == nil || b == nil || unmarshalBoth(a, &x, b, &y) != nil {
 		return false
 	}
 	return reflect.DeepEqual(x, y)
 }
 
-func unmarshal(a json.RawMessage, into any, b json.RawMessage, intoB any) error {
+func unmarshalBoth(a json.RawMessage, into any, b json.RawMessage, intoB any) error {
 	if err := json.Unmarshal(a, into); err != nil {
 		return err
 	}
 	return json.Unmarshal(b, intoB)
 }
 
-// verdicts returns the parts of a configuration's two vectors that are compared.
-func verdicts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
-	var x, y vector.Config
-	if err := unmarshal(base, &x, got, &y); err != nil {
+// comparedParts returns the parts of a configuration's two vectors that are compared.
+func comparedParts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
+	var x, y vector.ConfigVector
+	if err := unmarshalBoth(base, &x, got, &y); err != nil {
 		return nil, nil, err
 	}
-	if y.Hash == "" || x.Refused() || y.Refused() {
+	if y.Hash == "" || x.IsRejected() || y.IsRejected() {
 		x.Hash, y.Hash = "", ""
 	}
-	if x.Refused() || y.Refused() {
+	if x.IsRejected() || y.IsRejected() {
 		x.Providers, y.Providers = nil, nil
 	}
 	both := make([]map[string]json.RawMessage, 2)
-	for i, v := range []vector.Config{x, y} {
-		data, err := json.Marshal(map[string]any{"refused": v.Refused(), "hash": v.Hash, "providers": v.Providers})
+	for i, v := range []vector.ConfigVector{x, y} {
+		data, err := json.Marshal(map[string]any{"refused": v.IsRejected(), "hash": v.Hash, "providers": v.Providers})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -3,42 +3,42 @@
 
 package main
 
-// difference is a difference between kubelet releases, or between a kubelet and regcred.
+// knownDifference is a difference between kubelet releases, or between a kubelet and regcred.
 // docs/project/parity.md has a row for each, with its ID.
-type difference struct {
+type knownDifference struct {
 	ID    string
 	Until int // last minor release with it; 0 for all
 }
 
 // The names of the differences.
 const (
-	looseColons = "loose-colons"
-	tokenGate   = "token-gate"
-	noCacheType = "no-cache-type"
-	noOrigin    = "no-origin"
-	noDirectory = "no-directory"
+	diffLooseColons = "loose-colons"
+	diffTokenGate   = "token-gate"
+	diffNoCacheType = "no-cache-type"
+	diffNoOrigin    = "no-origin"
+	diffNoDirectory = "no-directory"
 
-	internalVersion = "internal-version"
-	refusedNames    = "refused-names"
-	hiddenAliases   = "hidden-aliases"
+	diffInternalVersion = "internal-version"
+	diffRejectedNames   = "refused-names"
+	diffHiddenAliases   = "hidden-aliases"
 )
 
-// differences lists the differences between releases, then those between regcred and all
+// knownDifferences lists the differences between releases, then those between regcred and all
 // releases.
-var differences = []difference{
-	{looseColons, 35},
-	{tokenGate, 0}, // the gate can be turned off in all releases
-	{noCacheType, 33},
-	{noOrigin, 34},
-	{noDirectory, 33},
-	{internalVersion, 0},
-	{refusedNames, 0},
-	{hiddenAliases, 0},
+var knownDifferences = []knownDifference{
+	{diffLooseColons, 35},
+	{diffTokenGate, 0}, // the gate can be turned off in all releases
+	{diffNoCacheType, 33},
+	{diffNoOrigin, 34},
+	{diffNoDirectory, 33},
+	{diffInternalVersion, 0},
+	{diffRejectedNames, 0},
+	{diffHiddenAliases, 0},
 }
 
-// of returns name if a release may have that difference, or "".
-func of(name string, minor int) string {
-	for _, d := range differences {
+// differenceFor returns name if a release may have that difference, or "".
+func differenceFor(name string, minor int) string {
+	for _, d := range knownDifferences {
 		if d.ID == name && (d.Until == 0 || minor <= d.Until) {
 			return name
 		}

@@ -32,11 +32,11 @@ import (
 	"github.com/regcred/regcred/upstream/release"
 )
 
-// releases lists the releases to compare: one per minor release, oldest first.
-const releases = "1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
+// defaultReleases lists the releases to compare: one per minor release, oldest first.
+const defaultReleases = "1.33.13,1.34.4,1.35.4,1.36.3,1.37.2"
 
-// oldest is the oldest minor release that package kubelet supports.
-const oldest = 33
+// oldestMinor is the oldest minor release that package kubelet supports.
+const oldestMinor = 33
 
 // options holds the flags.
 type options struct {
@@ -49,10 +49,10 @@ type options struct {
 	rest          []string // after the flags
 }
 
-// parse parses the flags.
-func parse(args []string) (o options, err error) {
+// parseFlags parses the flags.
+func parseFlags(args []string) (o options, err error) {
 	f := flag.NewFlagSet("skew", flag.ExitOnError)
-	list := f.String("kubelet", releases, "ask these `releases`, with commas between them")
+	list := f.String("kubelet", defaultReleases, "ask these `releases`, with commas between them")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the generators")
 	f.Float64Var(&o.scale, "scale", 1, "how many times the usual number of inputs")
 	f.BoolVar(&o.record, "record", false, "write what differs")
@@ -64,12 +64,12 @@ func parse(args []string) (o options, err error) {
 	for version := range strings.SplitSeq(*list, ",") {
 		o.kubelets = append(o.kubelets, strings.TrimPrefix(version, "v"))
 	}
-	return o, o.valid()
+	return o, o.validate()
 }
 
-// valid rejects options with which a run would compare less than it appears to.
-func (o options) valid() error {
-	usual := strings.Join(o.kubelets, ",") == releases && o.seed == 1 && o.scale == 1
+// validate rejects options with which a run would compare less than it appears to.
+func (o options) validate() error {
+	usual := strings.Join(o.kubelets, ",") == defaultReleases && o.seed == 1 && o.scale == 1
 	switch {
 	case len(o.rest) > 0:
 		return fmt.Errorf("argument %q: there are flags only, and -kubelet has no blanks in it", o.rest[0])
@@ -84,8 +84,8 @@ func (o options) valid() error {
 	}
 	for i, version := range o.kubelets {
 		minor := 0
-		if _, err := fmt.Sscanf(version, "1.%d.", &minor); err == nil && minor < oldest {
-			return fmt.Errorf("release %s: older than 1.%d, the oldest supported release", version, oldest)
+		if _, err := fmt.Sscanf(version, "1.%d.", &minor); err == nil && minor < oldestMinor {
+			return fmt.Errorf("release %s: older than 1.%d, the oldest supported release", version, oldestMinor)
 		}
 		if slices.Contains(o.kubelets[:i], version) {
 			return fmt.Errorf("release %s is there twice", version)
@@ -97,7 +97,7 @@ func (o options) valid() error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := parse(os.Args[1:])
+	o, err := parseFlags(os.Args[1:])
 	if err == nil {
 		err = run(ctx, os.Stdout, o)
 	}
@@ -113,30 +113,30 @@ func main() {
 // run compares all releases. It checks for errors before the first comparison, because
 // the comparisons take many minutes.
 func run(ctx context.Context, w io.Writer, opts options) error {
-	kubelet.Silence() // its types are used here
-	base, err := loadBaseline(opts.vectors)
+	kubelet.DisableLog() // its types are used here
+	base, err := loadBaselineVectors(opts.vectors)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(opts.vectors, "skew.json")
-	var have *file
+	var have *recordFile
 	switch {
 	case opts.record:
-		err = writable(opts.vectors)
+		err = checkWritable(opts.vectors)
 	case opts.check:
-		have, err = loadFile(path)
+		have, err = loadRecordFile(path)
 	}
 	if err != nil {
 		return err
 	}
-	list, err := open(ctx, opts.kubelets)
+	list, err := openReleases(ctx, opts.kubelets)
 	if err != nil {
 		return err
 	}
 	rep := &report{Seed: opts.seed, Scale: opts.scale}
 	recorded := newRecording()
 	for _, r := range list {
-		k, err := one(ctx, r, opts, base, recorded)
+		k, err := compareRelease(ctx, r, opts, base, recorded)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func run(ctx context.Context, w io.Writer, opts options) error {
 	if err := rep.write(w, opts.output); err != nil {
 		return err
 	}
-	if err := rep.err(); err != nil {
+	if err := rep.disagreementError(); err != nil {
 		return err
 	}
 	switch {
@@ -157,10 +157,10 @@ func run(ctx context.Context, w io.Writer, opts options) error {
 	return nil
 }
 
-// open locates the releases.
-func open(ctx context.Context, versions []string) (list []*release.Release, err error) {
+// openReleases locates the releases.
+func openReleases(ctx context.Context, versions []string) (list []*release.Release, err error) {
 	for _, version := range versions {
-		r, err := release.Open(ctx, version)
+		r, err := release.OpenRelease(ctx, version)
 		if err != nil {
 			return nil, err
 		}
@@ -169,15 +169,15 @@ func open(ctx context.Context, versions []string) (list []*release.Release, err 
 	return list, nil
 }
 
-// one compares one release.
-func one(ctx context.Context, r *release.Release, opts options, base baseline, recorded *recording) (k kubeletReport, err error) {
+// compareRelease compares one release.
+func compareRelease(ctx context.Context, r *release.Release, opts options, base baselineVectors, recorded *recording) (k kubeletReport, err error) {
 	fmt.Fprintln(os.Stderr, "skew: asking kubelet", r.Version)
 	dir, err := os.MkdirTemp("", "skew")
 	if err != nil {
 		return k, err
 	}
 	defer os.RemoveAll(dir) // including files that a killed oracle left
-	o, err := start(ctx, r, dir)
+	o, err := startKubeletProcess(ctx, r, dir)
 	if err != nil {
 		return k, err
 	}
@@ -186,9 +186,9 @@ func one(ctx context.Context, r *release.Release, opts options, base baseline, r
 	if k.Corpus, err = recorded.compareCorpus(o, base); err != nil {
 		return k, err
 	}
-	s := &sides{ctx: ctx, oracle: o, dir: dir}
-	for _, c := range checks {
-		result, err := s.check(c, opts)
+	s := &comparison{ctx: ctx, oracle: o, dir: dir}
+	for _, c := range comparisonKinds {
+		result, err := s.runComparisons(c, opts)
 		if err != nil {
 			return k, err
 		}

@@ -18,7 +18,7 @@ import (
 // TestOptions verifies that options with which a run would compare nothing, or something else, are rejected.
 func TestOptions(t *testing.T) {
 	for _, args := range []string{"", "-scale 0.01 -o json", "-kubelet v1.33.13,1.40.0", "-record", "-check -seed 18446744073709551615"} {
-		if o, err := parse(strings.Fields(args)); err != nil || slices.ContainsFunc(o.kubelets, func(v string) bool { return strings.HasPrefix(v, "v") }) {
+		if o, err := parseFlags(strings.Fields(args)); err != nil || slices.ContainsFunc(o.kubelets, func(v string) bool { return strings.HasPrefix(v, "v") }) {
 			t.Errorf("%s: %v, %v", args, o.kubelets, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestOptions(t *testing.T) {
 		"-record -seed 2":          "leave out -kubelet, -seed and -scale",
 		"-record -scale 0.5":       "leave out -kubelet, -seed and -scale",
 	} {
-		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseFlags(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q in it", args, err, want)
 		}
 	}
@@ -76,13 +76,13 @@ func TestEarly(t *testing.T) {
 // TestWritable verifies that -record checks the directory first, and leaves no file.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
-	if err := writable(dir); err != nil {
+	if err := checkWritable(dir); err != nil {
 		t.Error(err)
 	}
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if err := writable(filepath.Join(dir, "none")); err == nil {
+	if err := checkWritable(filepath.Join(dir, "none")); err == nil {
 		t.Error("a directory that is not there: no error")
 	}
 }
@@ -115,7 +115,7 @@ func TestVersionThatIsNot(t *testing.T) {
 		"1.33.99": "of this minor release the Go proxy has v1.33.12, v1.33.13",
 		"1.99.0":  "the Go proxy has no version of this minor release; it has v1.33.12 v1.33.13 v1.34.0",
 	} {
-		_, err := open(t.Context(), []string{version})
+		_, err := openReleases(t.Context(), []string{version})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "release v"+version) {
 			t.Errorf("%s: %v; want %q in it", version, err, want)
 		}

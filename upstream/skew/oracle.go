@@ -19,44 +19,44 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// oracle is a running process with one release of the kubelet.
-type oracle struct {
+// kubeletProcess is a running process with one release of the kubelet.
+type kubeletProcess struct {
 	version string // "v1.33.13"
 	minor   int    // 33
 	build   protocol.Build
 	gates   []protocol.Gate
 
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	answers *json.Decoder
+	cmd       *exec.Cmd
+	stdin     io.WriteCloser
+	responses *json.Decoder
 }
 
-// start builds an oracle in dir and starts it there.
-func start(ctx context.Context, r *release.Release, dir string) (*oracle, error) {
-	o := &oracle{version: r.Version}
+// startKubeletProcess builds an oracle in dir and starts it there.
+func startKubeletProcess(ctx context.Context, r *release.Release, dir string) (*kubeletProcess, error) {
+	o := &kubeletProcess{version: r.Version}
 	o.minor, _ = strconv.Atoi(strings.Split(r.Version, ".")[1])
 	path := filepath.Join(dir, "oracle")
-	if err := r.Build(ctx, path, "./skew/oracle", "-tags="+tag(o.minor)); err != nil {
+	if err := r.Build(ctx, path, "./skew/oracle", "-tags="+buildTag(o.minor)); err != nil {
 		return nil, err
 	}
-	if err := o.run(ctx, path); err != nil {
+	if err := o.startProcess(ctx, path); err != nil {
 		return nil, err
 	}
-	if err := o.introduce(r); err != nil {
+	if err := o.queryBuild(r); err != nil {
 		return nil, errors.Join(fmt.Errorf("the oracle of Kubernetes %s: %w", r.Version, err), o.close())
 	}
 	return o, nil
 }
 
-// tag returns the build tag with which package kubelet supports a minor release.
-func tag(minor int) string {
+// buildTag returns the build tag with which package kubelet supports a minor release.
+func buildTag(minor int) string {
 	if minor <= 33 {
 		return "kubelet133"
 	}
 	return ""
 }
 
-func (o *oracle) run(ctx context.Context, path string) (err error) {
+func (o *kubeletProcess) startProcess(ctx context.Context, path string) (err error) {
 	o.cmd = exec.CommandContext(ctx, path)
 	o.cmd.Stderr = os.Stderr
 	// The kubelet must not inherit GODEBUG, GOTRACEBACK and the like.
@@ -68,13 +68,13 @@ func (o *oracle) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	o.answers = json.NewDecoder(out)
+	o.responses = json.NewDecoder(out)
 	return o.cmd.Start()
 }
 
-// introduce queries the oracle's build, which must be of release r, and its gates.
-func (o *oracle) introduce(r *release.Release) error {
-	if err := o.ask(protocol.Question{Kind: protocol.About}, &o.build); err != nil {
+// queryBuild queries the oracle's build, which must be of release r, and its gates.
+func (o *kubeletProcess) queryBuild(r *release.Release) error {
+	if err := o.query(protocol.Query{Kind: protocol.BuildQuery}, &o.build); err != nil {
 		return err
 	}
 	if o.build.Kubelet != r.Version {
@@ -83,21 +83,21 @@ func (o *oracle) introduce(r *release.Release) error {
 	if r.GODEBUG != "" {
 		o.build.GODEBUG = "default=" + r.GODEBUG
 	}
-	return o.ask(protocol.Question{Kind: protocol.Gates}, &o.gates)
+	return o.query(protocol.Query{Kind: protocol.GatesQuery}, &o.gates)
 }
 
-// ask sends a question and decodes the vector.
-func (o *oracle) ask(q protocol.Question, vector any) error {
+// query sends a question and decodes the vector.
+func (o *kubeletProcess) query(q protocol.Query, vector any) error {
 	data, err := json.Marshal(q)
 	if err != nil {
 		return err
 	}
 	if _, err := o.stdin.Write(append(data, '\n')); err != nil {
-		return o.broken(err)
+		return o.exitError(err)
 	}
-	var a protocol.Answer
-	if err := o.answers.Decode(&a); err != nil {
-		return o.broken(err)
+	var a protocol.Response
+	if err := o.responses.Decode(&a); err != nil {
+		return o.exitError(err)
 	}
 	if a.Error != "" {
 		return fmt.Errorf("kubelet %s, asked about %s: %s", o.version, q.Kind, a.Error)
@@ -105,30 +105,30 @@ func (o *oracle) ask(q protocol.Question, vector any) error {
 	return json.Unmarshal(a.Vector, vector)
 }
 
-// about returns the vector of a case.
-func about[V any](o *oracle, kind string, c any, tokensOff bool) (v V, err error) {
+// queryVector returns the vector of a case.
+func queryVector[V any](o *kubeletProcess, kind string, c any, tokensOff bool) (v V, err error) {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return v, err
 	}
-	err = o.ask(protocol.Question{Kind: kind, Case: data, TokensOff: tokensOff}, &v)
+	err = o.query(protocol.Query{Kind: kind, Case: data, TokensOff: tokensOff}, &v)
 	return v, err
 }
 
-// broken returns the error for an oracle that has exited, which a kubelet does on
+// exitError returns the error for an oracle that has exited, which a kubelet does on
 // klog.Fatal. The exit status is part of close's error.
-func (o *oracle) broken(err error) error {
+func (o *kubeletProcess) exitError(err error) error {
 	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, err)
 }
 
 // close stops the oracle.
-func (o *oracle) close() error {
+func (o *kubeletProcess) close() error {
 	o.stdin.Close()
 	return o.cmd.Wait()
 }
 
-// gate returns one of the kubelet's gates. A gate that the kubelet does not have is Gone.
-func (o *oracle) gate(name string) protocol.Gate {
+// featureGate returns one of the kubelet's gates. A gate that the kubelet does not have is Gone.
+func (o *kubeletProcess) featureGate(name string) protocol.Gate {
 	for _, g := range o.gates {
 		if g.Name == name {
 			return g

@@ -24,18 +24,18 @@ func TestOracleEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GODEBUG", "urlstrictcolons=0") // must not be passed on
-	o := &oracle{version: "v1.33.13"}
-	if err := o.run(t.Context(), path); err != nil {
+	o := &kubeletProcess{version: "v1.33.13"}
+	if err := o.startProcess(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	if slices.ContainsFunc(o.cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GODEBUG=") }) {
 		t.Errorf("it has %q", o.cmd.Env)
 	}
-	ask := protocol.Question{Kind: protocol.About}
-	if err := o.ask(ask, &o.build); err != nil || o.build.Kubelet != filepath.Dir(path) {
+	ask := protocol.Query{Kind: protocol.BuildQuery}
+	if err := o.query(ask, &o.build); err != nil || o.build.Kubelet != filepath.Dir(path) {
 		t.Errorf("it works in %q, %v; want %q", o.build.Kubelet, err, filepath.Dir(path))
 	}
-	err := errors.Join(o.ask(ask, &o.build), o.close())
+	err := errors.Join(o.query(ask, &o.build), o.close())
 	if want := "the oracle of kubelet v1.33.13 answers no more: EOF\nexit status 7"; err == nil || err.Error() != want {
 		t.Errorf("got %v; want %s", err, want)
 	}
@@ -50,11 +50,11 @@ func TestIntroduce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, want := range map[string]string{"v1.33.13": "", "v1.34.4": "it is built with v1.33.13"} {
-		o := &oracle{version: version}
-		if err := o.run(t.Context(), path); err != nil {
+		o := &kubeletProcess{version: version}
+		if err := o.startProcess(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		err := o.introduce(&release.Release{Version: version, GODEBUG: "x=1"})
+		err := o.queryBuild(&release.Release{Version: version, GODEBUG: "x=1"})
 		if err == nil {
 			if o.build.GODEBUG != "default=x=1" || len(o.gates) != 1 || o.gates[0].Name != "A" {
 				t.Errorf("%s: got %+v, %+v", version, o.build, o.gates)

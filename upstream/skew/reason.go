@@ -12,50 +12,50 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// reason returns the name of the difference that explains why a kubelet's vector differs
+// differenceName returns the name of the difference that explains why a kubelet's vector differs
 // from the baseline, or "". A difference explains only its own effects: the rest of the
 // vector must be equal.
-func (l line) reason(o *oracle, base, got json.RawMessage) string {
+func (l differenceLine) differenceName(o *kubeletProcess, base, got json.RawMessage) string {
 	switch l.Kind {
 	case "match":
-		var b, g vector.Match
-		if unmarshal(base, &b, got, &g) == nil && byColons(b, g) {
-			return of(looseColons, o.minor)
+		var b, g vector.MatchVector
+		if unmarshalBoth(base, &b, got, &g) == nil && differsOnlyByColons(b, g) {
+			return differenceFor(diffLooseColons, o.minor)
 		}
 	case "config":
-		return l.configReason(o, base)
+		return l.configDifferenceName(o, base)
 	case "cachekey":
-		var b vector.CacheKey
+		var b vector.CacheKeyVector
 		if json.Unmarshal(base, &b) == nil && b.CacheType == "Token" {
-			return of(noCacheType, o.minor)
+			return differenceFor(diffNoCacheType, o.minor)
 		}
 	case "serviceaccount":
-		var b vector.ServiceAccount
+		var b vector.ServiceAccountVector
 		switch err := json.Unmarshal(base, &b); {
 		case err == nil && b.Echo && string(l.Says) == `{"credentials":1}`: // the plugin returned the token
-			return of(noCacheType, o.minor)
+			return differenceFor(diffNoCacheType, o.minor)
 		case string(l.Says) == `{"from":null}`:
-			return of(noOrigin, o.minor)
+			return differenceFor(diffNoOrigin, o.minor)
 		}
 	}
 	return ""
 }
 
-// byColons reports whether two vectors of a match differ only because one kubelet accepts
+// differsOnlyByColons reports whether two vectors of a match differ only because one kubelet accepts
 // several colons in a host. Then a pattern with several colons is valid and only matches
 // hosts that have them too, and an image with several colons may match.
-func byColons(strict, got vector.Match) bool {
-	pattern, image := loose(string(strict.Pattern)), loose(string(strict.Image))
+func differsOnlyByColons(strict, got vector.MatchVector) bool {
+	pattern, image := isLoosePattern(string(strict.Pattern)), isLoosePattern(string(strict.Image))
 	if pattern {
 		return strict.Invalid && !got.Invalid && (image || !got.Match)
 	}
 	return image && strict.Invalid == got.Invalid
 }
 
-// configReason returns the reason for another verdict on a configuration. Kubelets may
+// configDifferenceName returns the reason for another verdict on a configuration. Kubelets may
 // not differ in anything else there.
-func (l line) configReason(o *oracle, base json.RawMessage) string {
-	var v vector.Config
+func (l differenceLine) configDifferenceName(o *kubeletProcess, base json.RawMessage) string {
+	var v vector.ConfigVector
 	if err := json.Unmarshal(base, &v); err != nil {
 		return ""
 	}
@@ -70,15 +70,17 @@ func (l line) configReason(o *oracle, base json.RawMessage) string {
 	token := strings.Contains(text, "tokenattributes")
 	switch {
 	case refused && v.IsDir:
-		return of(noDirectory, o.minor)
-	case !refused && slices.ContainsFunc(v.Providers, loosePattern):
-		return of(looseColons, o.minor)
-	case token && of(noCacheType, o.minor) != "":
-		return noCacheType
+		return differenceFor(diffNoDirectory, o.minor)
+	case !refused && slices.ContainsFunc(v.Providers, hasLoosePattern):
+		return differenceFor(diffLooseColons, o.minor)
+	case token && differenceFor(diffNoCacheType, o.minor) != "":
+		return diffNoCacheType
 	case refused && token && l.TokensOff:
-		return of(tokenGate, o.minor)
+		return differenceFor(diffTokenGate, o.minor)
 	}
 	return ""
 }
 
-func loosePattern(p kubelet.Provider) bool { return slices.ContainsFunc(p.MatchImages, loose) }
+func hasLoosePattern(p kubelet.Provider) bool {
+	return slices.ContainsFunc(p.MatchImages, isLoosePattern)
+}

@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// line is a case for which some kubelets' vectors differ from the baseline.
-type line struct {
+// differenceLine is a case for which some kubelets' vectors differ from the baseline.
+type differenceLine struct {
 	ID        string          `json:"id"` // of the difference
 	Kind      string          `json:"kind"`
 	Case      int             `json:"case"` // index in the kind's file
@@ -25,26 +25,26 @@ type line struct {
 
 // recording collects lines. Kubelets with the same result share a line.
 type recording struct {
-	lines []*line
-	index map[string]*line
+	lines      []*differenceLine
+	linesByKey map[string]*differenceLine
 }
 
-func newRecording() *recording { return &recording{index: map[string]*line{}} }
+func newRecording() *recording { return &recording{linesByKey: map[string]*differenceLine{}} }
 
-func (r *recording) add(l line, kubelet string) {
+func (r *recording) addLine(l differenceLine, kubelet string) {
 	key := fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Says)
-	if r.index[key] == nil {
-		r.index[key] = &l
+	if r.linesByKey[key] == nil {
+		r.linesByKey[key] = &l
 		r.lines = append(r.lines, &l)
 	}
-	r.index[key].Kubelets = append(r.index[key].Kubelets, kubelet)
+	r.linesByKey[key].Kubelets = append(r.linesByKey[key].Kubelets, kubelet)
 }
 
-// file is the content of skew.json.
-type file struct {
-	Kubelets []kubeletReport `json:"kubelets"`
-	Command  string          `json:"command"`
-	Cases    []*line         `json:"cases"`
+// recordFile is the content of skew.json.
+type recordFile struct {
+	Kubelets []kubeletReport   `json:"kubelets"`
+	Command  string            `json:"command"`
+	Cases    []*differenceLine `json:"cases"`
 }
 
 // write writes one line per case, so that diffs are readable.
@@ -82,8 +82,8 @@ func (r *recording) write(path string, rep *report) error {
 	return os.Rename(path+".new", path)
 }
 
-// writable returns an error if no file can be created in dir.
-func writable(dir string) error {
+// checkWritable returns an error if no file can be created in dir.
+func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, "skew.json.*")
 	if err != nil {
 		return err
@@ -91,13 +91,13 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// loadFile reads a recorded file.
-func loadFile(path string) (*file, error) {
+// loadRecordFile reads a recorded file.
+func loadRecordFile(path string) (*recordFile, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f := new(file)
+	f := new(recordFile)
 	if err := json.Unmarshal(data, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -106,7 +106,7 @@ func loadFile(path string) (*file, error) {
 
 // compare returns an error unless the file has the same lines and gates for the kubelets
 // that were run.
-func (r *recording) compare(have *file, rep *report) error {
+func (r *recording) compare(have *recordFile, rep *report) error {
 	for _, k := range rep.Kubelets {
 		i := slices.IndexFunc(have.Kubelets, func(h kubeletReport) bool { return h.Kubelet == k.Kubelet })
 		if i < 0 {
@@ -115,15 +115,15 @@ func (r *recording) compare(have *file, rep *report) error {
 		if !slices.Equal(have.Kubelets[i].Gates, k.Gates) {
 			return fmt.Errorf("skew.json has other feature gates of kubelet %s: record them again", k.Kubelet)
 		}
-		if got, want := linesOf(r.lines, k.Kubelet), linesOf(have.Cases, k.Kubelet); !slices.Equal(got, want) {
+		if got, want := formatLines(r.lines, k.Kubelet), formatLines(have.Cases, k.Kubelet); !slices.Equal(got, want) {
 			return fmt.Errorf("skew.json is not what kubelet %s says now (%d lines, there %d): record it again", k.Kubelet, len(got), len(want))
 		}
 	}
 	return nil
 }
 
-// linesOf formats the lines that apply to a kubelet.
-func linesOf(lines []*line, kubelet string) (list []string) {
+// formatLines formats the lines that apply to a kubelet.
+func formatLines(lines []*differenceLine, kubelet string) (list []string) {
 	for _, l := range lines {
 		if slices.Contains(l.Kubelets, kubelet) {
 			list = append(list, fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Says))

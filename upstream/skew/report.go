@@ -23,14 +23,14 @@ type report struct {
 // kubeletReport is the result of one release.
 type kubeletReport struct {
 	protocol.Build
-	Corpus    tally           `json:"corpus"` // compared with another release's vectors
-	Generated []tally         `json:"generated"`
-	Gates     []protocol.Gate `json:"gates"`
+	Corpus    comparisonCounts   `json:"corpus"` // compared with another release's vectors
+	Generated []comparisonCounts `json:"generated"`
+	Gates     []protocol.Gate    `json:"gates"`
 }
 
-// tally counts comparisons of one kind. Differences counts the differences listed in
+// comparisonCounts counts comparisons of one kind. Differences counts the differences listed in
 // docs/project/parity.md, by name.
-type tally struct {
+type comparisonCounts struct {
 	Kind          string         `json:"kind"`
 	Comparisons   int            `json:"comparisons"`
 	Differences   map[string]int `json:"differences,omitempty"`
@@ -38,8 +38,8 @@ type tally struct {
 	Examples      []string       `json:"examples,omitempty"`
 }
 
-// differs counts a named difference, or a disagreement with an example.
-func (t *tally) differs(name, example string) {
+// countDifference counts a named difference, or a disagreement with an example.
+func (t *comparisonCounts) countDifference(name, example string) {
 	if name != "" {
 		if t.Differences == nil {
 			t.Differences = map[string]int{}
@@ -53,10 +53,10 @@ func (t *tally) differs(name, example string) {
 	}
 }
 
-// text formats the named differences on one line.
-func (t tally) text() string {
+// differencesText formats the named differences on one line.
+func (t comparisonCounts) differencesText() string {
 	var list []string
-	for _, d := range differences {
+	for _, d := range knownDifferences {
 		if n := t.Differences[d.ID]; n > 0 {
 			list = append(list, fmt.Sprintf("%s %d", d.ID, n))
 		}
@@ -64,13 +64,15 @@ func (t tally) text() string {
 	return strings.Join(list, ", ")
 }
 
-func (k kubeletReport) tallies() []tally { return append([]tally{k.Corpus}, k.Generated...) }
+func (k kubeletReport) allCounts() []comparisonCounts {
+	return append([]comparisonCounts{k.Corpus}, k.Generated...)
+}
 
-// err returns an error if there were disagreements.
-func (r *report) err() error {
+// disagreementError returns an error if there were disagreements.
+func (r *report) disagreementError() error {
 	n := 0
 	for _, k := range r.Kubelets {
-		for _, t := range k.tallies() {
+		for _, t := range k.allCounts() {
 			n += t.Disagreements
 		}
 	}
@@ -89,15 +91,15 @@ func (r *report) write(w io.Writer, format string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "kubelet\twhat\tcomparisons\tdisagreements\tdifferences that are listed")
 	for _, k := range r.Kubelets {
-		for _, t := range k.tallies() {
-			fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\n", k.Kubelet, t.Kind, t.Comparisons, t.Disagreements, t.text())
+		for _, t := range k.allCounts() {
+			fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\n", k.Kubelet, t.Kind, t.Comparisons, t.Disagreements, t.differencesText())
 		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, k := range r.Kubelets {
-		for _, t := range k.tallies() {
+		for _, t := range k.allCounts() {
 			for _, e := range t.Examples {
 				fmt.Fprintf(w, "%s, %s: %s\n", k.Kubelet, t.Kind, e)
 			}

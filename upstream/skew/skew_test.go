@@ -40,7 +40,7 @@ func TestSays(t *testing.T) {
 		{"refused", "config", `{"loadError":"a"}`, `{` + provider + `}`, `{"refused":false}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := says(tt.kind, raw(tt.base), raw(tt.got))
+			got, _, err := diffVectors(tt.kind, raw(tt.base), raw(tt.got))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v; want %s", got, err, tt.want)
 			}
@@ -50,32 +50,32 @@ func TestSays(t *testing.T) {
 
 // TestReason verifies that a difference explains only its own effects.
 func TestReason(t *testing.T) {
-	old := &oracle{minor: 33, gates: []protocol.Gate{{Name: protocol.Tokens}}}
+	old := &kubeletProcess{minor: 33, gates: []protocol.Gate{{Name: protocol.TokenGateName}}}
 	for _, tt := range []struct{ kind, base, got, says, want string }{
-		{"match", `{"pattern":"a:1:2","image":"a","invalid":true}`, `{"pattern":"a:1:2","image":"a"}`, `{"invalid":null}`, looseColons},
+		{"match", `{"pattern":"a:1:2","image":"a","invalid":true}`, `{"pattern":"a:1:2","image":"a"}`, `{"invalid":null}`, diffLooseColons},
 		{"match", `{"pattern":"a:1:2","image":"a","invalid":true}`, `{"pattern":"a:1:2","image":"a","match":true}`, `{"invalid":null,"match":true}`, ""},
-		{"match", `{"pattern":"a:1:2","image":"a:1:2","invalid":true}`, `{"pattern":"a:1:2","image":"a:1:2","match":true}`, `{"invalid":null,"match":true}`, looseColons},
-		{"match", `{"pattern":"*","image":"a:1:2"}`, `{"pattern":"*","image":"a:1:2","match":true}`, `{"match":true}`, looseColons},
+		{"match", `{"pattern":"a:1:2","image":"a:1:2","invalid":true}`, `{"pattern":"a:1:2","image":"a:1:2","match":true}`, `{"invalid":null,"match":true}`, diffLooseColons},
+		{"match", `{"pattern":"*","image":"a:1:2"}`, `{"pattern":"*","image":"a:1:2","match":true}`, `{"match":true}`, diffLooseColons},
 		{"match", `{"pattern":"*","image":"a:1:2"}`, `{"pattern":"*","image":"a:1:2","invalid":true}`, `{"invalid":true}`, ""},
 		{"match", `{"pattern":"a","image":"a","match":true}`, `{"pattern":"a","image":"a"}`, `{"match":false}`, ""},
-		{"cachekey", `{"cacheType":"Token"}`, `{"cacheType":"Token","same":true}`, `{"same":true}`, noCacheType},
+		{"cachekey", `{"cacheType":"Token"}`, `{"cacheType":"Token","same":true}`, `{"same":true}`, diffNoCacheType},
 		{"cachekey", `{"cacheType":"ServiceAccount"}`, `{"cacheType":"ServiceAccount","same":true}`, `{"same":true}`, ""},
-		{"serviceaccount", `{"echo":true,"credentials":0}`, `{"echo":true,"credentials":1}`, `{"credentials":1}`, noCacheType},
+		{"serviceaccount", `{"echo":true,"credentials":0}`, `{"echo":true,"credentials":1}`, `{"credentials":1}`, diffNoCacheType},
 		{"serviceaccount", `{"credentials":0}`, `{"credentials":1}`, `{"credentials":1}`, ""},
-		{"serviceaccount", `{"from":"ns/sa/1"}`, `{}`, `{"from":null}`, noOrigin},
+		{"serviceaccount", `{"from":"ns/sa/1"}`, `{}`, `{"from":null}`, diffNoOrigin},
 		{"serviceaccount", `{"from":"ns/sa/1"}`, `{"from":"ns/sa/2"}`, `{"from":"ns/sa/2"}`, ""},
-		{"config", `{"isDir":true}`, ``, `{"refused":true}`, noDirectory},
+		{"config", `{"isDir":true}`, ``, `{"refused":true}`, diffNoDirectory},
 		{"config", `{"isDir":true}`, ``, `{"refused":false}`, ""},
 		{"config", `{"isDir":true}`, ``, `{"hash":"y"}`, ""},
-		{"config", `{"providers":[{"matchImages":["b","a:1:2"]}]}`, ``, `{"refused":false}`, looseColons},
+		{"config", `{"providers":[{"matchImages":["b","a:1:2"]}]}`, ``, `{"refused":false}`, diffLooseColons},
 		{"config", `{"providers":[{"matchImages":["b","a:1:2"]}]}`, ``, `{"refused":true}`, ""},
 		{"config", `{"providers":[{"matchImages":["a:1"]}]}`, ``, `{"refused":false}`, ""},
-		{"config", `{"files":[{"content":"tokenAttributes: {}"}]}`, ``, `{"refused":true}`, noCacheType},
+		{"config", `{"files":[{"content":"tokenAttributes: {}"}]}`, ``, `{"refused":true}`, diffNoCacheType},
 		{"config", `{"files":[{"content":"tokenAttributes: {}"}]}`, ``, `{"providers":[]}`, ""},
 		{"config", `{"files":[{"content":"x"}]}`, ``, `{"refused":true}`, ""},
 		{"serviceaccount", `{"from":"ns/sa/1","ran":true}`, `{"ran":false}`, `{"from":null,"ran":false}`, ""},
 	} {
-		if got := (line{Kind: tt.kind, Says: raw(tt.says)}).reason(old, raw(tt.base), raw(tt.got)); got != tt.want {
+		if got := (differenceLine{Kind: tt.kind, Says: raw(tt.says)}).differenceName(old, raw(tt.base), raw(tt.got)); got != tt.want {
 			t.Errorf("%s, %s says %s: %q, want %q", tt.kind, tt.base, tt.says, got, tt.want)
 		}
 	}
@@ -85,11 +85,11 @@ func TestReason(t *testing.T) {
 // kubelets.
 func TestReasonsAsRecorded(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
-	base, err := loadBaseline(dir)
+	base, err := loadBaselineVectors(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := loadFile(filepath.Join(dir, "skew.json"))
+	f, err := loadRecordFile(filepath.Join(dir, "skew.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,11 +107,11 @@ func TestReasonsAsRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range l.Kubelets {
-			o := &oracle{}
+			o := &kubeletProcess{}
 			if _, err := fmt.Sscanf(k, "v1.%d.", &o.minor); err != nil {
 				t.Fatal(err)
 			}
-			if id := l.reason(o, b, got); id != l.ID {
+			if id := l.differenceName(o, b, got); id != l.ID {
 				t.Errorf("%s, case %d, token gate off %t, of %s: %q, recorded as %q", l.Kind, l.Case, l.TokensOff, k, id, l.ID)
 			}
 		}
@@ -120,17 +120,17 @@ func TestReasonsAsRecorded(t *testing.T) {
 
 // TestReasonGate verifies that with the token gate off, kubelets only reject more.
 func TestReasonGate(t *testing.T) {
-	o := &oracle{minor: 36}
+	o := &kubeletProcess{minor: 36}
 	base := raw(`{"files":[{"content":"tokenAttributes: {}"}]}`)
 	for _, tt := range []struct {
 		off        bool
 		says, want string
 	}{
-		{true, `{"refused":true}`, tokenGate},
+		{true, `{"refused":true}`, diffTokenGate},
 		{true, `{"refused":false}`, ""},
 		{false, `{"refused":true}`, ""},
 	} {
-		if got := (line{Kind: "config", TokensOff: tt.off, Says: raw(tt.says)}).reason(o, base, nil); got != tt.want {
+		if got := (differenceLine{Kind: "config", TokensOff: tt.off, Says: raw(tt.says)}).differenceName(o, base, nil); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
@@ -139,8 +139,8 @@ func TestReasonGate(t *testing.T) {
 // TestScale verifies that every kind is compared at least once.
 func TestScale(t *testing.T) {
 	for scale, want := range map[float64]int{1e-9: 1, 0.1: 2, 1: 20, 2: 40} {
-		got, err := (&sides{ctx: t.Context()}).check(check{n: 20, prepare: func(*sides) (compare, error) {
-			return func(*sides, *rand.Rand) (verdict, error) { return agreed, nil }, nil
+		got, err := (&comparison{ctx: t.Context()}).runComparisons(comparisonKind{n: 20, prepare: func(*comparison) (compareFunc, error) {
+			return func(*comparison, *rand.Rand) (verdict, error) { return verdictAgreed, nil }, nil
 		}}, options{scale: scale})
 		if err != nil || got.Comparisons != want {
 			t.Errorf("scale %v: %d comparisons, %v; want %d", scale, got.Comparisons, err, want)
@@ -153,18 +153,18 @@ func TestRefusal(t *testing.T) {
 	const file = "apiVersion: %s\nkind: CredentialProviderConfig\nproviders:\n- name: '%s'\n  matchImages: [%s]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	const v1, internal = "kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"
 	for _, tt := range []struct{ version, name, image, want string }{
-		{v1, "", "a", refusedNames},
+		{v1, "", "a", diffRejectedNames},
 		{v1, "", "'%zz'", ""},
 		{v1, "p", "'%zz'", ""},
-		{internal, "p", "a", internalVersion},
+		{internal, "p", "a", diffInternalVersion},
 		{v1, "p", "'a/__internal%zz'", ""},
 	} {
-		c := corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.Text(fmt.Sprintf(file, tt.version, tt.name, tt.image))}}}
-		l, err := load(filepath.Join(t.TempDir(), "c"), c, config.Target{})
+		c := corpus.Config{Files: []corpus.File{{Name: "config.yaml", Content: corpus.RawString(fmt.Sprintf(file, tt.version, tt.name, tt.image))}}}
+		l, err := loadConfig(filepath.Join(t.TempDir(), "c"), c, config.Target{})
 		if err != nil || l.err == nil {
 			t.Fatalf("%+v: %v, refused: %v", tt, err, l.err)
 		}
-		if got := l.refusal(vector.Config{Providers: []kubelet.Provider{{Name: tt.name}}}); got != tt.want {
+		if got := l.rejectionDifference(vector.ConfigVector{Providers: []kubelet.Provider{{Name: tt.name}}}); got != tt.want {
 			t.Errorf("%+v: %q, want %q (%v)", tt, got, tt.want, l.err)
 		}
 	}
@@ -172,22 +172,22 @@ func TestRefusal(t *testing.T) {
 
 // TestDisagreement verifies that an unexplained difference fails the run and is reported.
 func TestDisagreement(t *testing.T) {
-	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []tally{{Kind: "matches", Comparisons: 3}}}
+	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []comparisonCounts{{Kind: "matches", Comparisons: 3}}}
 	rep := &report{Kubelets: []kubeletReport{k}}
-	if err := rep.err(); err != nil {
+	if err := rep.disagreementError(); err != nil {
 		t.Errorf("no disagreement: %v", err)
 	}
 	tally := &rep.Kubelets[0].Generated[0]
-	tally.differs(of(looseColons, 35), "not shown")
-	if err := rep.err(); err != nil || tally.text() != "loose-colons 1" {
-		t.Errorf("a difference with a name: %q, %v", tally.text(), err)
+	tally.countDifference(differenceFor(diffLooseColons, 35), "not shown")
+	if err := rep.disagreementError(); err != nil || tally.differencesText() != "loose-colons 1" {
+		t.Errorf("a difference with a name: %q, %v", tally.differencesText(), err)
 	}
-	tally.differs(of(looseColons, 36), `pattern "a:1:2"`)
+	tally.countDifference(differenceFor(diffLooseColons, 36), `pattern "a:1:2"`)
 	var out strings.Builder
 	if err := rep.write(&out, "text"); err != nil || !strings.Contains(out.String(), `v1.35.4, matches: pattern "a:1:2"`) {
 		t.Errorf("the disagreement is not shown (%v):\n%s", err, out.String())
 	}
-	if err := rep.err(); err == nil {
+	if err := rep.disagreementError(); err == nil {
 		t.Error("a disagreement is no error")
 	}
 }
@@ -195,9 +195,9 @@ func TestDisagreement(t *testing.T) {
 // TestRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
 func TestRecording(t *testing.T) {
 	r := newRecording()
-	l := line{ID: looseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
-	r.add(l, "v1.34.4")
-	r.add(l, "v1.35.4")
+	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
+	r.addLine(l, "v1.34.4")
+	r.addLine(l, "v1.35.4")
 	if len(r.lines) != 1 || !slices.Equal(r.lines[0].Kubelets, []string{"v1.34.4", "v1.35.4"}) {
 		t.Fatalf("two kubelets that say the same share no line: %v", r.lines)
 	}
@@ -210,7 +210,7 @@ func TestRecording(t *testing.T) {
 	if list, err := os.ReadDir(filepath.Dir(path)); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v; want one file", list, err)
 	}
-	have, err := loadFile(path)
+	have, err := loadRecordFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestRecording(t *testing.T) {
 // TestBaseline verifies that vectors of another corpus are rejected.
 func TestBaseline(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
-	if _, err := loadBaseline(dir); err != nil {
+	if _, err := loadBaselineVectors(dir); err != nil {
 		t.Error(err)
 	}
 	other := t.TempDir()
@@ -251,7 +251,7 @@ func TestBaseline(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := loadBaseline(other); err == nil || !strings.Contains(err.Error(), "cache.json has 1 cases") {
+	if _, err := loadBaselineVectors(other); err == nil || !strings.Contains(err.Error(), "cache.json has 1 cases") {
 		t.Errorf("a file of one case: %v", err)
 	}
 }

@@ -18,65 +18,65 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// loose reports whether only older kubelets parse s.
-func loose(s string) bool {
+// isLoosePattern reports whether only older kubelets parse s.
+func isLoosePattern(s string) bool {
 	_, err := match.Parse(s)
 	return err != nil && location.IsValidBefore136(s)
 }
 
-func matches(*sides) (compare, error) {
-	return func(s *sides, r *rand.Rand) (verdict, error) {
-		c := generate.Match(r)
-		want, err := about[vector.Match](s.oracle, "match", c, false)
+func compareMatches(*comparison) (compareFunc, error) {
+	return func(s *comparison, r *rand.Rand) (verdict, error) {
+		c := generate.RandomMatchCase(r)
+		want, err := queryVector[vector.MatchVector](s.oracle, "match", c, false)
 		if err != nil {
-			return agreed, err
+			return verdictAgreed, err
 		}
 		p, err := match.Parse(string(c.Pattern))
 		if got := p.Match(string(c.Image)); got == want.Match && (err != nil) == want.Invalid {
-			return agreed, nil
+			return verdictAgreed, nil
 		}
 		name := ""
-		if byColons(vector.Match{Pair: c, Invalid: err != nil}, want) {
-			name = of(looseColons, s.oracle.minor)
+		if differsOnlyByColons(vector.MatchVector{MatchCase: c, Invalid: err != nil}, want) {
+			name = differenceFor(diffLooseColons, s.oracle.minor)
 		}
-		return differ(name, "pattern %q, image %q: error %v; the kubelet's match %t, invalid %t", c.Pattern, c.Image, err, want.Match, want.Invalid), nil
+		return newDifference(name, "pattern %q, image %q: error %v; the kubelet's match %t, invalid %t", c.Pattern, c.Image, err, want.Match, want.Invalid), nil
 	}, nil
 }
 
-func references(*sides) (compare, error) {
-	list := corpus.References()
-	return func(s *sides, r *rand.Rand) (verdict, error) {
-		ref := corpus.Text(generate.Reference(r, list))
-		want, err := about[vector.Reference](s.oracle, "references", vector.Reference{Reference: ref}, false)
+func compareReferences(*comparison) (compareFunc, error) {
+	list := corpus.ImageReferences()
+	return func(s *comparison, r *rand.Rand) (verdict, error) {
+		ref := corpus.RawString(generate.RandomReference(r, list))
+		want, err := queryVector[vector.ReferenceVector](s.oracle, "references", vector.ReferenceVector{Reference: ref}, false)
 		if err != nil {
-			return agreed, err
+			return verdictAgreed, err
 		}
 		got, err := match.Repository(string(ref))
 		if (err != nil) == want.Error && (err != nil || got == want.Repository) {
-			return agreed, nil
+			return verdictAgreed, nil
 		}
-		return differ("", "reference %q: %q, error %v; the kubelet's %q, error %t", ref, got, err, want.Repository, want.Error), nil
+		return newDifference("", "reference %q: %q, error %v; the kubelet's %q, error %t", ref, got, err, want.Repository, want.Error), nil
 	}, nil
 }
 
-func requests(*sides) (compare, error) {
-	return func(s *sides, r *rand.Rand) (verdict, error) {
-		c := readable(generate.Request(r))
-		want, err := about[vector.Request](s.oracle, "request", c, false)
+func compareRequests(*comparison) (compareFunc, error) {
+	return func(s *comparison, r *rand.Rand) (verdict, error) {
+		c := replaceInvalidUTF8(generate.RandomRequest(r))
+		want, err := queryVector[vector.RequestVector](s.oracle, "request", c, false)
 		if err != nil {
-			return agreed, err
+			return verdictAgreed, err
 		}
 		got, err := ours.EncodeRequest(c)
 		if err != nil || string(got) == string(want.Bytes) {
-			return agreed, err
+			return verdictAgreed, err
 		}
-		return differ("", "%s, image %q: %q; the kubelet's %q", c.APIVersion, c.Image, got, want.Bytes), nil
+		return newDifference("", "%s, image %q: %q; the kubelet's %q", c.APIVersion, c.Image, got, want.Bytes), nil
 	}, nil
 }
 
-// readable replaces invalid UTF-8 as encoding/json does. Tokens and annotations come from
+// replaceInvalidUTF8 replaces invalid UTF-8 as encoding/json does. Tokens and annotations come from
 // JSON, so they never contain it.
-func readable(r corpus.Request) corpus.Request {
+func replaceInvalidUTF8(r corpus.Request) corpus.Request {
 	r.Token = strings.ToValidUTF8(r.Token, "\ufffd")
 	notes := map[string]string{}
 	for k, v := range r.Annotations {
@@ -88,23 +88,23 @@ func readable(r corpus.Request) corpus.Request {
 	return r
 }
 
-func responses(*sides) (compare, error) {
-	all := generate.Outputs()
+func compareResponses(*comparison) (compareFunc, error) {
+	all := generate.SmallResponses()
 	good := slices.DeleteFunc(slices.Clone(all), func(output string) bool {
 		_, err := plugin.DecodeResponse([]byte(output), plugin.V1)
 		return err != nil
 	})
-	return func(s *sides, r *rand.Rand) (verdict, error) {
-		c := generate.Response(r, good, all)
-		want, err := about[vector.Response](s.oracle, "response", c, false)
+	return func(s *comparison, r *rand.Rand) (verdict, error) {
+		c := generate.MutateResponse(r, good, all)
+		want, err := queryVector[vector.ResponseVector](s.oracle, "response", c, false)
 		if err != nil {
-			return agreed, err
+			return verdictAgreed, err
 		}
 		got, err := plugin.DecodeResponse([]byte(c.Output), c.APIVersion)
-		if (err != nil) != (want.Decoded == nil) || !reflect.DeepEqual(ours.Response(got), want.Decoded) {
+		if (err != nil) != (want.Decoded == nil) || !reflect.DeepEqual(ours.ConvertResponse(got), want.Decoded) {
 			output := strings.ReplaceAll(string(c.Output), "canary-", "…")
-			return differ("", "asked in %s, output %q: error %v; accepted by the kubelet: %t", c.APIVersion, output, err, want.Decoded != nil), nil
+			return newDifference("", "asked in %s, output %q: error %v; accepted by the kubelet: %t", c.APIVersion, output, err, want.Decoded != nil), nil
 		}
-		return agreed, nil
+		return verdictAgreed, nil
 	}, nil
 }

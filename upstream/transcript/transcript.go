@@ -16,16 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var walkthrough = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
+var walkthroughPattern = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
 
 // Replay checks a section of the documentation. It writes the files that the section shows
 // (blocks whose first line is "# NAME.yaml"), runs the commands ("$ …"), and compares their
 // output.
 func Replay(t *testing.T, path, heading string, start func(section string) (run func(t *testing.T, command string) string)) {
 	t.Helper()
-	write := *walkthrough != "" && filepath.Base(*walkthrough) == filepath.Base(path)
+	write := *walkthroughPattern != "" && filepath.Base(*walkthroughPattern) == filepath.Base(path)
 	if write {
-		path = *walkthrough
+		path = *walkthroughPattern
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -36,12 +36,12 @@ func Replay(t *testing.T, path, heading string, start func(section string) (run 
 		t.Fatalf("%s has no section %q", path, strings.TrimSpace(heading))
 	}
 	section, after, more := strings.Cut(section, "\n## ")
-	got := follow(t, section, start(section))
-	if webToken.MatchString(got) {
+	got := runCommands(t, section, start(section))
+	if webTokenPattern.MatchString(got) {
 		t.Fatal("a command shows a token")
 	}
 	if !write {
-		if diff := cmp.Diff(stable(section), stable(got)); diff != "" {
+		if diff := cmp.Diff(replaceVariableParts(section), replaceVariableParts(got)); diff != "" {
 			t.Errorf("it goes another way; if that is meant, run the test with -walkthrough %s (-doc +got)\n%s", path, diff)
 		}
 		return
@@ -54,12 +54,12 @@ func Replay(t *testing.T, path, heading string, start func(section string) (run 
 	}
 }
 
-var fence = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
+var fencePattern = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
-// Files returns the files that a section shows, by name.
-func Files(section string) map[string]string {
+// ExampleFiles returns the files that a section shows, by name.
+func ExampleFiles(section string) map[string]string {
 	files := map[string]string{}
-	for _, block := range fence.FindAllStringSubmatch(section, -1) {
+	for _, block := range fencePattern.FindAllStringSubmatch(section, -1) {
 		first, _, _ := strings.Cut(block[1], "\n")
 		if name, ok := strings.CutPrefix(first, "# "); ok {
 			files[name] = block[1]
@@ -68,10 +68,10 @@ func Files(section string) map[string]string {
 	return files
 }
 
-// follow runs the commands of a section and returns the section with their actual output.
-func follow(t *testing.T, section string, run func(*testing.T, string) string) string {
+// runCommands runs the commands of a section and returns the section with their actual output.
+func runCommands(t *testing.T, section string, run func(*testing.T, string) string) string {
 	t.Helper()
-	return fence.ReplaceAllStringFunc(section, func(block string) string {
+	return fencePattern.ReplaceAllStringFunc(section, func(block string) string {
 		head, body, _ := strings.Cut(block, "\n")
 		if !strings.HasPrefix(body, "$ ") {
 			return block
@@ -87,11 +87,11 @@ func follow(t *testing.T, section string, run func(*testing.T, string) string) s
 	})
 }
 
-// webToken matches the start of a JSON Web Token.
-var webToken = regexp.MustCompile(`\beyJ`)
+// webTokenPattern matches the start of a JSON Web Token.
+var webTokenPattern = regexp.MustCompile(`\beyJ`)
 
-// changing lists the patterns that differ between runs, and their replacements.
-var changing = []struct{ pattern, name string }{
+// variablePatterns lists the patterns that differ between runs, and their replacements.
+var variablePatterns = []struct{ pattern, name string }{
 	{`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "UID"},
 	{`(\d{4}-\d\d-\d\d )?\b\d\d:\d\d(:\d\d(\.\d+)?)?\b`, "TIME"},
 	{`\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ TIME \d{4}\b`, "DATE"},
@@ -103,9 +103,9 @@ var changing = []struct{ pattern, name string }{
 	{` +`, " "},                              // column widths
 }
 
-// stable returns text with the changing parts replaced.
-func stable(text string) string {
-	for _, c := range changing {
+// replaceVariableParts returns text with the changing parts replaced.
+func replaceVariableParts(text string) string {
+	for _, c := range variablePatterns {
 		text = regexp.MustCompile(c.pattern).ReplaceAllString(text, c.name)
 	}
 	return text

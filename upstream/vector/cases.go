@@ -17,40 +17,40 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Match is a vector of match.json.
-type Match struct {
-	corpus.Pair
+// MatchVector is a vector of match.json.
+type MatchVector struct {
+	corpus.MatchCase
 	Match   bool `json:"match"`
 	Invalid bool `json:"invalid,omitempty"` // the pattern cannot be parsed
 }
 
-func match(_ *Asker, p corpus.Pair) (Match, error) {
+func matchVector(_ *VectorRunner, p corpus.MatchCase) (MatchVector, error) {
 	ok, _ := credentialprovider.URLsMatchStr(string(p.Pattern), string(p.Image))
 	_, err := credentialprovider.ParseSchemelessURL(string(p.Pattern))
-	return Match{p, ok, err != nil}, nil
+	return MatchVector{p, ok, err != nil}, nil
 }
 
-// Reference is a vector of references.json. Its first field is the case.
-type Reference struct {
-	Reference  corpus.Text `json:"reference"`
-	Repository string      `json:"repository,omitempty"`
-	Error      bool        `json:"error,omitempty"`
+// ReferenceVector is a vector of references.json. Its first field is the case.
+type ReferenceVector struct {
+	Reference  corpus.RawString `json:"reference"`
+	Repository string           `json:"repository,omitempty"`
+	Error      bool             `json:"error,omitempty"`
 }
 
-func references() (all []Reference) {
-	for _, ref := range corpus.References() {
-		all = append(all, Reference{Reference: corpus.Text(ref)})
+func referenceCases() (all []ReferenceVector) {
+	for _, ref := range corpus.ImageReferences() {
+		all = append(all, ReferenceVector{Reference: corpus.RawString(ref)})
 	}
 	return all
 }
 
-func reference(_ *Asker, r Reference) (Reference, error) {
+func referenceVector(_ *VectorRunner, r ReferenceVector) (ReferenceVector, error) {
 	repo, _, _, err := parsers.ParseImageName(string(r.Reference))
-	return Reference{r.Reference, repo, err != nil}, nil
+	return ReferenceVector{r.Reference, repo, err != nil}, nil
 }
 
-// Config is a vector of config.json.
-type Config struct {
+// ConfigVector is a vector of config.json.
+type ConfigVector struct {
 	corpus.Config
 	LoadError     string             `json:"loadError,omitempty"`
 	ValidateError string             `json:"validateError,omitempty"`
@@ -58,33 +58,33 @@ type Config struct {
 	Providers     []kubelet.Provider `json:"providers,omitempty"`
 }
 
-// Refused reports whether the kubelet fails to start with the configuration.
-func (c Config) Refused() bool { return c.LoadError+c.ValidateError != "" }
+// IsRejected reports whether the kubelet fails to start with the configuration.
+func (c ConfigVector) IsRejected() bool { return c.LoadError+c.ValidateError != "" }
 
-func (a *Asker) config(c corpus.Config) (Config, error) {
+func (a *VectorRunner) configVector(c corpus.Config) (ConfigVector, error) {
 	dir := filepath.Join(a.dir, "config")
 	if err := os.RemoveAll(dir); err != nil {
-		return Config{}, err
+		return ConfigVector{}, err
 	}
 	path, err := c.Write(dir)
 	if err != nil {
-		return Config{}, err
+		return ConfigVector{}, err
 	}
-	v := Config{Config: c}
+	v := ConfigVector{Config: c}
 	cfg, hash, err := kubelet.ReadConfig(path)
 	if err != nil {
-		v.LoadError = clean(err, dir)
+		v.LoadError = cleanError(err, dir)
 		return v, nil
 	}
 	v.Hash, v.Providers = hash, kubelet.Providers(cfg)
-	if err := kubelet.ValidateWith(cfg, !a.TokensOff); err != nil {
-		v.ValidateError = clean(err, dir)
+	if err := kubelet.ValidateWithTokens(cfg, !a.TokensOff); err != nil {
+		v.ValidateError = cleanError(err, dir)
 	}
 	return v, nil
 }
 
-// clean shortens an error and removes what depends on the machine.
-func clean(err error, dir string) string {
+// cleanError shortens an error and removes what depends on the machine.
+func cleanError(err error, dir string) string {
 	msg := strings.ReplaceAll(err.Error(), dir, "DIR")
 	if len(msg) > 500 {
 		msg = strings.ToValidUTF8(msg[:500], "") + "…"
@@ -92,35 +92,35 @@ func clean(err error, dir string) string {
 	return msg
 }
 
-// Keyring is a vector of keyring.json.
-type Keyring struct {
-	corpus.Keyring
+// KeyringVector is a vector of keyring.json.
+type KeyringVector struct {
+	corpus.KeyringCase
 	Credentials []corpus.Auth `json:"credentials"`
 }
 
-// keyring queries registered plugins. Their names are in reverse order, to show that the
+// keyringVector queries registered plugins. Their names are in reverse order, to show that the
 // order in the configuration counts.
-func (a *Asker) keyring(k corpus.Keyring) (Keyring, error) {
+func (a *VectorRunner) keyringVector(k corpus.KeyringCase) (KeyringVector, error) {
 	repo, _, _, err := parsers.ParseImageName(k.Image)
 	if err != nil {
-		return Keyring{}, err
+		return KeyringVector{}, err
 	}
-	if err := a.answering(max(8, len(k.Answers))); err != nil {
-		return Keyring{}, err
+	if err := a.registerUncached(max(8, len(k.Answers))); err != nil {
+		return KeyringVector{}, err
 	}
-	for i := range a.plugs {
-		a.plugs[i].auth = nil
+	for i := range a.inProcess {
+		a.inProcess[i].auth = nil
 		if i < len(k.Answers) {
-			a.plugs[i].auth = k.Answers[i]
+			a.inProcess[i].auth = k.Answers[i]
 		}
 	}
-	creds, _ := kubelet.Keyring("", "", "", "").Lookup(repo)
-	return Keyring{k, kubelet.Auths(creds)}, nil
+	creds, _ := kubelet.NewKeyring("", "", "", "").Lookup(repo)
+	return KeyringVector{k, kubelet.AuthsOf(creds)}, nil
 }
 
-// DockerConfig is a vector of dockerconfig.json.
-type DockerConfig struct {
-	corpus.Secret
+// DockerConfigVector is a vector of dockerconfig.json.
+type DockerConfigVector struct {
+	corpus.PullSecretCase
 	Error   bool     `json:"error,omitempty"` // the secret is rejected
 	Lookups []Lookup `json:"lookups,omitempty"`
 }
@@ -131,8 +131,8 @@ type Lookup struct {
 	Credentials []corpus.Auth `json:"credentials"`
 }
 
-func dockerConfig(_ *Asker, s corpus.Secret) (DockerConfig, error) {
-	v := DockerConfig{Secret: s}
+func dockerConfigVector(_ *VectorRunner, s corpus.PullSecretCase) (DockerConfigVector, error) {
+	v := DockerConfigVector{PullSecretCase: s}
 	ring, err := secrets.MakeDockerKeyring([]corev1.Secret{{
 		Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)},
 	}}, credentialprovider.UnionDockerKeyring{})
@@ -140,22 +140,22 @@ func dockerConfig(_ *Asker, s corpus.Secret) (DockerConfig, error) {
 	if err == nil {
 		for _, image := range s.Images {
 			creds, _ := ring.Lookup(image)
-			v.Lookups = append(v.Lookups, Lookup{image, kubelet.Auths(creds)})
+			v.Lookups = append(v.Lookups, Lookup{image, kubelet.AuthsOf(creds)})
 		}
 	}
 	return v, nil
 }
 
-// CacheKey is a vector of cachekey.json.
-type CacheKey struct {
-	corpus.Identities
+// CacheKeyVector is a vector of cachekey.json.
+type CacheKeyVector struct {
+	corpus.CacheKeyCase
 	Same   bool `json:"same"`
 	ErrorA bool `json:"errorA,omitempty"`
 	ErrorB bool `json:"errorB,omitempty"`
 }
 
-func cacheKey(_ *Asker, ids corpus.Identities) (CacheKey, error) {
-	a, errA := kubelet.CacheKey(ids.CacheType, ids.A.Expand())
-	b, errB := kubelet.CacheKey(ids.CacheType, ids.B.Expand())
-	return CacheKey{ids, errA == nil && errB == nil && a == b, errA != nil, errB != nil}, nil
+func cacheKeyVector(_ *VectorRunner, ids corpus.CacheKeyCase) (CacheKeyVector, error) {
+	a, errA := kubelet.CacheKey(ids.CacheType, ids.A.ExpandLengths())
+	b, errB := kubelet.CacheKey(ids.CacheType, ids.B.ExpandLengths())
+	return CacheKeyVector{ids, errA == nil && errB == nil && a == b, errA != nil, errB != nil}, nil
 }

@@ -14,80 +14,80 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Request is a vector of request.json.
-type Request struct {
+// RequestVector is a vector of request.json.
+type RequestVector struct {
 	corpus.Request
-	Bytes corpus.Text `json:"bytes"`
+	Bytes corpus.RawString `json:"bytes"`
 }
 
-func (a *Asker) request(r corpus.Request) (Request, error) {
-	exec, err := a.exec(r.APIVersion)
+func (a *VectorRunner) requestVector(r corpus.Request) (RequestVector, error) {
+	exec, err := a.execPlugin(r.APIVersion)
 	if err != nil {
-		return Request{}, err
+		return RequestVector{}, err
 	}
 	data, err := exec.EncodeRequest(string(r.Image), r.Token, r.Annotations)
 	if err == nil && a.Processes {
 		err = a.checkRequest(exec, r, data)
 	}
-	return Request{r, corpus.Text(data)}, err
+	return RequestVector{r, corpus.RawString(data)}, err
 }
 
 // checkRequest compares a request with the input of a real process.
-func (a *Asker) checkRequest(exec *kubelet.Exec, r corpus.Request, data []byte) error {
-	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), nil, 0o600); err != nil {
+func (a *VectorRunner) checkRequest(exec *kubelet.ExecPlugin, r corpus.Request, data []byte) error {
+	if err := os.WriteFile(filepath.Join(a.execDirPath(), "stdout"), nil, 0o600); err != nil {
 		return err
 	}
 	exec.Run(string(r.Image), r.Token, r.Annotations) // fails because the response is empty
-	got, err := os.ReadFile(filepath.Join(a.execDir(), "stdin"))
+	got, err := os.ReadFile(filepath.Join(a.execDirPath(), "stdin"))
 	if err == nil && string(got) != string(data) {
 		err = errors.New("a real process is given other bytes than encodeRequest returns")
 	}
 	return err
 }
 
-// Response is a vector of response.json.
-type Response struct {
+// ResponseVector is a vector of response.json.
+type ResponseVector struct {
 	corpus.Response
 	Decoded *kubelet.Response `json:"decoded"` // null if it is rejected
 }
 
-func (a *Asker) response(r corpus.Response) (Response, error) {
-	exec, err := a.exec(r.APIVersion)
+func (a *VectorRunner) responseVector(r corpus.Response) (ResponseVector, error) {
+	exec, err := a.execPlugin(r.APIVersion)
 	if err != nil {
-		return Response{}, err
+		return ResponseVector{}, err
 	}
 	decoded, errDecode := exec.DecodeResponse([]byte(r.Output))
 	if a.Processes {
 		err = a.checkResponse(exec, r, decoded, errDecode)
 	}
-	return Response{r, decoded}, err
+	return ResponseVector{r, decoded}, err
 }
 
 // checkResponse compares a response with the result of a real process that writes the
 // same output.
-func (a *Asker) checkResponse(exec *kubelet.Exec, r corpus.Response, decoded *kubelet.Response, errDecode error) error {
-	if err := os.WriteFile(filepath.Join(a.execDir(), "stdout"), []byte(r.Output), 0o600); err != nil {
+func (a *VectorRunner) checkResponse(exec *kubelet.ExecPlugin, r corpus.Response, decoded *kubelet.Response, errDecode error) error {
+	if err := os.WriteFile(filepath.Join(a.execDirPath(), "stdout"), []byte(r.Output), 0o600); err != nil {
 		return err
 	}
 	real, errRun := exec.Run("registry.io/app", "", nil)
-	if (errDecode == nil) != (errRun == nil) || !same(decoded, real) {
+	if (errDecode == nil) != (errRun == nil) || !isSameResponse(decoded, real) {
 		return fmt.Errorf("%s: DecodeResponse and a real run disagree: %v, %v", r.Name, errDecode, errRun)
 	}
 	return nil
 }
 
-func same(a, b *kubelet.Response) bool {
+func isSameResponse(a, b *kubelet.Response) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-func (a *Asker) execDir() string { return filepath.Join(a.dir, "exec") }
+func (a *VectorRunner) execDirPath() string { return filepath.Join(a.dir, "exec") }
 
-// exec returns the kubelet's runner for plugins with a version of the protocol.
-func (a *Asker) exec(version string) (*kubelet.Exec, error) {
+// execPlugin returns the kubelet's runner for plugins with a version of the protocol.
+func (a *VectorRunner) execPlugin(version string) (*kubelet.ExecPlugin, error) {
 	if a.execs == nil {
-		if err := a.newExecs(); err != nil {
+		if err := a.registerExecs(); err != nil {
 			return nil, err
 		}
 	}
@@ -97,10 +97,10 @@ func (a *Asker) exec(version string) (*kubelet.Exec, error) {
 	return a.execs[version], nil
 }
 
-// newExecs registers a provider per version. Its executable saves its standard input and
+// registerExecs registers a provider per version. Its executable saves its standard input and
 // writes a prepared response.
-func (a *Asker) newExecs() error {
-	dir := a.execDir()
+func (a *VectorRunner) registerExecs() error {
+	dir := a.execDirPath()
 	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	script := fmt.Sprintf("#!/bin/sh\ncat > '%s/stdin'\ncat '%s/stdout'\n", dir, dir)
 	var names []string
@@ -108,12 +108,12 @@ func (a *Asker) newExecs() error {
 		names = append(names, fmt.Sprintf("p%d", i))
 		cfg += fmt.Sprintf("- {name: p%d, matchImages: ['*'], defaultCacheDuration: 0s, apiVersion: %s}\n", i, v)
 	}
-	if err := a.register("exec", cfg, script, names, kubelet.Tokens{}); err != nil {
+	if err := a.registerPlugins("exec", cfg, script, names, kubelet.TokenFuncs{}); err != nil {
 		return err
 	}
-	a.execs = map[string]*kubelet.Exec{}
+	a.execs = map[string]*kubelet.ExecPlugin{}
 	for i, v := range corpus.Versions {
-		e, err := kubelet.ExecOf(i)
+		e, err := kubelet.ExecPluginAt(i)
 		if err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (a *Asker) newExecs() error {
 	return nil
 }
 
-// register registers a configuration whose plugins are all the same script.
-func (a *Asker) register(ready, cfg, script string, names []string, tokens kubelet.Tokens) error {
-	a.ready = ""
+// registerPlugins registers a configuration whose plugins are all the same script.
+func (a *VectorRunner) registerPlugins(ready, cfg, script string, names []string, tokens kubelet.TokenFuncs) error {
+	a.registeredKey = ""
 	dir := filepath.Join(a.dir, ready)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -138,9 +138,9 @@ func (a *Asker) register(ready, cfg, script string, names []string, tokens kubel
 	if err := os.WriteFile(path, []byte(cfg), 0o600); err != nil {
 		return err
 	}
-	if err := kubelet.Register(path, dir, tokens); err != nil {
+	if err := kubelet.RegisterPlugins(path, dir, tokens); err != nil {
 		return err
 	}
-	a.ready = ready
+	a.registeredKey = ready
 	return nil
 }

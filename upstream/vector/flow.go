@@ -19,19 +19,19 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// plug is an in-process plugin that records its requests.
-type plug struct {
-	runs     int
-	asked    kubelet.Asked
-	scope    string
-	duration *time.Duration
-	auth     map[string]corpus.Auth
-	echo     bool // return the token as password
+// recordingPlugin is an in-process plugin that records its requests.
+type recordingPlugin struct {
+	runs        int
+	lastRequest kubelet.PluginRequest
+	scope       string
+	duration    *time.Duration
+	auth        map[string]corpus.Auth
+	echoToken   bool // return the token as password
 }
 
-func (p *plug) respond(a kubelet.Asked) kubelet.Answer {
+func (p *recordingPlugin) respond(a kubelet.PluginRequest) kubelet.PluginResponse {
 	p.runs++
-	p.asked = a
+	p.lastRequest = a
 	answer := &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.PluginCacheKeyType(p.scope), Auth: map[string]credentialproviderapi.AuthConfig{},
 	}
@@ -40,7 +40,7 @@ func (p *plug) respond(a kubelet.Asked) kubelet.Answer {
 	}
 	for key, auth := range p.auth {
 		password := string(auth.Password)
-		if p.echo {
+		if p.echoToken {
 			password = a.Token
 		}
 		answer.Auth[key] = credentialproviderapi.AuthConfig{Username: string(auth.Username), Password: password}
@@ -48,47 +48,47 @@ func (p *plug) respond(a kubelet.Asked) kubelet.Answer {
 	return answer
 }
 
-// answering registers n plugins that match all images and whose responses are not cached.
-func (a *Asker) answering(n int) error {
+// registerUncached registers n plugins that match all images and whose responses are not cached.
+func (a *VectorRunner) registerUncached(n int) error {
 	ready := fmt.Sprintf("answering-%d", n)
-	if a.ready == ready {
+	if a.registeredKey == ready {
 		return nil
 	}
 	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("p%03d", 999-i))
-		cfg += fmt.Sprintf("- {name: %s, matchImages: ['%s'], defaultCacheDuration: 0s, apiVersion: %s}\n", names[i], strings.Join(corpus.Everything, "', '"), corpus.Versions[0])
+		cfg += fmt.Sprintf("- {name: %s, matchImages: ['%s'], defaultCacheDuration: 0s, apiVersion: %s}\n", names[i], strings.Join(corpus.MatchAllPatterns, "', '"), corpus.Versions[0])
 	}
-	a.plugs = make([]plug, n)
-	for i := range a.plugs {
-		a.plugs[i].scope = "Image"
+	a.inProcess = make([]recordingPlugin, n)
+	for i := range a.inProcess {
+		a.inProcess[i].scope = "Image"
 	}
-	return a.registerPlugs(ready, cfg, names, kubelet.Tokens{})
+	return a.registerInProcess(ready, cfg, names, kubelet.TokenFuncs{})
 }
 
-// one registers a configuration with one provider, served by p.
-func (a *Asker) one(cfg string, tokens kubelet.Tokens, p plug) (*plug, error) {
-	a.plugs = []plug{p}
-	return &a.plugs[0], a.registerPlugs("one", cfg, []string{"p"}, tokens)
+// registerOne registers a configuration with one provider, served by p.
+func (a *VectorRunner) registerOne(cfg string, tokens kubelet.TokenFuncs, p recordingPlugin) (*recordingPlugin, error) {
+	a.inProcess = []recordingPlugin{p}
+	return &a.inProcess[0], a.registerInProcess("one", cfg, []string{"p"}, tokens)
 }
 
-// registerPlugs registers plugins that a.plugs serve.
-func (a *Asker) registerPlugs(ready, cfg string, names []string, tokens kubelet.Tokens) error {
-	if err := a.register(ready, cfg, "", names, tokens); err != nil {
+// registerInProcess registers plugins that a.plugs serve.
+func (a *VectorRunner) registerInProcess(ready, cfg string, names []string, tokens kubelet.TokenFuncs) error {
+	if err := a.registerPlugins(ready, cfg, "", names, tokens); err != nil {
 		return err
 	}
-	for i := range a.plugs {
-		if err := kubelet.SetRespond(i, a.plugs[i].respond); err != nil {
+	for i := range a.inProcess {
+		if err := kubelet.SetPluginFunc(i, a.inProcess[i].respond); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ServiceAccount is a vector of serviceaccount.json.
-type ServiceAccount struct {
-	corpus.Account
+// ServiceAccountVector is a vector of serviceaccount.json.
+type ServiceAccountVector struct {
+	corpus.ServiceAccountCase
 	Ran         bool              `json:"ran"`
 	GotToken    bool              `json:"gotToken,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"` // the annotations passed to the plugin
@@ -96,26 +96,26 @@ type ServiceAccount struct {
 	From        string            `json:"from,omitempty"` // namespace/name/uid in the credential's coordinates
 }
 
-func (a *Asker) serviceAccount(c corpus.Account) (ServiceAccount, error) {
-	cfg := c.Config()
-	if !kubelet.This.CacheType {
+func (a *VectorRunner) serviceAccountVector(c corpus.ServiceAccountCase) (ServiceAccountVector, error) {
+	cfg := c.ConfigFile()
+	if !kubelet.LinkedFeatures.CacheType {
 		cfg = strings.Replace(cfg, "cacheType: "+c.CacheType+", ", "", 1)
 	}
-	p, err := a.one(cfg, tokens(c), plug{scope: "Image", echo: c.Echo, auth: map[string]corpus.Auth{"registry.io": {Username: "u", Password: "p"}}})
+	p, err := a.registerOne(cfg, newTokenFuncs(c), recordingPlugin{scope: "Image", echoToken: c.Echo, auth: map[string]corpus.Auth{"registry.io": {Username: "u", Password: "p"}}})
 	if err != nil {
-		return ServiceAccount{}, err
+		return ServiceAccountVector{}, err
 	}
-	creds, _ := kubelet.Keyring("ns", "pod", "pod-uid", c.Account).Lookup("registry.io/app")
-	v := ServiceAccount{Account: c, Ran: p.runs > 0, GotToken: p.asked.Token == corpus.Token, Annotations: p.asked.Annotations, Credentials: len(creds)}
+	creds, _ := kubelet.NewKeyring("ns", "pod", "pod-uid", c.Account).Lookup("registry.io/app")
+	v := ServiceAccountVector{ServiceAccountCase: c, Ran: p.runs > 0, GotToken: p.lastRequest.Token == corpus.IssuedToken, Annotations: p.lastRequest.Annotations, Credentials: len(creds)}
 	if len(creds) > 0 {
-		v.From = kubelet.From(creds[0])
+		v.From = kubelet.CredentialAccount(creds[0])
 	}
 	return v, nil
 }
 
-// tokens simulates the API server of a case.
-func tokens(c corpus.Account) kubelet.Tokens {
-	return kubelet.Tokens{
+// newTokenFuncs simulates the API server of a case.
+func newTokenFuncs(c corpus.ServiceAccountCase) kubelet.TokenFuncs {
+	return kubelet.TokenFuncs{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 			if c.Fails == "get" {
 				return nil, errors.New("refused")
@@ -126,43 +126,43 @@ func tokens(c corpus.Account) kubelet.Tokens {
 			if c.Fails == "token" {
 				return nil, errors.New("refused")
 			}
-			tr.Status.Token = corpus.Token
+			tr.Status.Token = corpus.IssuedToken
 			return tr, nil
 		},
 	}
 }
 
-// Cache is a vector of cache.json.
-type Cache struct {
-	corpus.Cache
+// CacheVector is a vector of cache.json.
+type CacheVector struct {
+	corpus.CacheCase
 	Ran         []bool `json:"ran"` // whether the plugin ran, per image
 	Credentials []int  `json:"credentials"`
 }
 
-func (a *Asker) cache(c corpus.Cache) (Cache, error) {
-	p := plug{scope: c.Scope, auth: map[string]corpus.Auth{}}
+func (a *VectorRunner) cacheVector(c corpus.CacheCase) (CacheVector, error) {
+	p := recordingPlugin{scope: c.Scope, auth: map[string]corpus.Auth{}}
 	for _, key := range c.Keys {
-		p.auth[key] = corpus.Auth{Username: corpus.Text(key)}
+		p.auth[key] = corpus.Auth{Username: corpus.RawString(key)}
 	}
 	if c.Duration != nil {
 		d, err := time.ParseDuration(*c.Duration)
 		if err != nil {
-			return Cache{}, err
+			return CacheVector{}, err
 		}
 		p.duration = &d
 	}
-	asked, err := a.one(c.Config(), kubelet.Tokens{}, p)
+	asked, err := a.registerOne(c.ConfigFile(), kubelet.TokenFuncs{}, p)
 	if err != nil {
-		return Cache{}, err
+		return CacheVector{}, err
 	}
-	v := Cache{Cache: c}
+	v := CacheVector{CacheCase: c}
 	for _, image := range c.Images {
 		repo, _, _, err := parsers.ParseImageName(image)
 		if err != nil {
-			return Cache{}, err
+			return CacheVector{}, err
 		}
 		before := asked.runs
-		creds, _ := kubelet.Keyring("", "", "", "").Lookup(repo)
+		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup(repo)
 		v.Ran = append(v.Ran, asked.runs > before)
 		v.Credentials = append(v.Credentials, len(creds))
 	}

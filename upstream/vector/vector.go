@@ -22,25 +22,25 @@ type Kind struct {
 	Name  string
 	Cases func() []any // from the corpus
 	// Ask returns the vector of a JSON case, as JSON.
-	Ask func(a *Asker, data []byte) (any, error)
-	ask func(a *Asker, c any) (any, error)
+	Ask    func(a *VectorRunner, data []byte) (any, error)
+	vector func(a *VectorRunner, c any) (any, error)
 }
 
 // Kinds lists all kinds in the order in which they are recorded.
 var Kinds = []Kind{
-	kind("match", corpus.Match, match),
-	kind("references", references, reference),
-	kind("config", corpus.Configs, (*Asker).config),
-	kind("request", corpus.Requests, (*Asker).request),
-	kind("response", corpus.Responses, (*Asker).response),
-	kind("keyring", corpus.Keyrings, (*Asker).keyring),
-	kind("dockerconfig", corpus.Secrets, dockerConfig),
-	kind("cachekey", corpus.Keys, cacheKey),
-	kind("serviceaccount", corpus.Accounts, (*Asker).serviceAccount),
-	kind("cache", corpus.Caches, (*Asker).cache),
+	newKind("match", corpus.MatchCases, matchVector),
+	newKind("references", referenceCases, referenceVector),
+	newKind("config", corpus.Configs, (*VectorRunner).configVector),
+	newKind("request", corpus.Requests, (*VectorRunner).requestVector),
+	newKind("response", corpus.Responses, (*VectorRunner).responseVector),
+	newKind("keyring", corpus.KeyringCases, (*VectorRunner).keyringVector),
+	newKind("dockerconfig", corpus.PullSecretCases, dockerConfigVector),
+	newKind("cachekey", corpus.CacheKeyCases, cacheKeyVector),
+	newKind("serviceaccount", corpus.ServiceAccountCases, (*VectorRunner).serviceAccountVector),
+	newKind("cache", corpus.CacheCases, (*VectorRunner).cacheVector),
 }
 
-func kind[C, V any](name string, cases func() []C, ask func(*Asker, C) (V, error)) Kind {
+func newKind[C, V any](name string, cases func() []C, ask func(*VectorRunner, C) (V, error)) Kind {
 	return Kind{
 		Name: name,
 		Cases: func() (all []any) {
@@ -49,21 +49,21 @@ func kind[C, V any](name string, cases func() []C, ask func(*Asker, C) (V, error
 			}
 			return all
 		},
-		Ask: func(a *Asker, data []byte) (any, error) {
+		Ask: func(a *VectorRunner, data []byte) (any, error) {
 			var c C
 			if err := json.Unmarshal(data, &c); err != nil {
 				return nil, err
 			}
 			return ask(a, c)
 		},
-		ask: func(a *Asker, c any) (any, error) { return ask(a, c.(C)) },
+		vector: func(a *VectorRunner, c any) (any, error) { return ask(a, c.(C)) },
 	}
 }
 
-// All returns the vectors of all cases.
-func (k Kind) All(a *Asker) (all []any, err error) {
+// AllVectors returns the vectors of all cases.
+func (k Kind) AllVectors(a *VectorRunner) (all []any, err error) {
 	for _, c := range k.Cases() {
-		v, err := k.ask(a, c)
+		v, err := k.vector(a, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Name, err)
 		}
@@ -72,9 +72,9 @@ func (k Kind) All(a *Asker) (all []any, err error) {
 	return all, nil
 }
 
-// Asker runs cases against this process's kubelet. It must not be used concurrently: a
+// VectorRunner runs cases against this process's kubelet. It must not be used concurrently: a
 // kubelet has one set of registered plugins.
-type Asker struct {
+type VectorRunner struct {
 	// TokensOff disables the feature gate for service account tokens in the validation of
 	// configurations.
 	TokensOff bool
@@ -82,11 +82,11 @@ type Asker struct {
 	// differ.
 	Processes bool
 
-	dir   string // empty directory for the kubelet's files
-	execs map[string]*kubelet.Exec
-	ready string // identifies the registered plugins
-	plugs []plug // they serve the registered plugins
+	dir           string // empty directory for the kubelet's files
+	execs         map[string]*kubelet.ExecPlugin
+	registeredKey string            // identifies the registered plugins
+	inProcess     []recordingPlugin // they serve the registered plugins
 }
 
 // New returns an Asker that writes to dir.
-func New(dir string) *Asker { return &Asker{dir: dir} }
+func New(dir string) *VectorRunner { return &VectorRunner{dir: dir} }

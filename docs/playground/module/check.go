@@ -59,7 +59,7 @@ func (r *checker) parseText(text, kubelet string) {
 	}
 	v, failed := report.Validate(messageFileName, cfg, err, selectedKubelet(kubelet), "")
 	if failed == nil {
-		v.Select(&report.Filter{})
+		v.ApplyFilter(&report.Filter{})
 	}
 	setResult(r.lastResponse, "validation", v, failed)
 	if failed == nil {
@@ -72,7 +72,7 @@ func (r *checker) parseText(text, kubelet string) {
 func setResult(answer map[string]any, name string, v any, err error) {
 	if err == nil {
 		var doc []byte
-		if doc, err = shown.Result(v); err == nil {
+		if doc, err = shown.EncodeResult(v); err == nil {
 			answer[name] = string(doc)
 			return
 		}
@@ -93,14 +93,14 @@ func (r *checker) explainImage(image string) (*report.Explanation, error) {
 	x := report.NewExplanation(req, report.File{Path: messageFileName, From: "flags"})
 	x.Environment, x.DryRun = "caller", true
 	if r.invalid != nil {
-		x.Refuse(r.invalid)
+		x.SetInvalid(r.invalid)
 		return x, nil
 	}
 	ex := regcred.Explain(r.cfg, req)
 	if ex.Error != "" {
 		return nil, errors.New(ex.Error)
 	}
-	x.Match(r.cfg, ex, r.findings)
+	x.AddProviders(r.cfg, ex, r.findings)
 	x.SetVerdict()
 	return x, nil
 }

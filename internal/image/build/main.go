@@ -121,7 +121,7 @@ func (o *buildFlags) buildIndex() (v1.ImageIndex, error) {
 				return nil, err
 			}
 		}
-		part.Image, err = image.BuildImage(image.BuildOptions{Programs: o.programs[name], License: o.license, Platform: *platform, Release: o.release})
+		part.Image, err = image.Build(image.BuildOptions{Programs: o.programs[name], License: o.license, Platform: *platform, Release: o.release})
 		if err != nil {
 			return nil, err
 		}

@@ -120,7 +120,7 @@ func (p *Provider) lookupResponse(ctx context.Context, registry, repository stri
 func (p *Provider) readFile() (*dockerconfig.File, error) {
 	files, err := secretfile.Read(p.opts.Path)
 	if err == nil {
-		err = files[0].Private()
+		err = files[0].CheckNotExposed()
 	}
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && p.opts.Optional:

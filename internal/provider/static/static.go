@@ -122,7 +122,7 @@ func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	}
 	files, err := secretfile.Read(paths...)
 	if err == nil {
-		err = files[0].Private() // the password
+		err = files[0].CheckNotExposed() // the password
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -32,7 +32,7 @@ func (v placeholderValues) exchangeText() string {
 // callSteps calls the endpoints in order. Work that does not need the token is done
 // first, while connections are being established.
 func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred credential, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, remote.Budget, fmt.Errorf("no response within %v", remote.Budget))
+	ctx, cancel := context.WithTimeoutCause(ctx, remote.RequestTimeout, fmt.Errorf("no response within %v", remote.RequestTimeout))
 	defer cancel()
 	l, err := p.startConnections(ctx)
 	defer l.close()

@@ -32,7 +32,7 @@ type configFile struct {
 func Load(name string) (Options, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
-		err = files[0].Unwritable() // anyone who can write the file controls who receives the token
+		err = files[0].CheckNotWritable() // anyone who can write the file controls who receives the token
 	}
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)

@@ -28,7 +28,7 @@ import (
 // answering is a server that gives the body to every request.
 func answering(t *testing.T, body string) *testcloud.Server {
 	t.Helper()
-	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, body)
 	}))
@@ -69,7 +69,7 @@ func TestTokenExchange(t *testing.T) {
 		t.Error("another answer than the endpoint's")
 	}
 	if len(server.Requests()) != 1 {
-		t.Fatalf("asked %q", server.Lines())
+		t.Fatalf("asked %q", server.RequestLines())
 	}
 	r := server.Requests()[0]
 	want := url.Values{
@@ -239,7 +239,7 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	if got := elsewhere.Lines(); len(got) != 0 {
+	if got := elsewhere.RequestLines(); len(got) != 0 {
 		t.Errorf("another host was asked: %q", got)
 	}
 }
@@ -293,7 +293,7 @@ func TestInjection(t *testing.T) {
 			for i, r := range server.Requests() {
 				got := map[string]any{"path": r.Path, "query": r.Query}
 				want := map[string]any{"path": "/a/" + value + "/b", "query": url.Values{"value": {value}, "n": {"1"}}}
-				if got["body"], want["body"] = r.JSON(), map[string]any{"value": value, "n": 1.0}; i == 1 {
+				if got["body"], want["body"] = r.JSONBody(), map[string]any{"value": value, "n": 1.0}; i == 1 {
 					got["body"], want["body"] = r.Form(), url.Values{"value": {value}}
 				}
 				if diff := gocmp.Diff(want, got); diff != "" {

@@ -26,7 +26,7 @@ func (p *Provider) startConnections(ctx context.Context) (connections, error) {
 			}
 			l[s.caFile] = transport
 		}
-		l[s.caFile].Ahead(ctx, s.base)
+		l[s.caFile].Preconnect(ctx, s.base)
 	}
 	return l, nil
 }
@@ -44,12 +44,12 @@ func (c *compiledStep) addCAs(transport *remote.Transport) error {
 	}
 	files, err := secretfile.Read(c.caFile)
 	if err == nil {
-		err = files[0].Unwritable() // anyone who can write the file controls who receives the token
+		err = files[0].CheckNotWritable() // anyone who can write the file controls who receives the token
 	}
 	if err != nil {
 		return err
 	}
-	if err := transport.Trust(files[0].Data); err != nil {
+	if err := transport.AddCAs(files[0].Data); err != nil {
 		return fmt.Errorf("%q: %w", c.caFile, err)
 	}
 	return nil

@@ -367,7 +367,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := p.readResponse(p.exchange.steps[0], &remote.Answer{Body: body}, placeholderValues{})
+		cred, err := p.readResponse(p.exchange.steps[0], &remote.Response{Body: body}, placeholderValues{})
 		if err == nil && (cred.secret == "" || !json.Valid(body)) {
 			t.Error("a password out of nothing")
 		}

@@ -21,7 +21,7 @@ import (
 
 // readResponse keeps the response for later steps, or extracts the credential from the
 // last one. Errors do not contain any part of the response.
-func (p *Provider) readResponse(s *compiledStep, answer *remote.Answer, v placeholderValues) (cred credential, err error) {
+func (p *Provider) readResponse(s *compiledStep, answer *remote.Response, v placeholderValues) (cred credential, err error) {
 	document, err := decodeJSON(answer)
 	if err != nil {
 		return cred, err
@@ -60,7 +60,7 @@ func (c *compiledStep) extractCredential(document any, cred *credential) (err er
 	return nil
 }
 
-func decodeJSON(answer *remote.Answer) (any, error) {
+func decodeJSON(answer *remote.Response) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(answer.Body))
 	decoder.UseNumber()
 	var document any

@@ -114,7 +114,7 @@ func (s *jwtSigner) sign(v placeholderValues, now time.Time) (string, error) {
 func (s *jwtSigner) readKey() (*jwt.Key, error) {
 	files, err := secretfile.Read(s.keyFile)
 	if err == nil {
-		err = files[0].Private()
+		err = files[0].CheckNotExposed()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keyFile: read %w", err)

@@ -21,7 +21,7 @@ import (
 // vault is a server whose login gives a token for which it gives a password.
 func vault(t *testing.T, login, read string) *testcloud.Server {
 	t.Helper()
-	server := testcloud.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/login":
 			io.WriteString(w, login)
@@ -70,11 +70,11 @@ func TestSteps(t *testing.T) {
 	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another answer than the last step's, for half the life of the shortest")
 	}
-	if got, want := strings.ReplaceAll(strings.Join(server.Lines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
+	if got, want := strings.ReplaceAll(strings.Join(server.RequestLines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
 		t.Fatalf("asked %q, want %q", got, want)
 	}
 	login, read := server.Requests()[0], server.Requests()[1]
-	if login.JSON()["jwt"] != serviceAccountToken(nil) || login.JSON()["role"] != "team" || login.Header.Get("X-Vault-Token") != "" {
+	if login.JSONBody()["jwt"] != serviceAccountToken(nil) || login.JSONBody()["role"] != "team" || login.Header.Get("X-Vault-Token") != "" {
 		t.Error("another login")
 	}
 	if read.Header.Get("X-Vault-Token") != canary.EnvSecret || len(read.Body) > 0 {
@@ -99,7 +99,7 @@ func TestAnswersInBodies(t *testing.T) {
 			}
 			r := server.Requests()[1]
 			_, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
-			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSON()["v"], "basic": password}[title]
+			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSONBody()["v"], "basic": password}[title]
 			if got != "<"+value+">" {
 				t.Errorf("it arrived as %q", got)
 			}

@@ -233,7 +233,7 @@ func (v placeholderValues) annotation(key string) (string, error) {
 func readSecretFile(name string) (string, error) {
 	files, err := secretfile.Read(name)
 	if err == nil {
-		err = files[0].Private()
+		err = files[0].CheckNotExposed()
 	}
 	if err != nil {
 		return "", fmt.Errorf("read %w", err)

@@ -106,7 +106,7 @@ func New(opts Options) (*Provider, error) {
 			return nil, err
 		}
 	}
-	p.setToken()
+	p.setTokenRequired()
 	return p, nil
 }
 
@@ -151,7 +151,7 @@ func (p *Provider) setUsername(opts Options) error {
 		return fmt.Errorf("username %q: %w", text, err)
 	}
 	p.username = &t
-	p.narrow(t)
+	p.limitToImage(t)
 	return nil
 }
 
@@ -162,13 +162,13 @@ func (p *Provider) setExchange(opts Options) (err error) {
 	if p.exchange, err = opts.Exchange.compile(); err != nil {
 		return err
 	}
-	p.narrow(p.exchange.allTemplates()...)
+	p.limitToImage(p.exchange.allTemplates()...)
 	return nil
 }
 
-// setToken determines whether a token is required. A node that signs its own token
+// setTokenRequired determines whether a token is required. A node that signs its own token
 // needs none, unless the request uses the token's claims.
-func (p *Provider) setToken() {
+func (p *Provider) setTokenRequired() {
 	texts := []template{}
 	if p.username != nil {
 		texts = append(texts, *p.username)
@@ -181,8 +181,8 @@ func (p *Provider) setToken() {
 		slices.ContainsFunc(texts, func(t template) bool { return t.usesPlaceholder("namespace") || t.usesPlaceholder("serviceaccount") })
 }
 
-// narrow limits responses to one image if a template depends on the image.
-func (p *Provider) narrow(templates ...template) {
+// limitToImage limits responses to one image if a template depends on the image.
+func (p *Provider) limitToImage(templates ...template) {
 	for _, t := range templates {
 		if t.usesPlaceholder("image") || t.usesPlaceholder("repository") {
 			p.cacheKeyType = plugin.CacheImage
@@ -193,7 +193,7 @@ func (p *Provider) narrow(templates ...template) {
 // GetCredentials returns a credential for the image's registry. For parts of a registry
 // that are not configured, the response has no credentials.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	host, repository := split(req)
+	host, repository := splitImage(req)
 	switch serves, part := p.serves(host, host+"/"+repository); {
 	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
@@ -201,7 +201,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return p.otherHosts.Response(host, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
 	case !part:
 		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
-		return none(), nil
+		return emptyResponse(), nil
 	}
 	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
 	switch {
@@ -209,7 +209,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return nil, fmt.Errorf("%s: %w", host, err)
 	case cred == nil:
 		p.log.Info("no credentials: the request has no service-account token", "registry", host)
-		return none(), nil
+		return emptyResponse(), nil
 	}
 	return &plugin.Response{
 		CacheKeyType:  p.cacheKeyType,
@@ -234,14 +234,14 @@ func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *c
 	}
 	get := p.callSteps
 	if p.exchange == nil {
-		get = p.passThrough
+		get = p.tokenAsPassword
 	}
 	found, err := get(ctx, v)
 	return &found, err
 }
 
-// passThrough returns the token as the password.
-func (p *Provider) passThrough(_ context.Context, v placeholderValues) (cred credential, err error) {
+// tokenAsPassword returns the token as the password.
+func (p *Provider) tokenAsPassword(_ context.Context, v placeholderValues) (cred credential, err error) {
 	if err := p.checkClaims(&v.token); err != nil {
 		return cred, err
 	}
@@ -260,15 +260,15 @@ func (p *Provider) serves(host, image string) (known, part bool) {
 	return known, part
 }
 
-// none returns a response without credentials. It is not cached, because the
+// emptyResponse returns a response without credentials. It is not cached, because the
 // next pod may have a token.
-func none() *plugin.Response {
+func emptyResponse() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
 }
 
-// split returns the registry and repository of the image. It removes the tag and
+// splitImage returns the registry and repository of the image. It removes the tag and
 // digest, which are present only if a user tests the plugin.
-func split(req *plugin.Request) (host, repository string) {
+func splitImage(req *plugin.Request) (host, repository string) {
 	host = req.Registry()
 	image := req.Image
 	if _, rest, found := strings.Cut(image, "://"); found {

@@ -249,7 +249,7 @@ func TestForAPIServer(t *testing.T) {
 		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
 		wantError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
-	if got := asked.Lines(); len(got) > 0 {
+	if got := asked.RequestLines(); len(got) > 0 {
 		t.Errorf("the endpoint was asked: %q", got)
 	}
 	// A token that stays on the node is safe.

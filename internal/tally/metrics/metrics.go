@@ -37,23 +37,23 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 	if counts == nil || counts.Since.IsZero() {
 		return
 	}
-	s := sink{to}
+	s := metricSender{to}
 	for name, p := range counts.Providers {
 		for result, n := range p.Results {
-			s.count("regcred_provider_runs_total", "Number of provider runs by result: credentials, none, skipped, or the stage that failed.", n, "provider", name, "result", result)
+			s.sendCounter("regcred_provider_runs_total", "Number of provider runs by result: credentials, none, skipped, or the stage that failed.", n, "provider", name, "result", result)
 		}
-		s.summary("regcred_provider_run_duration_seconds", "Duration of provider runs.", p.Runs, p.Seconds, "provider", name)
-		s.time("regcred_provider_last_run_timestamp_seconds", "Time of a provider's last run.", p.LastRun, "provider", name)
+		s.sendSummary("regcred_provider_run_duration_seconds", "Duration of provider runs.", p.Runs, p.Seconds, "provider", name)
+		s.sendTimestamp("regcred_provider_last_run_timestamp_seconds", "Time of a provider's last run.", p.LastRun, "provider", name)
 		if e := p.LastError; e != nil {
-			s.time("regcred_provider_last_error_timestamp_seconds", "Time of a provider's last failure.", e.Time, "provider", name, "stage", e.Stage)
+			s.sendTimestamp("regcred_provider_last_error_timestamp_seconds", "Time of a provider's last failure.", e.Time, "provider", name, "stage", e.Stage)
 		}
 	}
 	for result, n := range counts.Runs {
-		s.count("regcred_dispatcher_runs_total", "Number of kubelet requests by result.", n, "result", result)
+		s.sendCounter("regcred_dispatcher_runs_total", "Number of kubelet requests by result.", n, "result", result)
 	}
-	s.count("regcred_dispatcher_uncounted_runs_total", "Number of kubelet requests missing from the other metrics because the file was locked.", counts.Dropped)
-	s.count("regcred_dispatcher_left_out_credentials_total", "Number of credentials omitted from responses.", counts.WithoutKey)
-	s.time("regcred_dispatcher_counted_since_timestamp_seconds", "Time when counting started.", counts.Since)
+	s.sendCounter("regcred_dispatcher_uncounted_runs_total", "Number of kubelet requests missing from the other metrics because the file was locked.", counts.Dropped)
+	s.sendCounter("regcred_dispatcher_left_out_credentials_total", "Number of credentials omitted from responses.", counts.WithoutKey)
+	s.sendTimestamp("regcred_dispatcher_counted_since_timestamp_seconds", "Time when counting started.", counts.Since)
 }
 
 // Write writes the counts in the Prometheus text format.
@@ -74,27 +74,27 @@ func Write(w io.Writer, c *tally.Counts) error {
 	return nil
 }
 
-// sink sends metrics to a channel. Labels are passed as alternating names and values.
-type sink struct{ to chan<- prometheus.Metric }
+// metricSender sends metrics to a channel. Labels are passed as alternating names and values.
+type metricSender struct{ to chan<- prometheus.Metric }
 
-func (s sink) count(name, help string, n uint64, labels ...string) {
-	desc, values := describe(name, help, labels)
-	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
+func (s metricSender) sendCounter(name, help string, n uint64, labels ...string) {
+	desc, values := newDesc(name, help, labels)
+	s.newSend(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
 }
 
-func (s sink) time(name, help string, t time.Time, labels ...string) {
-	desc, values := describe(name, help, labels)
-	s.send(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
+func (s metricSender) sendTimestamp(name, help string, t time.Time, labels ...string) {
+	desc, values := newDesc(name, help, labels)
+	s.newSend(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
 }
 
-func (s sink) summary(name, help string, n uint64, sum float64, labels ...string) {
-	desc, values := describe(name, help, labels)
-	s.send(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
+func (s metricSender) sendSummary(name, help string, n uint64, sum float64, labels ...string) {
+	desc, values := newDesc(name, help, labels)
+	s.newSend(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
 }
 
-// send sends a metric, or an invalid metric if it cannot be created, for example
+// newSend sends a metric, or an invalid metric if it cannot be created, for example
 // because a label is not valid UTF-8.
-func (s sink) send(desc *prometheus.Desc) func(prometheus.Metric, error) {
+func (s metricSender) newSend(desc *prometheus.Desc) func(prometheus.Metric, error) {
 	return func(m prometheus.Metric, err error) {
 		if err != nil {
 			m = prometheus.NewInvalidMetric(desc, err)
@@ -103,7 +103,7 @@ func (s sink) send(desc *prometheus.Desc) func(prometheus.Metric, error) {
 	}
 }
 
-func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
+func newDesc(name, help string, labels []string) (*prometheus.Desc, []string) {
 	var names, values []string
 	for i := 0; i < len(labels); i += 2 {
 		names, values = append(names, labels[i]), append(values, labels[i+1])

@@ -22,10 +22,10 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func TestWrite(t *testing.T) {
 	c := &tally.Counts{
 		SchemaVersion: 1, Since: noon, Dropped: 3, WithoutKey: 2,
-		Runs: map[string]uint64{tally.Answered: 1, tally.Failed: 1},
+		Runs: map[string]uint64{tally.RunAnswered: 1, tally.RunFailed: 1},
 		Providers: map[string]*tally.Provider{
-			"ecr":       {Results: map[string]uint64{tally.Found: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &tally.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
-			`odd"name\`: {Results: map[string]uint64{tally.Skipped: 1}, LastRun: noon},
+			"ecr":       {Results: map[string]uint64{tally.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &tally.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
+			`odd"name\`: {Results: map[string]uint64{tally.ResultSkipped: 1}, LastRun: noon},
 		},
 	}
 	var b strings.Builder
@@ -84,7 +84,7 @@ func TestWriteNothing(t *testing.T) {
 
 // TestWriteBroken verifies that a name that is not UTF-8 is an error, and does not damage the other lines.
 func TestWriteBroken(t *testing.T) {
-	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.Found: 1}}}}
+	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.ResultFound: 1}}}}
 	var b strings.Builder
 	if err := metrics.Write(&b, c); err == nil {
 		t.Errorf("written: %s", b.String())

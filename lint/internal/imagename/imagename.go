@@ -15,27 +15,27 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// Matchable reports whether any image can match l.
-func Matchable(l location.Location) bool {
-	_, bad := BadLabel(l)
-	return !bad && IsDomain(l) && ValidPort(l.Port) && ValidPath(l.Path)
+// IsMatchable reports whether any image can match l.
+func IsMatchable(l location.Location) bool {
+	_, bad := InvalidLabel(l)
+	return !bad && IsDomain(l) && IsValidPort(l.Port) && IsValidPath(l.Path)
 }
 
-// BadLabel returns the first label of l's host that no image host can have.
-func BadLabel(l location.Location) (label string, bad bool) {
+// InvalidLabel returns the first label of l's host that no image host can have.
+func InvalidLabel(l location.Location) (label string, bad bool) {
 	if strings.ContainsAny(l.Host, ":[") {
 		return l.Host, l.Port == "" || strings.Trim(l.Host, "0123456789abcdefABCDEF:") != ""
 	}
 	for label := range strings.SplitSeq(l.Host, ".") {
-		if !ValidLabel(label) {
+		if !IsValidLabel(label) {
 			return label, true
 		}
 	}
 	return "", false
 }
 
-// ValidLabel reports whether the glob matches any label that a host can have.
-func ValidLabel(glob string) bool {
+// IsValidLabel reports whether the glob matches any label that a host can have.
+func IsValidLabel(glob string) bool {
 	_, err := match.Registry(strings.ReplaceAll(glob, "*", "a"))
 	return err == nil
 }
@@ -46,41 +46,41 @@ func IsDomain(l location.Location) bool {
 	if l.Host == "index.docker.io" && l.Port == "" {
 		return false // the host becomes docker.io before the comparison
 	}
-	if !Dotless(l) || location.MatchLabel(l.Host, "localhost") {
+	if !IsDotless(l) || location.MatchLabel(l.Host, "localhost") {
 		return true
 	}
-	return strings.Contains(l.Host, "*") || HasCapital(l.Host)
+	return strings.Contains(l.Host, "*") || HasUpperCase(l.Host)
 }
 
-// Dotless reports whether l's host has one label and no port. In an image reference,
+// IsDotless reports whether l's host has one label and no port. In an image reference,
 // such a host is part of a Docker Hub name; see [IsDomain].
-func Dotless(l location.Location) bool {
+func IsDotless(l location.Location) bool {
 	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
 
-// HasCapital reports whether s contains an upper-case letter.
-func HasCapital(s string) bool { return strings.ContainsFunc(s, unicode.IsUpper) }
+// HasUpperCase reports whether s contains an upper-case letter.
+func HasUpperCase(s string) bool { return strings.ContainsFunc(s, unicode.IsUpper) }
 
-// ValidPort reports whether port is empty or a valid TCP port.
-func ValidPort(port string) bool {
+// IsValidPort reports whether port is empty or a valid TCP port.
+func IsValidPort(port string) bool {
 	n, err := strconv.Atoi(port)
 	return port == "" || err == nil && 0 < n && n < 1<<16
 }
 
-// ValidPath reports whether path is a prefix of any valid repository path.
-func ValidPath(path string) bool {
-	return path == "" || path[0] == '/' && (ValidRepository(path[1:]) || ValidRepository(path[1:]+"a"))
+// IsValidPath reports whether path is a prefix of any valid repository path.
+func IsValidPath(path string) bool {
+	return path == "" || path[0] == '/' && (IsValidRepository(path[1:]) || IsValidRepository(path[1:]+"a"))
 }
 
-// ValidRepository reports whether s can follow the host in an image name.
-func ValidRepository(s string) bool {
+// IsValidRepository reports whether s can follow the host in an image name.
+func IsValidRepository(s string) bool {
 	name := "registry.example/" + s
 	repository, err := match.Repository(name)
 	return err == nil && repository == name // otherwise s has a tag or a digest
 }
 
-// Repair returns l without parts that prevent a match, such as a tag.
-func Repair(l location.Location) location.Location {
+// RepairLocation returns l without parts that prevent a match, such as a tag.
+func RepairLocation(l location.Location) location.Location {
 	if !strings.Contains(l.Host, ":") {
 		l.Host = repairHost(l.Host, l.Port)
 	}

@@ -9,9 +9,11 @@ import (
 	"sync"
 )
 
-var placeholder = sync.OnceValue(func() *regexp.Regexp {
+var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{\{.*\}\}|^<[^<>]+>$|(?i)^(?:change[-_]?me|replace[-_]?me|todo|redacted|your[-_ ].*|x{3,}|\*{3,}|\.{3})$`)
 })
 
 // IsPlaceholder reports whether a value looks like an unfilled placeholder.
-func IsPlaceholder(value string) bool { return placeholder().MatchString(strings.TrimSpace(value)) }
+func IsPlaceholder(value string) bool {
+	return placeholderPattern().MatchString(strings.TrimSpace(value))
+}

@@ -23,19 +23,19 @@ type Rule[T any] struct {
 	Check    func(T) []Result
 }
 
-// Error returns a rule for settings that cannot work.
-func Error[T any](name string, check func(T) []Result) Rule[T] {
+// ErrorRule returns a rule for settings that cannot work.
+func ErrorRule[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityError, check}
 }
 
-// Warning returns a rule for settings that work, but are dangerous or do not do what
+// WarningRule returns a rule for settings that work, but are dangerous or do not do what
 // they seem to.
-func Warning[T any](name string, check func(T) []Result) Rule[T] {
+func WarningRule[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityWarning, check}
 }
 
-// Info returns a rule for settings that do not need to be changed.
-func Info[T any](name string, check func(T) []Result) Rule[T] {
+// InfoRule returns a rule for settings that do not need to be changed.
+func InfoRule[T any](name string, check func(T) []Result) Rule[T] {
 	return Rule[T]{name, finding.SeverityInfo, check}
 }
 
@@ -56,41 +56,41 @@ type Result struct {
 	Message, Fix string
 	Field        string          // field of the rule's subject
 	Place        config.Position // position in a file, for rules whose subject has none
-	more         int             // number of omitted results
+	omitted      int             // number of omitted results
 }
 
-// New returns one result about the subject as a whole.
-func New(fix, format string, args ...any) []Result {
+// NewResult returns one result about the subject as a whole.
+func NewResult(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// If returns one result if the subject has the problem.
-func If(found bool, fix, format string, args ...any) []Result {
+// ResultIf returns one result if the subject has the problem.
+func ResultIf(found bool, fix, format string, args ...any) []Result {
 	if !found {
 		return nil
 	}
-	return New(fix, format, args...)
+	return NewResult(fix, format, args...)
 }
 
-// InField returns one result about a field of the subject.
-func InField(field string, fix, format string, args ...any) []Result {
-	list := New(fix, format, args...)
+// NewFieldResult returns one result about a field of the subject.
+func NewFieldResult(field string, fix, format string, args ...any) []Result {
+	list := NewResult(fix, format, args...)
 	list[0].Field = field
 	return list
 }
 
-// At returns one result about a position in a file.
-func At(place config.Position, fix, format string, args ...any) []Result {
-	list := New(fix, format, args...)
+// NewPositionResult returns one result about a position in a file.
+func NewPositionResult(place config.Position, fix, format string, args ...any) []Result {
+	list := NewResult(fix, format, args...)
 	list[0].Place = place
 	return list
 }
 
-// Append appends results to list. Results above the limit are only counted.
-func Append(list []Result, more ...Result) []Result {
+// AppendResults appends results to list. Results above the limit are only counted.
+func AppendResults(list []Result, more ...Result) []Result {
 	for _, r := range more {
 		if len(list) == MaxResults {
-			list[MaxResults-1].more++
+			list[MaxResults-1].omitted++
 			continue
 		}
 		list = append(list, r)
@@ -101,18 +101,18 @@ func Append(list []Result, more ...Result) []Result {
 // Collector collects findings. The zero value is ready to use.
 type Collector struct {
 	findings []finding.Finding
-	counts   map[string]*count // by rule
+	counts   map[string]*ruleCount // by rule
 }
 
-// count holds the numbers of listed and omitted findings of a rule.
-type count struct{ listed, more int }
+// ruleCount holds the numbers of listed and omitted findings of a rule.
+type ruleCount struct{ listed, more int }
 
-func (c *Collector) count(rule string) *count {
+func (c *Collector) countFor(rule string) *ruleCount {
 	if c.counts[rule] == nil {
 		if c.counts == nil {
-			c.counts = map[string]*count{}
+			c.counts = map[string]*ruleCount{}
 		}
-		c.counts[rule] = &count{}
+		c.counts[rule] = &ruleCount{}
 	}
 	return c.counts[rule]
 }
@@ -122,8 +122,8 @@ func (c *Collector) count(rule string) *count {
 func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) finding.Finding) {
 	for _, r := range list {
 		for _, result := range r.Check(subject) {
-			n := c.count(r.Name)
-			if n.more += result.more; n.listed == MaxResults {
+			n := c.countFor(r.Name)
+			if n.more += result.omitted; n.listed == MaxResults {
 				n.more++
 				continue
 			}
@@ -132,7 +132,7 @@ func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) f
 			if locate != nil {
 				f = locate(result.Field)
 			} else {
-				f = Located(result.Place)
+				f = FindingAt(result.Place)
 			}
 			f.Rule, f.Severity, f.Message, f.Fix = r.Name, r.Severity, result.Message, result.Fix
 			c.findings = append(c.findings, f)
@@ -140,14 +140,14 @@ func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) f
 	}
 }
 
-// Located returns a finding that has only a position.
-func Located(at config.Position) finding.Finding {
+// FindingAt returns a finding that has only a position.
+func FindingAt(at config.Position) finding.Finding {
 	return finding.Finding{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path}
 }
 
-// Sorted returns the findings in order of files and lines. For each rule with too many
+// SortedFindings returns the findings in order of files and lines. For each rule with too many
 // findings, it adds the number of omitted findings.
-func (c *Collector) Sorted(files ...string) []finding.Finding {
+func (c *Collector) SortedFindings(files ...string) []finding.Finding {
 	order := map[string]int{}
 	for i, name := range files {
 		order[name] = i + 1
@@ -158,7 +158,7 @@ func (c *Collector) Sorted(files ...string) []finding.Finding {
 	var findings []finding.Finding
 	for _, f := range c.findings {
 		findings = append(findings, f)
-		n := c.count(f.Rule)
+		n := c.countFor(f.Rule)
 		if n.listed--; n.listed == 0 && n.more > 0 {
 			findings = append(findings, finding.Finding{
 				Rule: f.Rule, Severity: f.Severity, File: f.File,

@@ -18,55 +18,55 @@ import (
 // region is the region of the images that bench requests.
 const region = "us-west-2"
 
-// key is a temporary access key, as the metadata service and STS return it.
-type key struct {
+// accessKey is a temporary access key, as the metadata service and STS return it.
+type accessKey struct {
 	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`
 	Token  string `json:"Token" xml:"SessionToken"`
 }
 
-func ecrInstance(request) (login, error) {
+func ecrInstanceCredential(request) (login, error) {
 	base := os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") + "/latest/"
-	_, session, err := do(near, http.MethodPut, base+"api/token", "", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+	_, session, err := sendRequest(metadataClient, http.MethodPut, base+"api/token", "", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
 	if err != nil {
 		return login{}, err
 	}
 	header := []string{"X-Aws-Ec2-Metadata-Token", string(session)}
 	roles := base + "meta-data/iam/security-credentials/"
-	_, role, err := do(near, http.MethodGet, roles, "", header...)
+	_, role, err := sendRequest(metadataClient, http.MethodGet, roles, "", header...)
 	if err != nil {
 		return login{}, err
 	}
-	var k key
-	if err := ask(near, &k, http.MethodGet, roles+string(role), "", header...); err != nil {
+	var k accessKey
+	if err := requestJSON(metadataClient, &k, http.MethodGet, roles+string(role), "", header...); err != nil {
 		return login{}, err
 	}
-	return ecr(k)
+	return ecrCredential(k)
 }
 
-func ecrPod(req request) (login, error) {
+func ecrPodCredential(req request) (login, error) {
 	body := url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {"floor"},
 		"RoleArn": {req.Annotations["eks.amazonaws.com/ecr-role-arn"]}, "WebIdentityToken": {req.Token},
 	}
-	_, data, err := do(secure(), http.MethodPost, "https://sts."+region+".amazonaws.com/", body.Encode(), "Content-Type", formType)
+	_, data, err := sendRequest(httpsClient(), http.MethodPost, "https://sts."+region+".amazonaws.com/", body.Encode(), "Content-Type", formType)
 	if err != nil {
 		return login{}, err
 	}
 	var answer struct {
-		Key key `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
+		Key accessKey `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	if err := xml.Unmarshal(data, &answer); err != nil {
 		return login{}, err
 	}
-	return ecr(answer.Key)
+	return ecrCredential(answer.Key)
 }
 
-// ecr requests the credential for all registries of the region.
-func ecr(k key) (login, error) {
+// ecrCredential requests the credential for all registries of the region.
+func ecrCredential(k accessKey) (login, error) {
 	const body = "{}"
 	host := "api.ecr." + region + ".amazonaws.com"
-	_, data, err := do(secure(), http.MethodPost, "https://"+host+"/", body, sign(k, host, body, time.Now().UTC())...)
+	_, data, err := sendRequest(httpsClient(), http.MethodPost, "https://"+host+"/", body, signHeaders(k, host, body, time.Now().UTC())...)
 	if err != nil {
 		return login{}, err
 	}
@@ -78,11 +78,11 @@ func ecr(k key) (login, error) {
 	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Data) == 0 {
 		return login{}, fmt.Errorf("%s: no authorization data: %w", host, err)
 	}
-	return basic(answer.Data[0].Token)
+	return decodeECRToken(answer.Data[0].Token)
 }
 
-// sign returns the headers of a signed request to ECR (Signature Version 4).
-func sign(k key, host, body string, now time.Time) []string {
+// signHeaders returns the headers of a signed request to ECR (Signature Version 4).
+func signHeaders(k accessKey, host, body string, now time.Time) []string {
 	const kind, target = "application/x-amz-json-1.1", "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken"
 	const signed = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
 	date, day := now.Format("20060102T150405Z"), now.Format("20060102")

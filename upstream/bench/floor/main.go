@@ -45,10 +45,10 @@ type response struct {
 	Auth          map[string]login `json:"auth"`
 }
 
-// subjects maps the first argument to a function that gets a credential.
-var subjects = map[string]func(request) (login, error){
-	"ecr-instance": ecrInstance, "ecr-pod": ecrPod, "gcr-pod": gcrPod,
-	"acr-instance": acrInstance, "acr-pod": acrPod, "token": tokenExchange,
+// credentialFuncs maps the first argument to a function that gets a credential.
+var credentialFuncs = map[string]func(request) (login, error){
+	"ecr-instance": ecrInstanceCredential, "ecr-pod": ecrPodCredential, "gcr-pod": gcrPodCredential,
+	"acr-instance": acrInstanceCredential, "acr-pod": acrPodCredential, "token": exchangeSTSToken,
 }
 
 func main() {
@@ -59,12 +59,12 @@ func main() {
 }
 
 func run(subject string) error {
-	go secure() // reads the bundle concurrently
+	go httpsClient() // reads the bundle concurrently
 	var req request
 	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
 		return err
 	}
-	auth, err := subjects[subject](req)
+	auth, err := credentialFuncs[subject](req)
 	if err != nil {
 		return err
 	}
@@ -74,12 +74,12 @@ func run(subject string) error {
 	})
 }
 
-// near is the client for metadata servers.
-var near = &http.Client{Transport: &http.Transport{}}
+// metadataClient is the client for metadata servers.
+var metadataClient = &http.Client{Transport: &http.Transport{}}
 
-// secure returns the client for all other servers. A transport with its own TLS
+// httpsClient returns the client for all other servers. A transport with its own TLS
 // configuration does not use HTTP/2.
-var secure = sync.OnceValue(func() *http.Client {
+var httpsClient = sync.OnceValue(func() *http.Client {
 	pool := x509.NewCertPool()
 	if bundle, err := os.ReadFile(os.Getenv("SSL_CERT_FILE")); err == nil {
 		pool.AppendCertsFromPEM(bundle)
@@ -87,8 +87,8 @@ var secure = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 })
 
-// do sends a request and reads the response.
-func do(client *http.Client, method, address, body string, header ...string) (*http.Response, []byte, error) {
+// sendRequest sends a request and reads the response.
+func sendRequest(client *http.Client, method, address, body string, header ...string) (*http.Response, []byte, error) {
 	req, err := http.NewRequest(method, address, strings.NewReader(body))
 	if err != nil {
 		return nil, nil, err
@@ -108,9 +108,9 @@ func do(client *http.Client, method, address, body string, header ...string) (*h
 	return resp, data, err
 }
 
-// ask is like do, and decodes a JSON response.
-func ask(client *http.Client, answer any, method, address, body string, header ...string) error {
-	_, data, err := do(client, method, address, body, header...)
+// requestJSON is like do, and decodes a JSON response.
+func requestJSON(client *http.Client, answer any, method, address, body string, header ...string) error {
+	_, data, err := sendRequest(client, method, address, body, header...)
 	if err != nil {
 		return err
 	}
@@ -119,13 +119,13 @@ func ask(client *http.Client, answer any, method, address, body string, header .
 
 const formType = "application/x-www-form-urlencoded"
 
-// oauth is a token endpoint's response.
-type oauth struct {
+// oauthResponse is a token endpoint's response.
+type oauthResponse struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 }
 
-func gcrPod(req request) (login, error) {
+func gcrPodCredential(req request) (login, error) {
 	body, err := json.Marshal(map[string]string{
 		"audience":             "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster",
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -137,37 +137,37 @@ func gcrPod(req request) (login, error) {
 	if err != nil {
 		return login{}, err
 	}
-	var answer oauth
-	err = ask(secure(), &answer, http.MethodPost, "https://sts.googleapis.com/v1/token", string(body), "Content-Type", "application/json")
+	var answer oauthResponse
+	err = requestJSON(httpsClient(), &answer, http.MethodPost, "https://sts.googleapis.com/v1/token", string(body), "Content-Type", "application/json")
 	return login{"_token", answer.AccessToken}, err
 }
 
-func tokenExchange(req request) (login, error) {
+func exchangeSTSToken(req request) (login, error) {
 	body := url.Values{
 		"grant_type":         {"urn:ietf:params:oauth:grant-type:token-exchange"},
 		"audience":           {"registry.example.com"},
 		"subject_token":      {req.Token},
 		"subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"},
 	}
-	var answer oauth
-	err := ask(secure(), &answer, http.MethodPost, "https://sts.example.com/token", body.Encode(), "Content-Type", formType)
+	var answer oauthResponse
+	err := requestJSON(httpsClient(), &answer, http.MethodPost, "https://sts.example.com/token", body.Encode(), "Content-Type", formType)
 	return login{"robot", answer.AccessToken}, err
 }
 
-func acrInstance(req request) (login, error) {
-	return acr(req, "", func() (string, error) {
+func acrInstanceCredential(req request) (login, error) {
+	return acrCredential(req, "", func() (string, error) {
 		address := os.Getenv("AZURE_POD_IDENTITY_AUTHORITY_HOST") + "/metadata/identity/oauth2/token?" + url.Values{
 			"api-version": {"2018-02-01"}, "resource": {"https://containerregistry.azure.net"},
 		}.Encode()
-		var answer oauth
-		err := ask(near, &answer, http.MethodGet, address, "", "Metadata", "true")
+		var answer oauthResponse
+		err := requestJSON(metadataClient, &answer, http.MethodGet, address, "", "Metadata", "true")
 		return answer.AccessToken, err
 	})
 }
 
-func acrPod(req request) (login, error) {
+func acrPodCredential(req request) (login, error) {
 	tenant := req.Annotations["kubernetes.azure.com/acr-tenant-id"]
-	return acr(req, tenant, func() (string, error) {
+	return acrCredential(req, tenant, func() (string, error) {
 		body := url.Values{
 			"grant_type":            {"client_credentials"},
 			"client_id":             {req.Annotations["kubernetes.azure.com/acr-client-id"]},
@@ -175,22 +175,22 @@ func acrPod(req request) (login, error) {
 			"client_assertion":      {req.Token},
 			"scope":                 {"https://containerregistry.azure.net/.default"},
 		}
-		var answer oauth
-		err := ask(secure(), &answer, http.MethodPost, "https://login.microsoftonline.com/"+tenant+"/oauth2/v2.0/token", body.Encode(), "Content-Type", formType)
+		var answer oauthResponse
+		err := requestJSON(httpsClient(), &answer, http.MethodPost, "https://login.microsoftonline.com/"+tenant+"/oauth2/v2.0/token", body.Encode(), "Content-Type", formType)
 		return answer.AccessToken, err
 	})
 }
 
-// acr exchanges a token at a login server. It requests the token and the server's
+// acrCredential exchanges a token at a login server. It requests the token and the server's
 // challenge concurrently.
-func acr(req request, tenant string, token func() (string, error)) (login, error) {
+func acrCredential(req request, tenant string, token func() (string, error)) (login, error) {
 	host, _, _ := strings.Cut(req.Image, "/")
 	var challenge string
 	var refused error
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		var resp *http.Response
-		if resp, _, refused = do(secure(), http.MethodGet, "https://"+host+"/v2/", ""); refused == nil {
+		if resp, _, refused = sendRequest(httpsClient(), http.MethodGet, "https://"+host+"/v2/", ""); refused == nil {
 			challenge = resp.Header.Get("Www-Authenticate")
 		}
 	})
@@ -205,13 +205,13 @@ func acr(req request, tenant string, token func() (string, error)) (login, error
 	if tenant != "" {
 		body.Set("tenant", tenant)
 	}
-	var answer oauth
-	err = ask(secure(), &answer, http.MethodPost, "https://"+host+"/oauth2/exchange", body.Encode(), "Content-Type", formType)
+	var answer oauthResponse
+	err = requestJSON(httpsClient(), &answer, http.MethodPost, "https://"+host+"/oauth2/exchange", body.Encode(), "Content-Type", formType)
 	return login{"00000000-0000-0000-0000-000000000000", answer.RefreshToken}, err
 }
 
-// basic decodes the credential in ECR's response.
-func basic(token string) (login, error) {
+// decodeECRToken decodes the credential in ECR's response.
+func decodeECRToken(token string) (login, error) {
 	data, err := base64.StdEncoding.DecodeString(token)
 	user, password, _ := bytes.Cut(data, []byte(":"))
 	return login{string(user), string(password)}, err

@@ -45,7 +45,7 @@ func run(args []string) error {
 	most := ""
 	for thread := pid; ; {
 		// The thread may have exited already.
-		if err := syscall.PtraceCont(thread, passOn(status)); err != nil && err != syscall.ESRCH {
+		if err := syscall.PtraceCont(thread, signalToDeliver(status)); err != nil && err != syscall.ESRCH {
 			return err
 		}
 		var err error
@@ -54,7 +54,7 @@ func run(args []string) error {
 		}
 		switch {
 		case status.TrapCause() == syscall.PTRACE_EVENT_EXIT && most == "":
-			if most, err = highWater(pid); err != nil {
+			if most, err = peakMemory(pid); err != nil {
 				return err
 			}
 		case thread == pid && (status.Signaled() || status.ExitStatus() > 0):
@@ -66,8 +66,8 @@ func run(args []string) error {
 	}
 }
 
-// passOn returns the signal to deliver to a stopped thread, or 0.
-func passOn(status syscall.WaitStatus) int {
+// signalToDeliver returns the signal to deliver to a stopped thread, or 0.
+func signalToDeliver(status syscall.WaitStatus) int {
 	// A new thread starts with SIGSTOP; SIGTRAP reports trace events.
 	if s := status.StopSignal(); status.Stopped() && s != syscall.SIGSTOP && s != syscall.SIGTRAP {
 		return int(s)
@@ -75,8 +75,8 @@ func passOn(status syscall.WaitStatus) int {
 	return 0
 }
 
-// highWater returns the number in "VmHWM: 3724 kB".
-func highWater(pid int) (string, error) {
+// peakMemory returns the number in "VmHWM: 3724 kB".
+func peakMemory(pid int) (string, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 
 // The environment variables.
 const (
-	helperVariable = "REGCRED_TEST_HELPER" // path of the real helper
-	callsVariable  = "REGCRED_TEST_CALLS"  // file to which a line per call is appended
-	stderrVariable = "REGCRED_TEST_STDERR" // text to write to standard error in addition
+	helperPathEnv = "REGCRED_TEST_HELPER" // path of the real helper
+	callsFileEnv  = "REGCRED_TEST_CALLS"  // file to which a line per call is appended
+	stderrTextEnv = "REGCRED_TEST_STDERR" // text to write to standard error in addition
 )
 
-// notFound is the protocol's text for a server without credentials.
-const notFound = "credentials not found in native keychain"
+// notFoundMessage is the protocol's text for a server without credentials.
+const notFoundMessage = "credentials not found in native keychain"
 
-// call is a line of the file.
-type call struct {
+// recordedCall is a line of the file.
+type recordedCall struct {
 	Args   []string
 	Stdin  string
 	Answer string // "found", "not found" or "error"
@@ -47,38 +47,38 @@ func run() (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(os.Getenv(helperVariable), os.Args[1:]...)
+	cmd := exec.Command(os.Getenv(helperPathEnv), os.Args[1:]...)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), os.Stderr
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		return 0, err
 	}
-	fmt.Fprint(os.Stderr, os.Getenv(stderrVariable))
-	if err := note(call{os.Args[1:], string(stdin), answer(cmd, out)}); err != nil {
+	fmt.Fprint(os.Stderr, os.Getenv(stderrTextEnv))
+	if err := appendCall(recordedCall{os.Args[1:], string(stdin), classifyResponse(cmd, out)}); err != nil {
 		return 0, err
 	}
 	_, err = os.Stdout.Write(out)
 	return cmd.ProcessState.ExitCode(), err
 }
 
-func answer(cmd *exec.Cmd, out []byte) string {
+func classifyResponse(cmd *exec.Cmd, out []byte) string {
 	switch {
 	case cmd.ProcessState.Success():
 		return "found"
-	case strings.TrimSpace(string(out)) == notFound:
+	case strings.TrimSpace(string(out)) == notFoundMessage:
 		return "not found"
 	default:
 		return "error"
 	}
 }
 
-// note appends a line in one write, because clients may call concurrently.
-func note(c call) error {
+// appendCall appends a line in one write, because clients may call concurrently.
+func appendCall(c recordedCall) error {
 	line, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(os.Getenv(callsVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(os.Getenv(callsFileEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

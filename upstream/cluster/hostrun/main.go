@@ -37,7 +37,7 @@ func main() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	r, begin := result{Rights: rights()}, time.Now()
+	r, begin := result{Rights: processPrivileges()}, time.Now()
 	var stderr strings.Builder
 	r.Code, err = hostrun.Runner{Socket: os.Args[1], Unit: os.Args[2]}.Run(ctx, c, os.Stdout, &stderr)
 	r.Took, r.Stderr = time.Since(begin), stderr.String()
@@ -47,8 +47,8 @@ func main() {
 	_ = json.NewEncoder(os.Stderr).Encode(r)
 }
 
-// rights returns this process's capabilities, NoNewPrivs and Uid.
-func rights() map[string]string {
+// processPrivileges returns this process's capabilities, NoNewPrivs and Uid.
+func processPrivileges() map[string]string {
 	list := map[string]string{}
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

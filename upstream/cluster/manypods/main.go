@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// answer returns a different credential of a typical size for each token.
-func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+// tokenCredential returns a different credential of a typical size for each token.
+func tokenCredential(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
 		Auth: map[string]plugin.AuthConfig{req.Registry(): {Username: "pod", Password: plugin.NewSecret(req.ServiceAccountToken.Reveal()[:64])}},
@@ -55,19 +55,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 	if err := json.NewDecoder(stdin).Decode(&pods); err != nil {
 		return err
 	}
-	k, err := keyring(args[0], args[1])
+	k, err := newKeyring(args[0], args[1])
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	if err := lookUp(ctx, k, args[2], pods); err != nil {
+	if err := lookUpForPods(ctx, k, args[2], pods); err != nil {
 		return err
 	}
 	// The second lookups are served from the cache.
-	if err := lookUp(ctx, k, args[2], pods); err != nil {
+	if err := lookUpForPods(ctx, k, args[2], pods); err != nil {
 		return err
 	}
-	now, most, err := resident()
+	now, most, err := residentMemory()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 	return json.NewEncoder(stdout).Encode(map[string]uint64{"resident": now, "most": most, "heap": m.HeapAlloc})
 }
 
-func keyring(kubeconfigPath, path string) (*regcred.Keyring, error) {
+func newKeyring(kubeconfigPath, path string) (*regcred.Keyring, error) {
 	rest, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: kubeconfigPath})
 	if err != nil {
 		return nil, err
@@ -91,11 +91,11 @@ func keyring(kubeconfigPath, path string) (*regcred.Keyring, error) {
 	}
 	return regcred.New(cfg, regcred.Options{
 		BinDir: "none", ServiceAccounts: client,
-		InProcess: map[string]plugin.Provider{cfg.Providers[0].Name: plugin.ProviderFunc(answer)},
+		InProcess: map[string]plugin.Provider{cfg.Providers[0].Name: plugin.ProviderFunc(tokenCredential)},
 	})
 }
 
-func lookUp(ctx context.Context, k *regcred.Keyring, image string, pods []regcred.Pod) error {
+func lookUpForPods(ctx context.Context, k *regcred.Keyring, image string, pods []regcred.Pod) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i := range pods {
@@ -110,8 +110,8 @@ func lookUp(ctx context.Context, k *regcred.Keyring, image string, pods []regcre
 	return g.Wait()
 }
 
-// resident returns the current and maximum resident set size of this process in bytes.
-func resident() (now, most uint64, err error) {
+// residentMemory returns the current and maximum resident set size of this process in bytes.
+func residentMemory() (now, most uint64, err error) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, 0, err

@@ -21,7 +21,7 @@ import (
 // request holds the parameters of "log" and "wait".
 type request struct {
 	Before service.State
-	Want   service.Criteria
+	Want   service.HealthCriteria
 }
 
 // result is the JSON output.
@@ -40,7 +40,7 @@ func main() {
 	}
 	begin := time.Now()
 	var res result
-	err := do(context.Background(), os.Args[1], os.Args[2], r, &res)
+	err := runCommand(context.Background(), os.Args[1], os.Args[2], r, &res)
 	res.Took = time.Since(begin)
 	if err != nil {
 		res.Error = err.Error()
@@ -54,7 +54,7 @@ func main() {
 	_ = json.NewEncoder(os.Stdout).Encode(res)
 }
 
-func do(ctx context.Context, name, what string, r request, res *result) (err error) {
+func runCommand(ctx context.Context, name, what string, r request, res *result) (err error) {
 	manager, err := service.Detect()
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type cold struct {
 // plugin for each lookup that begins before the first response: for few if sandboxes are slower than responses,
 // otherwise for most.
 func TestCold(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	const pods = 100
 	for _, tt := range []struct {
 		delay string
@@ -51,7 +51,7 @@ func TestCold(t *testing.T) {
 
 // TestServiceAccounts starts pods of one service account, each with its own image.
 func TestServiceAccounts(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	const pods = 20
 	p := provider{name: "slow", host: host, script: "sleep 0.3", tokenAttributes: map[string]any{
 		"serviceAccountTokenAudience": host, "cacheType": "ServiceAccount", "requireServiceAccount": true,
@@ -116,7 +116,7 @@ func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
 	}
 	got.execs, got.memory, got.size, got.cpu = len(c.runs(t, p.name)), c.memory(t), c.size(t), c.cpu(t)
-	for _, call := range c.control.Calls(t, "system:node:"+s.name) {
+	for _, call := range c.control.AuditCalls(t, "system:node:"+s.name) {
 		switch {
 		case call.Resource == "serviceaccounts/token":
 			got.tokens++

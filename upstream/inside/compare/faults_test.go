@@ -22,7 +22,7 @@ import (
 // TestHeld uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
 // one-minute timeout.
 func TestHeld(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
 		outcome
@@ -35,7 +35,7 @@ func TestHeld(t *testing.T) {
 		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
 		_, err := os.Stat(filepath.Join(c.dir, "ended"))
 		r.ended = err == nil
-		r.log = c.kubelet.Log(t, "Failed to provide credentials")
+		r.log = c.kubelet.LogRecords(t, "Failed to provide credentials")
 		return r
 	})
 	b := newTable()
@@ -52,7 +52,7 @@ func TestHeld(t *testing.T) {
 
 // TestChange adds a provider for another registry to a running kubelet's configuration.
 func TestChange(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
 		first, restarted outcome
@@ -119,7 +119,7 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 
 // TestEvents compares the pod's events for a failing provider.
 func TestEvents(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	t.Parallel()
 	cases := []struct {
 		provider
@@ -150,7 +150,7 @@ func TestEvents(t *testing.T) {
 		for _, pod := range pods {
 			list = append(list, c.wait(t, pod, began))
 		}
-		canary.AssertAbsent(t, "the kubelet's log", strings.Join(c.kubelet.Log(t), "\n"))
+		canary.AssertAbsent(t, "the kubelet's log", strings.Join(c.kubelet.LogRecords(t), "\n"))
 		return list
 	})
 	b := newTable()
@@ -169,7 +169,7 @@ func TestEvents(t *testing.T) {
 
 // TestFlood uses a plugin that writes without end. It is not parallel, because of the memory.
 func TestFlood(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	type result struct {
 		outcome
 		memory int64
@@ -194,7 +194,7 @@ func TestFlood(t *testing.T) {
 // TestFailing starts pods whose plugin fails, as when a cloud throttles requests; half with an image each and half with
 // one image. A pod is synced repeatedly, and each sync looks up credentials, even if the pull is backed off.
 func TestFailing(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	const (
 		pods   = 50 // of each half
 		shared = "shared.example"
@@ -214,10 +214,10 @@ func TestFailing(t *testing.T) {
 		}
 		began := c.runAll(t, list)
 		time.Sleep(time.Until(began.Add(2 * time.Minute)))
-		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.Log(t, "PullImage from image service failed"))}
+		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.LogRecords(t, "PullImage from image service failed"))}
 		for _, p := range providers {
 			// In this order: an exec is recorded when it begins, a lookup when it ends.
-			r.lookups[p.host] = len(c.kubelet.Log(t, "Failed to provide credentials for image", p.host+"/"))
+			r.lookups[p.host] = len(c.kubelet.LogRecords(t, "Failed to provide credentials for image", p.host+"/"))
 			r.execs[p.host] = len(c.runs(t, p.name))
 		}
 		return r
@@ -246,7 +246,7 @@ func TestFailing(t *testing.T) {
 
 // TestEmpty uses a plugin that returns no credential, cached for an hour, and is then fixed.
 func TestEmpty(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
 		pulled bool
@@ -289,7 +289,7 @@ func TestEmpty(t *testing.T) {
 
 // TestSecret breaks one of a pod's two pull secrets.
 func TestSecret(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	t.Parallel()
 	got := each(t, true, func(t *testing.T, s side) outcome {
 		c := s.start(t, []provider{{name: "unused", host: "unused.example"}}, host)

@@ -123,7 +123,7 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 
 // failures returns the events that explain why an image was not pulled.
 func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
-	events, err := c.control.Events(ctx, pod)
+	events, err := c.control.PodEvents(ctx, pod)
 	for _, e := range events {
 		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isState(text) {
 			texts = append(texts, text)
@@ -140,7 +140,7 @@ func isState(text string) bool {
 
 // pulls returns when the registry sent the user a manifest.
 func (c *scene) pulls(host, repo string) (times []time.Time) {
-	for _, r := range c.registry[host].Pulls(repo) {
+	for _, r := range c.registry[host].ManifestRequests(repo) {
 		if r.User == user && r.Status == http.StatusOK {
 			times = append(times, r.Time)
 		}

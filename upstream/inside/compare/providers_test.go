@@ -12,7 +12,7 @@ import (
 
 // TestProviders uses three providers that match one image and take 300 ms each.
 func TestProviders(t *testing.T) {
-	node.Require(t)
+	node.SkipUnlessSupported(t)
 	type result struct {
 		execs int
 		took  time.Duration // from the first plugin's start to the first pull with a credential

@@ -80,7 +80,7 @@ type scene struct {
 // provider's host and for each of hosts.
 func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene {
 	t.Helper()
-	net := node.NewNet(t)
+	net := node.NewFakeNetwork(t)
 	c := &scene{side: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
 	c.control.AddNamespace(t, "team")
 	for _, p := range providers {
@@ -89,7 +89,7 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 	for _, host := range hosts {
 		if c.registry[host] == nil {
 			c.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{
-				Auth: testregistry.Bearer, Users: map[string]string{user: canary.PasswordSecret},
+				Auth: testregistry.AuthBearer, Users: map[string]string{user: canary.PasswordSecret},
 			})
 		}
 	}

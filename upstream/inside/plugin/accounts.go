@@ -22,19 +22,19 @@ type GetServiceAccountFunc func(namespace, name string) (*corev1.ServiceAccount,
 // getServiceAccountTokenFunc requests a token, or returns a cached one.
 type getServiceAccountTokenFunc func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 
-// accounts implements [regcred.ServiceAccountClient] with the kubelet's two functions.
+// accountClient implements [regcred.ServiceAccountClient] with the kubelet's two functions.
 // They take no context; the Keyring stops waiting for a call that takes too long.
-type accounts struct {
-	account GetServiceAccountFunc
-	token   getServiceAccountTokenFunc
+type accountClient struct {
+	getAccount GetServiceAccountFunc
+	getToken   getServiceAccountTokenFunc
 }
 
 // GetServiceAccount implements [regcred.ServiceAccountClient].
-func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
-	if a.account == nil {
+func (a accountClient) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+	if a.getAccount == nil {
 		return nil, errors.New("this kubelet has no access to service accounts")
 	}
-	sa, err := a.account(namespace, name)
+	sa, err := a.getAccount(namespace, name)
 	if err != nil || sa == nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func (a accounts) GetServiceAccount(_ context.Context, namespace, name string) (
 
 // RequestToken implements [regcred.ServiceAccountClient]. The kubelet's token manager
 // caches tokens by all fields of the request.
-func (a accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (protocol.Secret, error) {
-	if a.token == nil {
+func (a accountClient) RequestToken(_ context.Context, req regcred.TokenRequest) (protocol.Secret, error) {
+	if a.getToken == nil {
 		return protocol.Secret{}, errors.New("this kubelet cannot request tokens")
 	}
-	tr, err := a.token(req.Namespace, req.ServiceAccount, &authenticationv1.TokenRequest{
+	tr, err := a.getToken(req.Namespace, req.ServiceAccount, &authenticationv1.TokenRequest{
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(req.ServiceAccountUID)},
 		Spec: authenticationv1.TokenRequestSpec{
 			Audiences:      []string{req.Audience},

@@ -23,7 +23,7 @@ func BenchmarkLookup(b *testing.B) {
 		}
 		at := newPlace(b, list...)
 		for _, s := range subjects {
-			if err := s.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+			if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 				b.Fatal(err)
 			}
 			if s.name == ours.name {

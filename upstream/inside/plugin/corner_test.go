@@ -213,7 +213,7 @@ func TestManyFail(t *testing.T) {
 				list = append(list, p)
 			}
 			at := newPlace(t, list...)
-			if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+			if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 				t.Fatal(err)
 			}
 			ring := ours.keyring("", "", "", "")
@@ -236,22 +236,22 @@ func TestManyFail(t *testing.T) {
 func TestGetters(t *testing.T) {
 	good := (&server{settings: settings{annotations: annotated}}).tokens()
 	type account = corev1.ServiceAccount
-	failing := func(text string) kubelet.Tokens {
-		return kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, errors.New(text) }}
+	failing := func(text string) kubelet.TokenFuncs {
+		return kubelet.TokenFuncs{ServiceAccount: func(_, _ string) (*account, error) { return nil, errors.New(text) }}
 	}
 	type getterCase struct {
 		name   string
-		tokens kubelet.Tokens
+		tokens kubelet.TokenFuncs
 		want   string
 	}
 	cases := []getterCase{
-		{"no accounts", kubelet.Tokens{Token: good.Token}, "no access to service accounts"},
-		{"no tokens", kubelet.Tokens{ServiceAccount: good.ServiceAccount}, "cannot request tokens"},
-		{"neither account nor error", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { return nil, nil }}, "the service account lookup returned neither an account nor an error"},
-		{"neither token nor error", kubelet.Tokens{ServiceAccount: good.ServiceAccount, Token: func(_, _ string, _ *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+		{"no accounts", kubelet.TokenFuncs{Token: good.Token}, "no access to service accounts"},
+		{"no tokens", kubelet.TokenFuncs{ServiceAccount: good.ServiceAccount}, "cannot request tokens"},
+		{"neither account nor error", kubelet.TokenFuncs{ServiceAccount: func(_, _ string) (*account, error) { return nil, nil }}, "the service account lookup returned neither an account nor an error"},
+		{"neither token nor error", kubelet.TokenFuncs{ServiceAccount: good.ServiceAccount, Token: func(_, _ string, _ *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			return nil, nil
 		}}, "an empty token"},
-		{"panic", kubelet.Tokens{ServiceAccount: func(_, _ string) (*account, error) { panic("canary-token-4b1d") }}, "panic in"},
+		{"panic", kubelet.TokenFuncs{ServiceAccount: func(_, _ string) (*account, error) { panic("canary-token-4b1d") }}, "panic in"},
 		{"lines", failing("one\r\ntwo\u2028three\x1b[31m\x00four"), "one two three [31m four"},
 	}
 	for shift := range 4 { // so that the limit falls within a rune

@@ -18,20 +18,20 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 	registerMetrics() // creates them
 	pluginErrors.Reset()
 	pluginDuration.Reset()
-	reloads.Reset()
+	reloadCount.Reset()
 	r := metrics.NewKubeRegistry()
-	r.Registerer().MustRegister(pluginErrors, pluginDuration, reloads, configInfo)
+	r.Registerer().MustRegister(pluginErrors, pluginDuration, reloadCount, configInfo)
 	return r.Gather
 }
 
 // Forget resets the registered providers.
-func Forget() { current.Store(nil) }
+func Forget() { currentProviders.Store(nil) }
 
 // Later shifts the clock of the process's providers, so that their files count as
 // unchanged for long enough.
 func Later(d time.Duration) {
-	current.Load().now = func() time.Time { return time.Now().Add(d) }
+	currentProviders.Load().now = func() time.Time { return time.Now().Add(d) }
 }
 
 // Observe passes an event to observe.
-func Observe(e regcred.Event) { observe(e) }
+func Observe(e regcred.Event) { observeEvent(e) }

@@ -43,50 +43,50 @@ type lookupFailure string
 
 func (e lookupFailure) Error() string { return string(e) }
 
-// maxFailure limits the error's length in bytes. The error stays in the pod's status
+// maxFailureLength limits the error's length in bytes. The error stays in the pod's status
 // while the pod waits, after the runtime's text for a rejected pull, which has about 400
 // bytes.
-const maxFailure = 480
+const maxFailureLength = 480
 
-// minReason is the number of bytes reserved for each reason, while there is room.
-const minReason = 100
+// minReasonLength is the number of bytes reserved for each reason, while there is room.
+const minReasonLength = 100
 
-// failureOf returns a lookup's failure, or nil. Without credentials a skipped provider
+// newLookupFailure returns a lookup's failure, or nil. Without credentials a skipped provider
 // counts as failed, because then the service account needs checking.
-func failureOf(res *regcred.Result, err error) *lookupFailure {
+func newLookupFailure(res *regcred.Result, err error) *lookupFailure {
 	var why []string
 	for i := range res.Attempts {
 		switch a := &res.Attempts[i]; {
 		case a.Err != nil:
 			why = append(why, a.Err.Error())
-		case a.Skipped != "" && len(res.Credentials) == 0 && !bare(a):
+		case a.Skipped != "" && len(res.Credentials) == 0 && !isSkippedForPath(a):
 			why = append(why, fmt.Sprintf("provider %q was not run: %s", a.Provider, a.Skipped))
 		}
 	}
-	if early(err) {
+	if endedEarly(err) {
 		why = append(why, err.Error())
 	}
 	if why == nil {
 		return nil
 	}
 	const before, between = "image credential providers: ", "; "
-	most := max(share(why, maxFailure-len(before)-len(between)*(len(why)-1)), minReason)
+	most := max(maxSharedLength(why, maxFailureLength-len(before)-len(between)*(len(why)-1)), minReasonLength)
 	for i := range why {
-		why[i] = shorten(why[i], most)
+		why[i] = truncateToLine(why[i], most)
 	}
-	return new(lookupFailure(shorten(before+strings.Join(why, between), maxFailure)))
+	return new(lookupFailure(truncateToLine(before+strings.Join(why, between), maxFailureLength)))
 }
 
-// early reports whether a lookup ended with an error that does not come from its
+// endedEarly reports whether a lookup ended with an error that does not come from its
 // providers.
-func early(err error) bool {
+func endedEarly(err error) bool {
 	_, failed := errors.AsType[*regcred.LookupError](err)
 	return err != nil && !failed
 }
 
-// share returns the maximum length of each text so that all fit into room. Long texts use
+// maxSharedLength returns the maximum length of each text so that all fit into room. Long texts use
 // the room that short ones leave.
-func share(texts []string, room int) (most int) {
+func maxSharedLength(texts []string, room int) (most int) {
 	lengths := make([]int, len(texts))
 	for i := range texts {
 		lengths[i] = len(texts[i])
@@ -102,12 +102,12 @@ func share(texts []string, room int) (most int) {
 	return most
 }
 
-// bare reports whether a provider was skipped because it only matches other images of the
+// isSkippedForPath reports whether a provider was skipped because it only matches other images of the
 // registry.
-func bare(a *regcred.Attempt) bool { return a.Skipped == regcred.SkippedPath }
+func isSkippedForPath(a *regcred.Attempt) bool { return a.Skipped == regcred.SkippedPath }
 
-// shorten returns text as one line of at most that many bytes.
-func shorten(text string, most int) string {
+// truncateToLine returns text as one line of at most that many bytes.
+func truncateToLine(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= most {

@@ -30,7 +30,7 @@ type podKeyring struct {
 // Lookup.
 func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, serviceAccountName string) credentialprovider.DockerKeyring {
 	k := &podKeyring{}
-	if withTokens() {
+	if tokensEnabled() {
 		k.pod = &regcred.Pod{Namespace: podNamespace, Name: podName, UID: podUID, ServiceAccount: serviceAccountName}
 	}
 	return k
@@ -39,37 +39,37 @@ func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, s
 // Lookup implements credentialprovider.DockerKeyring. It is safe for concurrent use.
 func (k *podKeyring) Lookup(image string) ([]credentialprovider.TrackedAuthConfig, bool) {
 	found := []credentialprovider.TrackedAuthConfig{}
-	p := current.Load()
+	p := currentProviders.Load()
 	if p == nil {
 		return found, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	p.refresh(ctx)
-	res, err := p.keyring.Lookup(ctx, k.request(image))
+	p.reloadIfChanged(ctx)
+	res, err := p.keyring.Lookup(ctx, k.newRequest(image))
 	if res == nil {
 		res = &regcred.Result{}
 	}
 	logAttempts(k.pod, image, res, err)
-	k.failure.Store(failureOf(res, err))
+	k.failure.Store(newLookupFailure(res, err))
 	for i := range res.Credentials {
-		found = append(found, tracked(&res.Credentials[i]))
+		found = append(found, trackedAuthConfig(&res.Credentials[i]))
 	}
 	return found, len(found) > 0
 }
 
-// request returns the Request for an image. The kubelet passes a repository name without
+// newRequest returns the Request for an image. The kubelet passes a repository name without
 // a tag; a name without a slash would be resolved to Docker Hub.
-func (k *podKeyring) request(image string) regcred.Request {
+func (k *podKeyring) newRequest(image string) regcred.Request {
 	if strings.Contains(image, "/") {
 		return regcred.Request{Image: image, Pod: k.pod}
 	}
 	return regcred.Request{Registry: image, Pod: k.pod}
 }
 
-// tracked converts a credential to the form in the kubelet's records of pulled images
+// trackedAuthConfig converts a credential to the form in the kubelet's records of pulled images
 // (KEP-2535): with its service account, if it belongs to one.
-func tracked(c *regcred.Credential) credentialprovider.TrackedAuthConfig {
+func trackedAuthConfig(c *regcred.Credential) credentialprovider.TrackedAuthConfig {
 	auth := credentialprovider.AuthConfig{Username: c.Username, Password: c.Password.Reveal()}
 	var source *credentialprovider.CredentialSource
 	if sa := c.Origin.ServiceAccount; sa != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	kubelet.Silence()
+	kubelet.DisableLog()
 	// Register the kubelet's own metrics first: it panics if other metrics have their
 	// names.
 	if err := registerOwnMetrics(); err != nil {
@@ -43,20 +43,20 @@ func registerOwnMetrics() error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700),
 		os.WriteFile(path, []byte(configOf(provider{})), 0o600),
-		kubelet.Register(path, dir, kubelet.Tokens{}),
+		kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}),
 	)
 }
 
 // subject is one of the two packages.
 type subject struct {
 	name     string
-	register func(path, binDir string, tokens kubelet.Tokens) error
+	register func(path, binDir string, tokens kubelet.TokenFuncs) error
 	keyring  func(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring
 }
 
 var (
-	theirs = subject{"kubelet", kubelet.Register, kubelet.Keyring}
-	ours   = subject{"regcred", func(path, binDir string, tokens kubelet.Tokens) error {
+	theirs = subject{"kubelet", kubelet.RegisterPlugins, kubelet.NewKeyring}
+	ours   = subject{"regcred", func(path, binDir string, tokens kubelet.TokenFuncs) error {
 		return plugin.RegisterCredentialProviderPlugins(path, binDir, tokens.Token, tokens.ServiceAccount)
 	}, plugin.NewExternalCredentialProviderDockerKeyring}
 	subjects = []subject{theirs, ours}
@@ -172,8 +172,8 @@ type settings struct {
 	perPod      bool // tokens: each pod has another
 }
 
-func (s *server) tokens() kubelet.Tokens {
-	return kubelet.Tokens{
+func (s *server) tokens() kubelet.TokenFuncs {
+	return kubelet.TokenFuncs{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 			if s.missing {
 				return nil, errors.New("there is no such account")

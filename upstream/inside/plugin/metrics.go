@@ -36,7 +36,7 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"plugin_name"})
 
-	reloads = metrics.NewCounterVec(&metrics.CounterOpts{
+	reloadCount = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      KubeletSubsystem,
 		Name:           "credential_provider_config_automatic_reloads_total",
 		Help:           "Changed credential provider configurations that were taken over, and attempts that failed, one for each lookup while the one there cannot be used",
@@ -57,7 +57,7 @@ var registerMetrics = sync.OnceFunc(func() {
 	err := errors.Join(
 		legacyregistry.Register(pluginErrors),
 		legacyregistry.Register(pluginDuration),
-		legacyregistry.Register(reloads),
+		legacyregistry.Register(reloadCount),
 		legacyregistry.CustomRegister(configInfo),
 	)
 	if err != nil {
@@ -65,12 +65,12 @@ var registerMetrics = sync.OnceFunc(func() {
 	}
 })
 
-func recordReload(status string) { reloads.WithLabelValues(status).Inc() }
+func recordReload(status string) { reloadCount.WithLabelValues(status).Inc() }
 
 func recordConfigHash(hash string) { configHash.SetHashes(hash) }
 
-// observe counts and logs the Keyring's events.
-func observe(e regcred.Event) {
+// observeEvent counts and logs the Keyring's events.
+func observeEvent(e regcred.Event) {
 	if e.Kind != regcred.EventExec {
 		return
 	}

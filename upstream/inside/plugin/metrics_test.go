@@ -31,7 +31,7 @@ func TestMetrics(t *testing.T) {
 	for _, s := range subjects {
 		before := values(t, gather[s.name])
 		at = newPlace(t, list...)
-		if err := s.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+		if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

@@ -41,7 +41,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 			klog.V(5).InfoS("Provider was not run", append(about, "reason", a.Skipped)...)
 		}
 	}
-	if early(err) {
+	if endedEarly(err) {
 		klog.ErrorS(err, "Lookup of credentials for image ended early", "image", image)
 	}
 }
@@ -63,8 +63,8 @@ func logReloaded(path string, c *config.Config) {
 	klog.InfoS("Changed credential provider configuration is in use", "path", path, "hash", c.Hash(), "providers", names)
 }
 
-// logRefused logs that a changed configuration was rejected.
-func logRefused(path string, err error) {
+// logRejected logs that a changed configuration was rejected.
+func logRejected(path string, err error) {
 	klog.ErrorS(err, "Changed credential provider configuration cannot be used, the former one stays", "path", path)
 }
 

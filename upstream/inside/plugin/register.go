@@ -21,9 +21,9 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// current holds this process's providers, or nil if none are registered. It is global
+// currentProviders holds this process's providers, or nil if none are registered. It is global
 // because the kubelet's other packages call this one's functions without a receiver.
-var current atomic.Pointer[providers]
+var currentProviders atomic.Pointer[providers]
 
 // RegisterCredentialProviderPlugins is called once, when a kubelet with one of the flags
 // --image-credential-provider-config and --image-credential-provider-bin-dir starts. The
@@ -34,18 +34,18 @@ var current atomic.Pointer[providers]
 // Calling it again replaces the providers; lookups in progress finish with the old ones.
 // If it fails, it replaces nothing.
 func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getServiceAccountTokenFunc, getAccount GetServiceAccountFunc) error {
-	p, err := open(configPath, binDir, accounts{getAccount, getToken})
+	p, err := openProviders(configPath, binDir, accountClient{getAccount, getToken})
 	if err != nil {
 		return err
 	}
 	registerMetrics()
 	recordConfigHash(p.hash)
-	current.Store(p)
+	currentProviders.Store(p)
 	return nil
 }
 
-// open loads a configuration and returns its providers.
-func open(configPath, binDir string, a accounts) (*providers, error) {
+// openProviders loads a configuration and returns its providers.
+func openProviders(configPath, binDir string, a accountClient) (*providers, error) {
 	if _, err := os.Stat(binDir); errors.Is(err, fs.ErrNotExist) {
 		// Tools that restart kubelets, such as "regcred doctor", match this text and
 		// three below.
@@ -58,19 +58,19 @@ func open(configPath, binDir string, a accounts) (*providers, error) {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
 	p := &providers{path: configPath, binDir: binDir, now: time.Now}
-	c, err := p.load()
+	c, err := p.loadConfig()
 	if err == nil {
-		err = p.executables(c)
+		err = p.checkExecutables(c)
 	}
 	if err == nil {
-		p.hash, p.seen.names = c.Hash(), filesOf(c)
-		p.keyring, err = regcred.New(c, regcred.Options{BinDir: binDir, ServiceAccounts: a, Observer: observe})
+		p.hash, p.filesState.names = c.Hash(), configFileNames(c)
+		p.keyring, err = regcred.New(c, regcred.Options{BinDir: binDir, ServiceAccounts: a, Observer: observeEvent})
 	}
 	return p, err
 }
 
-// load reads the configuration and rejects whatever a kubelet of this release rejects.
-func (p *providers) load() (*config.Config, error) {
+// loadConfig reads the configuration and rejects whatever a kubelet of this release rejects.
+func (p *providers) loadConfig() (*config.Config, error) {
 	if p.path == "" {
 		return nil, errors.New("credential provider configuration: no path is given: set --image-credential-provider-config, or remove --image-credential-provider-bin-dir")
 	}
@@ -83,7 +83,7 @@ func (p *providers) load() (*config.Config, error) {
 	target := config.Target{
 		// Not the displayed version: a build may set that to anything.
 		KubeletVersion: version.DefaultKubeBinaryVersion,
-		FeatureGates:   map[string]bool{string(features.KubeletServiceAccountTokenForCredentialProviders): withTokens()},
+		FeatureGates:   map[string]bool{string(features.KubeletServiceAccountTokenForCredentialProviders): tokensEnabled()},
 	}
 	if err := c.ValidateFor(target); err != nil {
 		return nil, fmt.Errorf("credential provider configuration: %w", err)
@@ -91,8 +91,8 @@ func (p *providers) load() (*config.Config, error) {
 	return c, nil
 }
 
-// executables returns an error if a provider's executable cannot be run.
-func (p *providers) executables(c *config.Config) error {
+// checkExecutables returns an error if a provider's executable cannot be run.
+func (p *providers) checkExecutables(c *config.Config) error {
 	for i := range c.Providers {
 		name, at := c.Providers[i].Name, c.Position(i, "name")
 		place := fmt.Sprintf("%s:%d", at.File, at.Line)
@@ -108,7 +108,7 @@ func (p *providers) executables(c *config.Config) error {
 	return nil
 }
 
-// withTokens reports whether providers get service account tokens.
-func withTokens() bool {
+// tokensEnabled reports whether providers get service account tokens.
+func tokensEnabled() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.KubeletServiceAccountTokenForCredentialProviders)
 }

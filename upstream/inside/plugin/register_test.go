@@ -146,7 +146,7 @@ func TestRegister(t *testing.T) {
 			setTokens(t, !c.gateOff)
 			path := c.put(t)
 			for _, s := range subjects {
-				if err := s.register(path, bin, kubelet.Tokens{}); (err != nil) != (c.refused != "") {
+				if err := s.register(path, bin, kubelet.TokenFuncs{}); (err != nil) != (c.refused != "") {
 					t.Errorf("%s: error %v, want one: %t", s.name, err, c.refused != "")
 				} else if s.name == ours.name && err != nil && !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("%s: error %v, want %q in it", s.name, err, c.refused)
@@ -166,7 +166,7 @@ func TestRegisterCorpus(t *testing.T) {
 			t.Fatal(err)
 		}
 		bin := binDirFor(t, path)
-		errTheirs, errOurs := theirs.register(path, bin, kubelet.Tokens{}), ours.register(path, bin, kubelet.Tokens{})
+		errTheirs, errOurs := theirs.register(path, bin, kubelet.TokenFuncs{}), ours.register(path, bin, kubelet.TokenFuncs{})
 		if errTheirs == nil {
 			accepted++
 		} else {
@@ -207,7 +207,7 @@ func knownDifference(path string, err error) bool {
 func TestRelativeBinDir(t *testing.T) {
 	at := newPlace(t, provider{})
 	t.Chdir(at.dir)
-	if err := ours.register(at.path, ".", kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, ".", kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := look(); n != 1 {
@@ -219,7 +219,7 @@ func TestRelativeBinDir(t *testing.T) {
 func TestRegisterRefuses(t *testing.T) {
 	at := newPlace(t, provider{})
 	for _, s := range subjects {
-		if err := s.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+		if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,13 +234,13 @@ func TestRegisterRefuses(t *testing.T) {
 		{"one that is not executable", at.path, empty, "permission denied"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := ours.register(tt.path, tt.dir, kubelet.Tokens{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := ours.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 			if n := look(); n != 1 {
 				t.Errorf("%d credentials, want 1 of what was registered before", n)
 			}
-			if err := theirs.register(tt.path, tt.dir, kubelet.Tokens{}); err == nil {
+			if err := theirs.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil {
 				t.Error("the kubelet accepts it")
 			}
 		})

@@ -19,27 +19,27 @@ type providers struct {
 	keyring      *regcred.Keyring
 	now          func() time.Time // replaced in tests
 
-	mu       sync.Mutex
-	checking chan struct{} // closed when the running check ends; nil between checks
-	until    time.Time     // when lookups stop waiting for it
-	next     chan struct{} // closed when the following check ends; nil if no lookup waits for it
+	mu           sync.Mutex
+	checking     chan struct{} // closed when the running check ends; nil between checks
+	waitDeadline time.Time     // when lookups stop waiting for it
+	nextCheck    chan struct{} // closed when the following check ends; nil if no lookup waits for it
 
 	// The following fields are owned by the running check.
-	hash    string // of the configuration in use
-	seen    seen   // its files
-	refused string // why the last change was rejected; logged once
+	hash           string      // of the configuration in use
+	filesState     configState // its files
+	rejectedReason string      // why the last change was rejected; logged once
 }
 
-// checkPatience limits how long lookups wait for a check, which compares the
+// checkWaitLimit limits how long lookups wait for a check, which compares the
 // configuration's files with the configuration in use. If the files do not respond in
 // time, lookups stop waiting until they do.
-const checkPatience = 2 * time.Second
+const checkWaitLimit = 2 * time.Second
 
-// refresh reloads the configuration's files if they have changed. There is no watch: each
+// reloadIfChanged reloads the configuration's files if they have changed. There is no watch: each
 // lookup checks the files' times, so it never uses an outdated configuration. An invalid
 // configuration is ignored.
-func (p *providers) refresh(ctx context.Context) {
-	done, until := p.check()
+func (p *providers) reloadIfChanged(ctx context.Context) {
+	done, until := p.startCheck()
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	select {
@@ -48,31 +48,31 @@ func (p *providers) refresh(ctx context.Context) {
 	}
 }
 
-// check starts to compare the files. A running check may have read them before they
+// startCheck starts to compare the files. A running check may have read them before they
 // changed, so callers that arrive later share the following check.
-func (p *providers) check() (done <-chan struct{}, until time.Time) {
+func (p *providers) startCheck() (done <-chan struct{}, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.checking == nil {
-		p.begin(make(chan struct{}))
-		return p.checking, p.until
+		p.beginCheck(make(chan struct{}))
+		return p.checking, p.waitDeadline
 	}
-	if p.next == nil {
-		p.next = make(chan struct{})
+	if p.nextCheck == nil {
+		p.nextCheck = make(chan struct{})
 	}
-	return p.next, p.until
+	return p.nextCheck, p.waitDeadline
 }
 
-// begin starts a check. The caller holds the mutex.
-func (p *providers) begin(checking chan struct{}) {
-	p.checking, p.until, p.next = checking, time.Now().Add(checkPatience), nil
+// beginCheck starts a check. The caller holds the mutex.
+func (p *providers) beginCheck(checking chan struct{}) {
+	p.checking, p.waitDeadline, p.nextCheck = checking, time.Now().Add(checkWaitLimit), nil
 	go func() {
 		defer close(checking)
-		p.noteRefusal(p.reload())
+		p.recordRejection(p.reload())
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.checking = nil; p.next != nil {
-			p.begin(p.next)
+		if p.checking = nil; p.nextCheck != nil {
+			p.beginCheck(p.nextCheck)
 		}
 	}()
 }
@@ -80,32 +80,32 @@ func (p *providers) begin(checking chan struct{}) {
 // reload loads changed files. It only reads files that may have changed, because reading
 // a configuration takes longer than the rest of a lookup.
 func (p *providers) reload() error {
-	files := p.seen.look(p.now())
-	if p.seen.same(&files) {
+	files := p.filesState.refresh(p.now())
+	if p.filesState.isUnchanged(&files) {
 		return nil
 	}
-	p.seen.at = time.Time{}
-	c, err := p.load()
+	p.filesState.checkedAt = time.Time{}
+	c, err := p.loadConfig()
 	if err != nil {
 		return err
 	}
-	if err := p.takeOver(c); err != nil {
+	if err := p.applyConfig(c); err != nil {
 		return err
 	}
-	if names := filesOf(c); !slices.Equal(names, p.seen.names) {
-		p.seen = seen{names: names} // checked the next time
-	} else if files.atRest() {
-		p.seen = files
+	if names := configFileNames(c); !slices.Equal(names, p.filesState.names) {
+		p.filesState = configState{names: names} // checked the next time
+	} else if files.isSettled() {
+		p.filesState = files
 	}
 	return nil
 }
 
-// takeOver puts a configuration into use.
-func (p *providers) takeOver(c *config.Config) error {
+// applyConfig puts a configuration into use.
+func (p *providers) applyConfig(c *config.Config) error {
 	if c.Hash() == p.hash {
 		return nil
 	}
-	if err := p.executables(c); err != nil {
+	if err := p.checkExecutables(c); err != nil {
 		return err
 	}
 	if err := p.keyring.Reload(c); err != nil {
@@ -118,15 +118,15 @@ func (p *providers) takeOver(c *config.Config) error {
 	return nil
 }
 
-// noteRefusal counts a rejected change and logs each reason once.
-func (p *providers) noteRefusal(err error) {
+// recordRejection counts a rejected change and logs each reason once.
+func (p *providers) recordRejection(err error) {
 	if err == nil {
-		p.refused = ""
+		p.rejectedReason = ""
 		return
 	}
 	recordReload("failure")
-	if said := err.Error(); said != p.refused {
-		p.refused = said
-		logRefused(p.path, err)
+	if said := err.Error(); said != p.rejectedReason {
+		p.rejectedReason = said
+		logRejected(p.path, err)
 	}
 }

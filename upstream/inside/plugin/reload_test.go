@@ -70,7 +70,7 @@ func logged(t *testing.T, verbosity int) *journal {
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
 	at := newPlace(t, provider{lasting: "1h"})
-	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	log := logged(t, 0)
@@ -183,7 +183,7 @@ func look() int {
 // missed.
 func TestChangeDuringCheck(t *testing.T) {
 	at := newPlace(t, provider{match: "[a.example]"})
-	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	plugin.Later(time.Hour) // the files count as unchanged
@@ -215,7 +215,7 @@ func TestChangeDuringCheck(t *testing.T) {
 // ends, they use the change.
 func TestHang(t *testing.T) {
 	at := newPlace(t, provider{})
-	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	write(t, at.path, "providers: [", 0o600)
@@ -253,7 +253,7 @@ func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()
 	former, next := newPlace(t, slow), newPlace(t, provider{match: "[other.example]"})
-	if err := ours.register(former.path, former.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(former.path, former.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	ring, first := ours.keyring("", "", "", ""), make(chan int)
@@ -261,7 +261,7 @@ func TestRegisterBesideLookups(t *testing.T) {
 	for len(former.runs(t, "p")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := ours.register(next.path, next.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(next.path, next.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(former.dir, "p.go"), "", 0o600)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func stateOf(name string) (s fileState, ok bool) {
+func fileStateOf(name string) (s fileState, ok bool) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return s, false

@@ -24,7 +24,7 @@ func TestNotReadAgain(t *testing.T) {
 	}
 	at := newPlace(t, list...)
 	for _, path := range []string{at.path, filepath.Dir(at.path)} {
-		if err := ours.register(path, at.dir, kubelet.Tokens{}); err != nil {
+		if err := ours.register(path, at.dir, kubelet.TokenFuncs{}); err != nil {
 			t.Fatal(err)
 		}
 		allocated := func() int {
@@ -102,7 +102,7 @@ func TestChangeOfRestingFiles(t *testing.T) {
 			if tt.dir {
 				path = dir
 			}
-			if err := ours.register(path, at.dir, kubelet.Tokens{}); err != nil {
+			if err := ours.register(path, at.dir, kubelet.TokenFuncs{}); err != nil {
 				t.Fatal(err)
 			}
 			plugin.Later(time.Hour)
@@ -129,7 +129,7 @@ func TestChangeAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	relink(t, "1", dir+"/c.yaml")
-	if err := ours.register(dir+"/c.yaml", at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(dir+"/c.yaml", at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	plugin.Later(time.Hour)
@@ -158,7 +158,7 @@ func TestUnseenChange(t *testing.T) {
 	}
 	defer syscall.Munmap(text)
 	copy(text, configOf(provider{match: "[registry.exampl2]"})) // the file's times are the first write's
-	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	plugin.Later(time.Hour)
@@ -177,7 +177,7 @@ func TestUnseenChange(t *testing.T) {
 // file's times. From Linux 6.13 it does if the times were read in between; TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
 	at := newPlace(t, provider{})
-	if err := ours.register(at.path, at.dir, kubelet.Tokens{}); err != nil {
+	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 60 {

@@ -27,7 +27,7 @@ const password = canary.Marker + "robot"
 
 // scene is a node with the kubelet of package inside.
 type scene struct {
-	net         *testcloud.Net
+	net         *testcloud.FakeNetwork
 	kubelet     *node.Kubelet
 	dir, binDir string
 	hosts       []string // each has a plugin named after the first part of the host
@@ -35,11 +35,11 @@ type scene struct {
 
 // TestInside uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
 func TestInside(t *testing.T) {
-	node.Require(t)
-	if *program == "" && !alone.Required("inside") {
+	node.SkipUnlessSupported(t)
+	if *program == "" && !alone.IsRequired("inside") {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
 	}
-	s := &scene{net: node.NewNet(t), dir: t.TempDir(), binDir: t.TempDir()}
+	s := &scene{net: node.NewFakeNetwork(t), dir: t.TempDir(), binDir: t.TempDir()}
 	good, bad := s.registry(t, "good.example", answer), s.registry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
 	s.kubelet = node.StartKubelet(t, node.KubeletOptions{Program: kubelet(t), Runtime: node.StartContainerd(t, s.net), BinDir: s.binDir, ProviderConfig: s.config()})
 
@@ -48,11 +48,11 @@ func TestInside(t *testing.T) {
 	t.Run("is added", func(t *testing.T) {
 		late := s.registry(t, "late.example", answer)
 		s.run(t, "late", late)
-		if s.kubelet.Log(t, "Changed credential provider configuration is in use", "late") == nil {
+		if s.kubelet.LogRecords(t, "Changed credential provider configuration is in use", "late") == nil {
 			t.Error("the log does not say that the configuration has changed")
 		}
 	})
-	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.Log(t), "\n"))
+	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
 // kubelet returns the path of the program.
@@ -77,7 +77,7 @@ END
 // and pushes an image.
 func (s *scene) registry(t *testing.T, host, script string) (image string) {
 	name, _, _ := strings.Cut(host, ".")
-	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.Basic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
+	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.AuthBasic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
 	r.SetUser("robot", password)
 	s.hosts = append(s.hosts, host)
 	write(t, filepath.Join(s.binDir, name), "#!/bin/sh\ncat >/dev/null\n"+script)
@@ -106,8 +106,8 @@ func write(t *testing.T, path, text string) {
 // run starts a static pod with an image.
 func (s *scene) run(t *testing.T, name, image string) {
 	pod := node.NewPod("team", name, image)
-	s.kubelet.AddStatic(t, pod)
-	s.kubelet.WaitStaticRunning(t, pod)
+	s.kubelet.AddStaticPod(t, pod)
+	s.kubelet.WaitStaticPodRunning(t, pod)
 }
 
 // fail checks that a static pod reports why it cannot start: in its status, immediately
@@ -115,18 +115,18 @@ func (s *scene) run(t *testing.T, name, image string) {
 func (s *scene) fail(t *testing.T, name, image string) {
 	const why = `image credential providers: plugin "bad": exec: exit status 3; stderr: "the cloud is away"`
 	pod := node.NewPod("team", name, image)
-	s.kubelet.AddStatic(t, pod)
-	t.Log(s.kubelet.WaitStaticWaiting(t, pod, why))
-	if m := s.kubelet.WaitStaticWaiting(t, pod, "ImagePullBackOff"); !strings.Contains(m, why) {
+	s.kubelet.AddStaticPod(t, pod)
+	t.Log(s.kubelet.WaitStaticPodWaiting(t, pod, why))
+	if m := s.kubelet.WaitStaticPodWaiting(t, pod, "ImagePullBackOff"); !strings.Contains(m, why) {
 		t.Errorf("while it waits: %q, want %q in it", m, why)
 	}
-	events := s.kubelet.Log(t, "Event occurred", "Failed to pull image", `exit status 3; stderr: \"the cloud is away\"`)
+	events := s.kubelet.LogRecords(t, "Event occurred", "Failed to pull image", `exit status 3; stderr: \"the cloud is away\"`)
 	if len(events) == 0 {
-		t.Errorf("no event says why: %q", s.kubelet.Log(t, "Event occurred", "Failed to pull image"))
+		t.Errorf("no event says why: %q", s.kubelet.LogRecords(t, "Event occurred", "Failed to pull image"))
 	} else {
 		t.Log(events[0])
 	}
-	if s.kubelet.Log(t, "Failed to provide credentials for image", `provider="bad"`, `image="bad.example/team/app"`) == nil {
+	if s.kubelet.LogRecords(t, "Failed to provide credentials for image", `provider="bad"`, `image="bad.example/team/app"`) == nil {
 		t.Error("the log does not say which provider failed")
 	}
 }

@@ -30,8 +30,8 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// template is the directory with the initial kubelet flags ("flags") and config.json.
-const template = "/usr/share/nodeadm"
+// templateDir is the directory with the initial kubelet flags ("flags") and config.json.
+const templateDir = "/usr/share/nodeadm"
 
 func main() {
 	if err := run(os.Args); err != nil {
@@ -41,21 +41,21 @@ func main() {
 }
 
 func run(args []string) error {
-	flags, err := os.ReadFile(template + "/flags")
+	flags, err := os.ReadFile(templateDir + "/flags")
 	if err != nil {
 		return err
 	}
 	line := strings.TrimSpace(string(flags))
 	for i, arg := range args {
 		if dir, ok := strings.CutPrefix(arg, "file://"); ok && args[i-1] == "--config-source" {
-			more, err := flagsOf(dir)
+			more, err := kubeletFlags(dir)
 			if err != nil {
 				return err
 			}
 			line = strings.Join(append([]string{line}, more...), " ")
 		}
 	}
-	providers, err := os.ReadFile(template + "/config.json")
+	providers, err := os.ReadFile(templateDir + "/config.json")
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,9 @@ func run(args []string) error {
 	return nil
 }
 
-// flagsOf returns the kubelet flags of the NodeConfigs in a directory, sorted by file
+// kubeletFlags returns the kubelet flags of the NodeConfigs in a directory, sorted by file
 // name within each extension.
-func flagsOf(dir string) (flags []string, err error) {
+func kubeletFlags(dir string) (flags []string, err error) {
 	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {

@@ -32,9 +32,9 @@ func main() {
 	case len(args) == 2 && args[0] == "say":
 		fmt.Println(args[1])
 	case len(args) == 2 && args[0] == "from":
-		go sayFrom(args[1])
+		go copyPipeLines(args[1])
 	case len(args) == 1 && args[0] == "ask":
-		if err := ask(); err != nil {
+		if err := printServerVersion(); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -43,8 +43,8 @@ func main() {
 	<-end
 }
 
-// sayFrom copies lines from a named pipe. Opening it for writing too prevents EOF.
-func sayFrom(path string) {
+// copyPipeLines copies lines from a named pipe. Opening it for writing too prevents EOF.
+func copyPipeLines(path string) {
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -63,8 +63,8 @@ func sayFrom(path string) {
 	}
 }
 
-// ask prints the API server's version, using the in-cluster configuration.
-func ask() error {
+// printServerVersion prints the API server's version, using the in-cluster configuration.
+func printServerVersion() error {
 	const dir = "/var/run/secrets/kubernetes.io/serviceaccount/"
 	ca, err := os.ReadFile(dir + "ca.crt")
 	if err != nil {

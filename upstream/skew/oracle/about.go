@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// about returns how this program was built.
-func about() protocol.Build {
+// buildInfo returns how this program was built.
+func buildInfo() protocol.Build {
 	b := protocol.Build{Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -38,45 +38,45 @@ func about() protocol.Build {
 	return b
 }
 
-// concerning matches the names of gates that may affect credential providers.
-var concerning = regexp.MustCompile(`(?i)credentialprovider|pulledimage|imagepull|nodeaudience`)
+// gateNamePattern matches the names of gates that may affect credential providers.
+var gateNamePattern = regexp.MustCompile(`(?i)credentialprovider|pulledimage|imagepull|nodeaudience`)
 
-// gates returns this kubelet's gates and the errors of setting each.
-func gates() []protocol.Gate {
+// listGates returns this kubelet's gates and the errors of setting each.
+func listGates() []protocol.Gate {
 	all := utilfeature.DefaultMutableFeatureGate.DeepCopy().GetAll()
 	var list []protocol.Gate
 	for name, spec := range all {
-		if concerning.MatchString(string(name)) {
-			list = append(list, protocol.Gate{Name: string(name), Default: spec.Default, Locked: spec.LockToDefault, Stage: stage(spec), Off: set(name, false), On: set(name, true)})
+		if gateNamePattern.MatchString(string(name)) {
+			list = append(list, protocol.Gate{Name: string(name), Default: spec.Default, Locked: spec.LockToDefault, Stage: gateStage(spec), Off: setGate(name, false), On: setGate(name, true)})
 		}
 	}
-	for _, name := range protocol.Known {
+	for _, name := range protocol.AlwaysReported {
 		if _, ok := all[featuregate.Feature(name)]; !ok {
-			list = append(list, protocol.Gate{Name: name, Gone: true, Off: set(featuregate.Feature(name), false), On: set(featuregate.Feature(name), true)})
+			list = append(list, protocol.Gate{Name: name, Gone: true, Off: setGate(featuregate.Feature(name), false), On: setGate(featuregate.Feature(name), true)})
 		}
 	}
 	slices.SortFunc(list, func(a, b protocol.Gate) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// tokensOn enables the feature gate for service account tokens, unless it was removed.
-func tokensOn() error {
+// enableTokenGate enables the feature gate for service account tokens, unless it was removed.
+func enableTokenGate() error {
 	gate := utilfeature.DefaultMutableFeatureGate
-	if _, ok := gate.DeepCopy().GetAll()[protocol.Tokens]; !ok {
+	if _, ok := gate.DeepCopy().GetAll()[protocol.TokenGateName]; !ok {
 		return nil
 	}
-	return gate.Set(protocol.Tokens + "=true")
+	return gate.Set(protocol.TokenGateName + "=true")
 }
 
-func stage(spec featuregate.FeatureSpec) string {
+func gateStage(spec featuregate.FeatureSpec) string {
 	if spec.PreRelease == featuregate.GA {
 		return "GA"
 	}
 	return string(spec.PreRelease)
 }
 
-// set returns the error of setting a gate, or "".
-func set(name featuregate.Feature, on bool) string {
+// setGate returns the error of setting a gate, or "".
+func setGate(name featuregate.Feature, on bool) string {
 	err := utilfeature.DefaultMutableFeatureGate.DeepCopy().Set(fmt.Sprintf("%s=%t", name, on))
 	if err == nil {
 		return ""

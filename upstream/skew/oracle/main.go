@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	kubelet.Silence()
+	kubelet.DisableLog()
 	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		os.Exit(1)
@@ -34,44 +34,44 @@ func run(in io.Reader, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	// Enabled by default from 1.34. In 1.33 service accounts need it.
-	if err := tokensOn(); err != nil {
+	if err := enableTokenGate(); err != nil {
 		return err
 	}
 	asker := vector.New(dir)
 	questions, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	answers.SetEscapeHTML(false)
 	for {
-		var q protocol.Question
+		var q protocol.Query
 		switch err := questions.Decode(&q); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		if err := answers.Encode(answer(asker, q)); err != nil {
+		if err := answers.Encode(answerQuestion(asker, q)); err != nil {
 			return err
 		}
 	}
 }
 
-func answer(asker *vector.Asker, q protocol.Question) protocol.Answer {
-	v, err := ask(asker, q)
+func answerQuestion(asker *vector.VectorRunner, q protocol.Query) protocol.Response {
+	v, err := queryVector(asker, q)
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(v); err == nil {
-			return protocol.Answer{Vector: data}
+			return protocol.Response{Vector: data}
 		}
 	}
-	return protocol.Answer{Error: err.Error()}
+	return protocol.Response{Error: err.Error()}
 }
 
-func ask(asker *vector.Asker, q protocol.Question) (any, error) {
+func queryVector(asker *vector.VectorRunner, q protocol.Query) (any, error) {
 	asker.TokensOff = q.TokensOff
 	switch q.Kind {
-	case protocol.Gates:
-		return gates(), nil
-	case protocol.About:
-		return about(), nil
+	case protocol.GatesQuery:
+		return listGates(), nil
+	case protocol.BuildQuery:
+		return buildInfo(), nil
 	}
 	for _, k := range vector.Kinds {
 		if k.Name == q.Kind {

@@ -6,8 +6,8 @@ package protocol
 
 import "encoding/json"
 
-// Question is a case of one of package vector's kinds.
-type Question struct {
+// Query is a case of one of package vector's kinds.
+type Query struct {
 	Kind string          `json:"kind"`
 	Case json.RawMessage `json:"case,omitempty"`
 	// TokensOff disables the feature gate for service account tokens.
@@ -16,12 +16,12 @@ type Question struct {
 
 // Kinds without a case.
 const (
-	Gates = "gates" // answered with a list of Gate
-	About = "about" // answered with a Build
+	GatesQuery = "gates" // answered with a list of Gate
+	BuildQuery = "about" // answered with a Build
 )
 
-// Answer is a vector or an error.
-type Answer struct {
+// Response is a vector or an error.
+type Response struct {
 	Vector json.RawMessage `json:"vector,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
@@ -45,16 +45,16 @@ type Gate struct {
 	On      string `json:"on,omitempty"`
 }
 
-// Fixed reports whether a kubelet fails to start if the gate is not at its default.
-func (g Gate) Fixed() bool { return g.Gone || g.Locked }
+// IsLocked reports whether a kubelet fails to start if the gate is not at its default.
+func (g Gate) IsLocked() bool { return g.Gone || g.Locked }
 
-// Tokens is the feature gate for service account tokens.
-const Tokens = "KubeletServiceAccountTokenForCredentialProviders"
+// TokenGateName is the feature gate for service account tokens.
+const TokenGateName = "KubeletServiceAccountTokenForCredentialProviders"
 
-// Known lists gates that are always reported, even if the kubelet does not have them.
-var Known = []string{
+// AlwaysReported lists gates that are always reported, even if the kubelet does not have them.
+var AlwaysReported = []string{
 	"DisableKubeletCloudCredentialProviders",
 	"KubeletCredentialProviders",
 	"KubeletEnsureSecretPulledImages",
-	Tokens,
+	TokenGateName,
 }
