@@ -68,7 +68,7 @@ func (e *Error) IsUnavailable() bool {
 	return e.Err != nil || e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= 500
 }
 
-// isUnavailable reports whether err is an [*Error] for which Unanswered returns true.
+// isUnavailable reports whether err is an [*Error] for which IsUnavailable returns true.
 func isUnavailable(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.IsUnavailable()

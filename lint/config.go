@@ -84,7 +84,7 @@ func hostForConfig(predecessor bool) pluginHost {
 	return hostKubelet
 }
 
-// hostForProviders returns kubelet if the kubelet reads any of c's providers.
+// hostForProviders returns hostKubelet if the kubelet reads any of c's providers.
 func hostForProviders(c *config.Config) pluginHost {
 	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
 	return hostForConfig(!forKubelet && len(c.Providers) > 0)

@@ -166,7 +166,7 @@ func checkInvalidName(p *pattern) []rules.Result {
 // pattern is an entry of matchImages, both as the author meant it and as the kubelet
 // parses it.
 type pattern struct {
-	raw        string // as in the file; messages use shown instead
+	raw        string // as in the file; messages use redacted instead
 	siblings   *patternList
 	usesTokens bool // the provider uses service account tokens
 	outOfTree  bool // only regcred reads the file

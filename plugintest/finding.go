@@ -59,7 +59,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// newFinding returns a finding without its rule, which [check.examine] sets.
+// newFinding returns a finding without its rule, which [check.execute] sets.
 func newFinding(severity finding.Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }

@@ -29,7 +29,7 @@ type CallError struct {
 func (e *CallError) Error() string { return e.What + ": " + e.How }
 
 // Call returns the result of f or, if ctx ends first, the cause of ctx; a later result
-// of f is dropped. If f panics or calls runtime.Goexit, the error is a [*Broken].
+// of f is dropped. If f panics or calls runtime.Goexit, the error is a [*CallError].
 // Errors that f did not return begin with the operation.
 func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {

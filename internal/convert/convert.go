@@ -70,9 +70,9 @@ type Options struct {
 
 // File is a file of a [Result].
 type File struct {
-	Name   string // the source file's path if Layout was Keep, otherwise a base name
+	Name   string // the source file's path if Layout was LayoutKeep, otherwise a base name
 	Data   []byte // contains values of args and env, which are secrets
-	Source []byte // the previous content if Layout was Keep
+	Source []byte // the previous content if Layout was LayoutKeep
 }
 
 // IsChanged reports whether f differs from its source file.

@@ -48,8 +48,8 @@ type Env struct {
 var errNoHomeDir = errors.New("HOME is not set, and this user has no home directory")
 
 // Path returns the persistent file in which a client looks for helpers, whether it
-// exists or not. For [Docker], this is config.json in DOCKER_CONFIG or ~/.docker. For
-// [Containers], it is REGISTRY_AUTH_FILE or else auth.json in
+// exists or not. For [ClientDocker], this is config.json in DOCKER_CONFIG or ~/.docker. For
+// [ClientContainers], it is REGISTRY_AUTH_FILE or else auth.json in
 // XDG_CONFIG_HOME/containers or ~/.config/containers. "podman login" writes to a
 // different file in XDG_RUNTIME_DIR, which is read first and does not survive a reboot.
 //
@@ -138,7 +138,7 @@ func (e Env) homeDir() (string, error) {
 }
 
 // HelperKeys returns the keys under which a client looks for registries (host[:port])
-// in credHelpers. Docker Hub's key is docker.io for [Containers], and
+// in credHelpers. Docker Hub's key is docker.io for [ClientContainers], and
 // https://index.docker.io/v1/ for all readers of docker's file.
 //
 // Source: docker/cli cli/config/configfile/file.go, getAuthConfigKey;

@@ -40,7 +40,7 @@ const (
 type Desired struct {
 	Hosts    []string       // keys of credHelpers
 	AllHosts bool           // set credsStore too, for every host that is not in credHelpers
-	Others   ConflictPolicy // "" means Refuse
+	Others   ConflictPolicy // "" means ConflictFail
 }
 
 // HelperEntries describes the helpers in a file.

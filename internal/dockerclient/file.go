@@ -57,7 +57,7 @@ func planChange(path string, edit func([]byte) ([]byte, error)) (*openedFile, Fi
 	return f, c, nil
 }
 
-// ApplyChange makes the change that [Plan] returns. The file is replaced atomically and
+// ApplyChange makes the change that [PlanChange] returns. The file is replaced atomically and
 // keeps its mode and owner. Symbolic links to it are kept. A new file has mode 0600,
 // and a new directory 0700. Concurrent calls wait for each other. If a program that
 // does not take the lock changed the file in the meantime, Apply starts again.

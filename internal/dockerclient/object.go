@@ -135,7 +135,7 @@ func (o jsonObject) isNested() bool { return strings.IndexByte(jsonWhitespace, o
 func quoteJSON(s string) string { return textedit.EncodeJSON(s, "", "") }
 
 // MaskValues returns a copy of a file that is safe to show: all values except helper
-// names are masked. It returns nil if [Read] fails for the file.
+// names are masked. It returns nil if [ReadEntries] fails for the file.
 func MaskValues(data []byte) []byte {
 	d, err := parseDocument(data)
 	if err != nil || d == nil {
@@ -151,7 +151,7 @@ func MaskValues(data []byte) []byte {
 }
 
 // HiddenCredentials returns the keys of credentials that clients ignore, because one of
-// the hosts (as in [Entries]) has a helper.
+// the hosts (as in [HelperEntries]) has a helper.
 func HiddenCredentials(data []byte, hosts []string) (keys []string) {
 	file, err := dockerconfig.ParseFile(data)
 	if err != nil {

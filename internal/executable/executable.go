@@ -8,7 +8,7 @@
 //	info, err := executable.Read(path)
 //
 // It also recognizes files that are not executables, such as HTML pages, archives and
-// text. [Near] and [Dangling] explain missing files.
+// text. [FindSimilar] and [FollowDanglingLink] explain missing files.
 //
 // It reads at most about 70 KB. debug/elf would also read the sections, whose number and
 // size are controlled by the file, and would make each plugin larger. The package checks

@@ -25,7 +25,7 @@ const maxLockWait = 2 * time.Minute
 // because files in it are replaced by renames and a lock file would be one more file.
 // It returns an error after two minutes, because no process needs the lock that long.
 //
-// Where locks are not supported, Dir does nothing.
+// Where locks are not supported, LockDir does nothing.
 func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // be open for writing (flock(2)).
 func TryLock(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_EX) }
 
-// TryLockShared is like [Hold], but takes a shared lock, which several processes can
+// TryLockShared is like [TryLock], but takes a shared lock, which several processes can
 // hold.
 func TryLockShared(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_SH) }
 

@@ -93,7 +93,7 @@ type InstallStage int
 
 const (
 	BeforeActivation InstallStage = iota // not in use yet: directories, links to the dispatcher
-	AfterActivation                      // files that are required by the Last stage
+	AfterActivation                      // files that are required by StageLast
 	StageLast                            // activates the generation: the kubelet's flags or configuration
 )
 

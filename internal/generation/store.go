@@ -330,7 +330,7 @@ func (s Store) Remove(number int) error {
 	}
 	defer f.Close()
 	if held, err := flock.TryLock(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
-		return err // still in use; a later Sweep removes it
+		return err // still in use; a later RemoveOld removes it
 	}
 	// A process that opened the generation earlier notices that it is gone, and reads
 	// the link again.

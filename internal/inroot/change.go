@@ -77,7 +77,7 @@ func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 }
 
 // CreateFile writes a new file. It returns [fs.ErrExist] if the name exists. Readers
-// may see partial content, but a failed Create leaves no file.
+// may see partial content, but a failed CreateFile leaves no file.
 func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 	return f.withHostPath(name, func(at string) error {
 		err := f.writeNewFile(name, at, content, attr)
@@ -146,8 +146,8 @@ func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 
 const chownOp = "chown"
 
-// IsOwnerError reports whether Put or Create failed because the process is not
-// permitted to give the file to the owner of Attr.Like.
+// IsOwnerError reports whether WriteFile or CreateFile failed because the process is not
+// permitted to give the file to the owner of FileAttr.OwnerFrom.
 func IsOwnerError(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Op == chownOp

@@ -9,7 +9,7 @@
 //	node := inroot.FS{Root: "/mnt/image"}
 //	data, err := node.ReadFile(ctx, "/etc/kubernetes/credential-providers.yaml")
 //	…
-//	err = node.Put("/etc/kubernetes/credential-providers.yaml", data, inroot.FileAttr{Mode: 0o644})
+//	err = node.WriteFile("/etc/kubernetes/credential-providers.yaml", data, inroot.FileAttr{Mode: 0o644})
 //
 // Files are replaced atomically by a rename, and the file and its directory are synced.
 package inroot
@@ -42,7 +42,7 @@ func (f FS) isHostRoot() bool {
 	return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator)
 }
 
-// get calls read with a path from via, which is [FS.at] or [FS.follow].
+// get calls read with a path from via, which is [FS.withHostPath] or [FS.withHostPathFollowing].
 func get[T any](via func(string, func(string) error) error, name string, read func(at string) (T, error)) (v T, err error) {
 	err = via(name, func(at string) error {
 		v, err = read(at)
@@ -92,7 +92,7 @@ func (f FS) Exists(name string) bool {
 
 // HostPath returns the path on this machine of a file on the node, for executing or
 // printing it. Symlinks in the path would be resolved on this machine, so call
-// [FS.Real] first.
+// [FS.EvalSymlinks] first.
 func (f FS) HostPath(name string) string {
 	if f.isHostRoot() {
 		return name

@@ -36,7 +36,7 @@ type Installer struct {
 	Store generation.Store
 	Setup *node.Setup // state of the node before the change
 
-	// ReadSetup reads Setup again while the node is locked. If Look is nil, Setup is
+	// ReadSetup reads Setup again while the node is locked. If ReadSetup is nil, Setup is
 	// kept.
 	ReadSetup func(ctx context.Context) (*node.Setup, error)
 

@@ -37,9 +37,9 @@ const (
 type Value struct {
 	Kind       Kind
 	Start, End int      // bytes
-	Text       string   // decoded text of a String
-	Members    []Member // members of an Object, in order
-	Items      []*Value // of an Array
+	Text       string   // decoded text of a KindString
+	Members    []Member // members of a KindObject, in order
+	Items      []*Value // of a KindArray
 }
 
 // Member is one member of an object.

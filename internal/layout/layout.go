@@ -6,7 +6,7 @@
 // replaced atomically after everything that it names is stored:
 //
 //	l, err := layout.Open(dir)
-//	w, err := l.Create(descriptor)
+//	w, err := l.CreateBlob(descriptor)
 //	_, err = io.Copy(w, body)
 //	err = w.Commit()
 //	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
@@ -48,7 +48,7 @@ const (
 )
 
 // Layout is an OCI image layout on disk. It is safe for concurrent use, except
-// [Layout.Name].
+// [Layout.Tag].
 type Layout struct {
 	dir  string
 	root *os.Root // used for every access, so that symbolic links cannot lead outside
@@ -142,7 +142,7 @@ func Open(dir string) (*Layout, error) {
 // Close closes the layout.
 func (l *Layout) Close() { _ = l.root.Close() } // closing a directory handle cannot lose data
 
-// localError wraps an error as an [Error] of this machine.
+// localError wraps an error as an [LocalError] of this machine.
 func (l *Layout) localError(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if isDiskFull(err) {

@@ -70,7 +70,7 @@ func normalizeKey(key string) (Pattern, bool) {
 
 // Select returns the keys, as given, whose credentials the kubelet uses for a
 // normalized repository or a bare registry, in the order in which the kubelet tries
-// them. These are the [Keys] that match. If none matches and [UsesHubKey] is true, they
+// them. These are the [ParseKeys] that match. If none matches and [UsesHubKey] is true, they
 // are all keys that equal [HubKey].
 func Select(keys []string, repository string) []string {
 	at, err := Parse(repository)

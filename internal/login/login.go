@@ -81,7 +81,7 @@ func (r *Registry) baseTransport() http.RoundTripper {
 }
 
 // RoundTrip implements [http.RoundTripper]. It authenticates requests to the registry
-// ([Target.Owns]). To other hosts it sends no credential, only an anonymous token if
+// ([Target.IsToRegistry]). To other hosts it sends no credential, only an anonymous token if
 // they require one.
 //
 // If the registry requires a token that it did not require at first, the session logs

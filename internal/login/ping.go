@@ -70,7 +70,7 @@ func (p *pingCache) learnAnonymous(resp *http.Response) {
 // StorePing uses resp, a 200 or 401 response to a request without credentials, as the
 // response to a ping. It returns the required authentication. [Registry.Login] then
 // sends no request for /v2/, like container runtimes that request the image
-// immediately. Call Learn before Login.
+// immediately. Call StorePing before Login.
 func (r *Registry) StorePing(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
 	r.pings.store(resp.Request, resp)
 	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.baseTransport(), pings: &r.pings})

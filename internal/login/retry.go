@@ -29,7 +29,7 @@ type RetryOptions struct {
 	// wait.
 	Wait time.Duration
 
-	// Budget limits the total waiting time of one [Budget]; 0 means 30 seconds. If
+	// Budget limits the total waiting time of one [RetryBudget]; 0 means 30 seconds. If
 	// Retry-After is longer than the remaining time, the request fails.
 	Budget time.Duration
 }

@@ -69,7 +69,7 @@ type ResponseError interface {
 	Response() (status int, code string)
 }
 
-// NewFailedAttempt returns a Try for any error. It redacts the text before shortening
+// NewFailedAttempt returns a FailedAttempt for any error. It redacts the text before shortening
 // it, because a truncated password would not be recognized.
 func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAttempt {
 	t := FailedAttempt{Credential: cred}

@@ -46,14 +46,14 @@ func (s *Setup) TargetKubelet() TargetKubelet {
 	return j
 }
 
-// Load loads the configuration of an origin that [Reading.Find] returned. It rejects
-// what [Reading.Accept] and [Node.CheckDiscovered] reject. An *[Error] has a hint. Load
+// Load loads the configuration of an origin that [Reader.Find] returned. It rejects
+// what [Reader.ValidateConfig] and [Node.CheckDiscovered] reject. An *[HintError] has a hint. Load
 // fails if ctx ends before the kubelet has printed its version.
 func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
 	var target TargetKubelet
 	if err == nil {
-		// This comes first, because the origin may name the kubelet that Accept runs.
+		// This comes first, because the origin may name the kubelet that ValidateConfig runs.
 		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}

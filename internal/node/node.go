@@ -5,7 +5,7 @@
 // with which flags, configuration and version, where the credential provider
 // configuration is and who can change it, and which container runtime is used.
 //
-//	setup, err := node.Node{}.Read().Setup(ctx)
+//	setup, err := node.Node{}.NewReader().Setup(ctx)
 //
 // The package changes and prints nothing: results and errors contain all
 // information for the user. To support another distribution, add a row to the table in
@@ -102,8 +102,8 @@ func Getenv(environ []string, name string) string {
 	return ""
 }
 
-// Reader reads a node. It caches what it reads, so a command that uses a single Reading
-// reads each file once, and all results are consistent. A Reading is not safe for
+// Reader reads a node. It caches what it reads, so a command that uses a single Reader
+// reads each file once, and all results are consistent. A Reader is not safe for
 // concurrent use. To see changes, create a new one.
 type Reader struct {
 	*fileCache
@@ -112,7 +112,7 @@ type Reader struct {
 	setup               *Setup
 }
 
-// NewReader returns a Reading of n. Files are read on demand.
+// NewReader returns a Reader of n. Files are read on demand.
 func (n Node) NewReader() *Reader { return &Reader{fileCache: n.newFileCache()} }
 
 // kubeletService returns the service that starts the kubelet. It records in rd the

@@ -79,7 +79,7 @@ func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o
 
 // Find returns the configuration that the user has set. If the user has set none, it
 // looks in the flags of the running kubelet, then of the kubelet's service, and then in
-// the well-known locations. An *[Error] has a hint.
+// the well-known locations. An *[HintError] has a hint.
 func (r *Reader) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, k, err := r.findEnvironment(ctx, w)
 	if err != nil {

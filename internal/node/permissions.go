@@ -35,7 +35,7 @@ const maxSymlinks = 40
 // CheckTrust rejects an origin if users other than root and the caller can change its
 // configuration, the files that refer to it, or the executables that it names. regcred
 // is often run by root, and would execute those users' programs. The error is an
-// *[Error], usually wrapping an *[Untrusted].
+// *[HintError], usually wrapping an *[UntrustedPathError].
 //
 // CheckTrust checks each directory, symlink and file on each path, so that only root
 // and the caller can change what a path refers to. It does not check mounts, hard links

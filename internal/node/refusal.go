@@ -77,7 +77,7 @@ type DesiredProvider struct {
 //go:embed manual/*.tmpl
 var manualTemplates embed.FS
 
-// ManualInstructions returns how to configure a node that has a [Refusal], in the
+// ManualInstructions returns how to configure a node that has a [ChangeRefusal], in the
 // format that the node's system uses. The text ends with a newline.
 func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 	t, err := template.New("").Funcs(template.FuncMap{

@@ -4,7 +4,7 @@
 package node
 
 // Setup describes how a node's kubelet is run according to the node's files, and
-// how regcred can change it. [Reading.Setup] returns it. Paths do not
+// how regcred can change it. [Reader.Setup] returns it. Paths do not
 // include [Node.Root].
 type Setup struct {
 	Kind    Kind
@@ -199,7 +199,7 @@ type Rancher struct {
 	DataDir string
 }
 
-// ChangeRefusal explains why changes on a node do not persist. [Setup.Instructions]
+// ChangeRefusal explains why changes on a node do not persist. [Setup.ManualInstructions]
 // returns what to do instead.
 type ChangeRefusal struct {
 	Why string // one line

@@ -64,7 +64,7 @@ func TestInstructions(t *testing.T) {
 			}
 			got := s.Refusal.Why + "\n---\n" + text
 			parses(t, s.Kind, text)
-			golden := filepath.Join("testdata/instead", name+".txt")
+			golden := filepath.Join("testdata/manual", name+".txt")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

@@ -41,7 +41,7 @@ type Program struct {
 	Summary string // one or a few lines for --help
 	Example string // for --help, indented by two spaces
 
-	// Flags holds the program's flags. Create it with [Flags].
+	// Flags holds the program's flags. Create it with [NewFlagSet].
 	Flags *pflag.FlagSet
 
 	// VersionShorthand is a one-letter shorthand for --version, for compatibility with

@@ -82,7 +82,7 @@ func (b *boundedBuffer) len() int {
 // HeadTailSize is the number of bytes kept from each end of standard error.
 const HeadTailSize = 4 << 10
 
-// HeadTail is an [io.Writer] that keeps the first and the last [Keep] bytes.
+// HeadTail is an [io.Writer] that keeps the first and the last [HeadTailSize] bytes.
 type HeadTail struct {
 	Head    []byte
 	Tail    []byte // last bytes of the output after Head

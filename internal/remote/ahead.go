@@ -28,7 +28,7 @@ type preconnection struct {
 // before ctx is done, or when CloseIdleConnections is called. Failures are not
 // reported: the request connects again and returns its own error.
 //
-// Use Ahead only for a host that will certainly be called. It does nothing if the
+// Use Preconnect only for a host that will certainly be called. It does nothing if the
 // scheme is not https or a proxy would be used.
 func (t *Transport) Preconnect(ctx context.Context, address string) {
 	u, err := url.Parse(address)

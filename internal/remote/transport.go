@@ -21,7 +21,7 @@ import (
 )
 
 // NewBaseTransport returns the transport that [NewTransport] wraps. Callers may modify it and pass
-// it to [Wrap]. It has short connect timeouts, uses [Proxy], and keeps no connections
+// it to [WrapTransport]. It has short connect timeouts, uses [Proxy], and keeps no connections
 // that outlive a plugin.
 func NewBaseTransport() *http.Transport {
 	return &http.Transport{
@@ -39,7 +39,7 @@ func NewTransport() *Transport { return WrapTransport(NewBaseTransport()) }
 
 // Transport sends requests over HTTP/1.1. It trusts the CAs in the system's bundle, and
 // switches to all of the system's CAs once it meets an unknown one. It does not follow
-// redirects to other hosts, and can connect in advance with [Transport.Ahead]. It is
+// redirects to other hosts, and can connect in advance with [Transport.Preconnect]. It is
 // safe for concurrent use.
 //
 // Its errors are those of [http.Transport], [*RedirectError], [*UnknownCAError] and

@@ -28,7 +28,7 @@ type Validation struct {
 	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
 	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects it
 	Findings       []finding.Finding `json:"findings"`              // lint findings
-	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.Select]
+	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.ApplyFilter]
 
 	text func(file string) []byte
 }

@@ -49,7 +49,7 @@ const (
 	// redacted.
 	minCutLength = 8
 
-	// minCertainLength is the minimum length at which [Holds] reports a secret inside a word.
+	// minCertainLength is the minimum length at which [ContainsSecret] reports a secret inside a word.
 	minCertainLength = 8
 )
 
@@ -64,7 +64,7 @@ func Redact(text string, secrets []string) string {
 	return RedactPart(text, named, false, false)
 }
 
-// RedactPart is like [Text] but for an excerpt of a longer text. It also redacts possible
+// RedactPart is like [Redact] but for an excerpt of a longer text. It also redacts possible
 // parts of secrets where the text was cut. If secrets overlap, the mask has the name of
 // the longest named secret; if they are adjacent, it has no name.
 //
@@ -104,7 +104,7 @@ func ContainsSecret(text string, secrets []string) bool {
 	})
 }
 
-// containsForm reports whether text contains form according to the rules of [Holds].
+// containsForm reports whether text contains form according to the rules of [ContainsSecret].
 func containsForm(text, form string) bool {
 	if len(form) < minWordLength {
 		return false

@@ -54,7 +54,7 @@ type Counts struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Since         time.Time `json:"since"`
 
-	Runs       map[string]uint64 `json:"runs,omitempty"`       // number of dispatcher runs, by Answered and Failed
+	Runs       map[string]uint64 `json:"runs,omitempty"`       // number of dispatcher runs, by RunAnswered and RunFailed
 	Dropped    uint64            `json:"dropped,omitempty"`    // runs that were not counted because the file was busy
 	WithoutKey uint64            `json:"withoutKey,omitempty"` // credentials omitted from responses
 	LastError  *Error            `json:"lastError,omitempty"`  // last error of a dispatcher run
@@ -88,7 +88,7 @@ type Batch struct {
 // Run is the result of one provider's run.
 type Run struct {
 	Provider string
-	Result   string // Found, None, Skipped, or the stage at which the run failed
+	Result   string // ResultFound, ResultNone, ResultSkipped, or the stage at which the run failed
 	Duration time.Duration
 	Err      string // error without secrets; "" if the run did not fail
 }

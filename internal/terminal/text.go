@@ -16,7 +16,7 @@ import (
 type Text struct {
 	Width int // in columns; 0 means unlimited, so that other programs get whole lines
 	Color bool
-	Now   func() time.Time // for Until
+	Now   func() time.Time // for FormatExpiry
 
 	out strings.Builder
 }

@@ -66,7 +66,7 @@ type AzureState struct {
 // Azure simulates Microsoft's endpoints for registry credentials at one address:
 // managed identities of virtual machines, App Service and Azure Arc, Microsoft Entra
 // ID, the resource manager's metadata, identity bindings, and ACR login servers.
-// [Azure.Join] adds their real host names to a [Net].
+// [Azure.AddHosts] adds their real host names to a [FakeNetwork].
 type Azure struct {
 	*Server
 
@@ -98,7 +98,7 @@ func (a *Azure) currentState() AzureState {
 	return a.state
 }
 
-// AddHosts adds the real host names of the endpoints to a [Net].
+// AddHosts adds the real host names of the endpoints to a [FakeNetwork].
 func (a *Azure) AddHosts(n *FakeNetwork) {
 	for _, host := range []string{
 		"login.microsoftonline.com", "login.microsoftonline.us", "login.chinacloudapi.cn",
@@ -116,7 +116,7 @@ var azureUnsetVars = []string{
 }
 
 // Environ returns the environment variables of a virtual machine. There are no
-// variables for login servers and Microsoft Entra ID; use a [Net] for them.
+// variables for login servers and Microsoft Entra ID; use a [FakeNetwork] for them.
 func (a *Azure) Environ() []string {
 	return append(append([]string{}, azureUnsetVars...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
 }
@@ -131,7 +131,7 @@ func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// SortedLines returns [Server.Lines] in a deterministic order. A plugin requests a login
+// SortedLines returns [Server.RequestLines] in a deterministic order. A plugin requests a login
 // server's challenge and the token concurrently; here the challenge comes last.
 func (a *Azure) SortedLines() []string {
 	var steps, challenges []string

@@ -7,7 +7,7 @@
 //
 // If an SDK reads the endpoints' addresses from the environment, the server's Environ
 // has all variables needed to keep requests on this machine. If the host names are
-// fixed, requests go through a [Net]: a proxy that terminates TLS with its own CA.
+// fixed, requests go through a [FakeNetwork]: a proxy that terminates TLS with its own CA.
 //
 //	net, err := testcloud.NewFakeNetwork()
 //	defer net.Close()

@@ -48,7 +48,7 @@ type GoogleState struct {
 
 // Google simulates Google's endpoints for registry credentials. The metadata server has
 // its own address; the Security Token Service and the IAM credentials service use their
-// host names in a [Net]. They reject invalid requests with the real error codes.
+// host names in a [FakeNetwork]. They reject invalid requests with the real error codes.
 type Google struct {
 	*Server
 	net     *FakeNetwork

@@ -62,7 +62,7 @@ type Fault struct {
 }
 
 // Server calls its handler, records every request, and injects faults. It is an
-// http.Handler for use in a [Net], and it also listens on loopback.
+// http.Handler for use in a [FakeNetwork], and it also listens on loopback.
 type Server struct {
 	handler http.Handler
 	http    *httptest.Server

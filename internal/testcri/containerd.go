@@ -148,7 +148,7 @@ func (c *Containerd) stopWithSignal(sig os.Signal) {
 	c.cmd = nil
 }
 
-// AddMirror adds a mirror for a registry to hosts.toml, for example Mirror("docker.io",
+// AddMirror adds a mirror for a registry to hosts.toml, for example AddMirror("docker.io",
 // "http://127.0.0.1:5000"). Certificates are not verified.
 func (c *Containerd) AddMirror(registry, url string) {
 	c.t.Helper()

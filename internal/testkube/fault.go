@@ -18,7 +18,7 @@ import (
 // FaultKind identifies the kind of a [Fault].
 type FaultKind int
 
-// Kinds of faults. The kinds up to Garbage replace the response.
+// Kinds of faults. The kinds up to FaultHTMLBody replace the response.
 const (
 	FaultUnauthorized    FaultKind = iota // 401
 	FaultForbidden                        // 403 for a missing permission, or with Fault.Message if set
@@ -29,7 +29,7 @@ const (
 	FaultServerError                      // 500
 	FaultUnavailable                      // 503, with Retry-After if Fault.RetryAfter is set
 	FaultConnReset                        // closes the connection without a response
-	FaultHang                             // no response until Server.Release, or until the client disconnects
+	FaultHang                             // no response until Server.ReleaseHanging, or until the client disconnects
 	FaultHugeBody                         // 200 and Fault.Bytes bytes of JSON; 64 MiB if 0
 	FaultHTMLBody                         // 200 and an HTML page
 	FaultBadObject                        // 200 and JSON that is not a Kubernetes object
@@ -99,7 +99,7 @@ func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, req Request,
 	return true
 }
 
-// waitForRelease waits for Release. It returns false if the client has disconnected.
+// waitForRelease waits for ReleaseHanging. It returns false if the client has disconnected.
 func (s *Server) waitForRelease(r *http.Request) bool {
 	s.mu.Lock()
 	release := s.release

@@ -10,7 +10,7 @@
 //	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
 //	err = api.Kubeconfig(path, testkube.Admin)
 //	// a client reads the file and sends its requests
-//	if got := api.Calls("create", "serviceaccounts/token"); got != 1 {
+//	if got := api.CountRequests("create", "serviceaccounts/token"); got != 1 {
 //
 // It supports service accounts (get, and tokens), pods and secrets (get), lists of
 // pods, nodes and DaemonSets, pod logs, patches of ConfigMaps, and SelfSubjectReviews.

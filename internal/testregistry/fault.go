@@ -51,9 +51,9 @@ type Fault struct {
 	// At most a minute. The fault ends early if the client disconnects.
 	Times int // number of matching requests that then fail; 0 means one
 
-	Delay      time.Duration // for Slow; at most a minute, and ends early if the client disconnects
+	Delay      time.Duration // for FaultSlow; at most a minute, and ends early if the client disconnects
 	RetryAfter time.Duration // for FaultTooManyRequests; rounded up to seconds
-	Bytes      int64         // for Slow and Cut: bytes of the body sent first
+	Bytes      int64         // for FaultSlow and FaultTruncate: bytes of the body sent first
 }
 
 // Inject adds a fault. If several faults match a request, only the one added first

@@ -81,7 +81,7 @@ func IsJSON(file []byte) bool {
 }
 
 // FirstDocument returns the first YAML document of a text in UTF-8. next is as in
-// [Document].
+// [KubeletDocument].
 func FirstDocument(text []byte) (document []byte, next int) {
 	end, line, more := documentEnd(text)
 	if !more {

@@ -5,7 +5,7 @@
 // it finds lists, fields and lines in a text and applies edits to it.
 //
 //	list := textedit.FindYAML(data, data, "providers")
-//	for _, edit := range list.Append(items) {
+//	for _, edit := range list.AppendEdits(items) {
 //		changed := textedit.Apply(data, edit)
 //		…
 //	}

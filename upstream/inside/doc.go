@@ -9,7 +9,7 @@
 //
 // The go command does not support overlays of files in the module cache. Build therefore
 // copies the parts of the module k8s.io/kubernetes that a kubelet needs, puts package
-// plugin (a subdirectory) into the copy, changes one file with [Patch], and passes go
+// plugin (a subdirectory) into the copy, changes one file with [PatchImageManager], and passes go
 // build a go.mod that replaces the module with the copy. This repository contains no
 // Kubernetes sources.
 package inside

@@ -65,7 +65,7 @@ func changedLines(from, to string) int {
 	return len(b) - same[0][0]
 }
 
-// TestPatch verifies that Patch applies to the releases that have the function, and fails with the function's name for
+// TestPatch verifies that PatchImageManager applies to the releases that have the function, and fails with the function's name for
 // the others.
 func TestPatch(t *testing.T) {
 	for version, want := range map[string]string{

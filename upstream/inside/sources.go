@@ -83,7 +83,7 @@ func (s *sourceCopy) replacePlugin() error {
 	return copyFiles(filepath.Join(s.module, "inside", "plugin"), filepath.Join(s.dir, pluginPackageDir), isSourceFile)
 }
 
-// patchImageManager applies [Patch] to the copy.
+// patchImageManager applies [PatchImageManager] to the copy.
 func (s *sourceCopy) patchImageManager() error {
 	path := filepath.Join(s.dir, imageManagerFile)
 	text, err := os.ReadFile(path)

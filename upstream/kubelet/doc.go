@@ -14,13 +14,13 @@
 //     for packages outside the standard library, and reports functions that a release
 //     does not have.
 //   - The list of registered providers: a kubelet registers providers only once.
-//     [Register] clears the list first, so that the kubelet's
+//     [RegisterPlugins] clears the list first, so that the kubelet's
 //     RegisterCredentialProviderPlugins can run again.
 //   - The field of a registered provider that holds its exec: [SetPlugin] sets it to
 //     another implementation of the kubelet's Plugin interface, for tests with tens of
 //     thousands of calls.
 //   - ExecPlugin compares the apiVersion of a response before it decodes it.
-//     [DecodeResponse] does the same comparison before it calls the kubelet's decoder; the
+//     [ExecPlugin.DecodeResponse] does the same comparison before it calls the kubelet's decoder; the
 //     recorder checks it against real processes.
 //
 // The package supports kubelet 1.34 and later, and 1.33 with the build tag kubelet133.

@@ -53,7 +53,7 @@ func (a KubeletFeature) SkipUnlessSupported(t testing.TB) {
 }
 
 // EnablingConfig returns the KubeletConfiguration fields that enable the feature, for
-// [KubeletOptions.Config], or nil if it is on by default. Like [Ability.Need], it skips
+// [KubeletOptions.Config], or nil if it is on by default. Like [KubeletFeature.SkipUnlessSupported], it skips
 // the test if the kubelet lacks the feature.
 func (a KubeletFeature) EnablingConfig(t testing.TB) map[string]any {
 	t.Helper()

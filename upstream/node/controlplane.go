@@ -138,7 +138,7 @@ func (c *ControlPlane) ClientConfig(t testing.TB, user string, groups ...string)
 	return &rest.Config{Host: c.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem, CertData: cert, KeyData: key}}
 }
 
-// WriteKubeconfig writes [ControlPlane.Config] to a kubeconfig file and returns its path.
+// WriteKubeconfig writes [ControlPlane.ClientConfig] to a kubeconfig file and returns its path.
 func (c *ControlPlane) WriteKubeconfig(t testing.TB, user string, groups ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(tempDir(t, "kubeconfig"), "kubeconfig")

@@ -24,7 +24,7 @@
 //		pod := node.NewPod("default", "app", registry.PushApp(t, "team/app", "v1"))
 //		kubelet.AddStaticPod(t, pod)
 //		kubelet.WaitStaticPodRunning(t, pod)
-//		t.Log(registry.Pulls("team/app"), kubelet.PluginCounts(t))
+//		t.Log(registry.ManifestRequests("team/app"), kubelet.PluginCounts(t))
 //	}
 //
 // [StartMachine] boots a full system instead: systemd runs as process 1 in its own root
@@ -34,7 +34,7 @@
 //	m := node.StartMachine(t, node.MachineOptions{
 //		Net: net, Programs: map[string]string{"/usr/local/bin/regcred": node.RegcredPath()},
 //	})
-//	before := m.Tree(t, "/etc", "/usr/local")
+//	before := m.DescribeFiles(t, "/etc", "/usr/local")
 //	t.Log(m.Run(t, "regcred", "status"))
 //	m.Restart(t, "kubelet")
 //

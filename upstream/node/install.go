@@ -17,7 +17,7 @@ import (
 const policyScriptPath = "/usr/sbin/policy-rc.d"
 
 // installPackages installs packages if it runs as root on Debian. Otherwise, or if it fails,
-// [Require] reports what is missing.
+// [SkipUnlessSupported] reports what is missing.
 func installPackages(packages []string) {
 	aptGet, err := exec.LookPath("apt-get")
 	if len(packages) == 0 || err != nil || os.Getuid() != 0 {

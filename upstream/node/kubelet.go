@@ -97,7 +97,7 @@ func (k *Kubelet) args(t testing.TB) []string {
 		// kubelet: a relative --root-dir breaks its lookup of mount points.
 		"--root-dir=" + k.RootDir(), "--cert-dir=" + filepath.Join(k.dir, "pki"),
 		"--config=" + k.writeConfig(t), "--hostname-override=" + o.Name, "--node-ip=" + NodeAddress,
-		// Log plugin runs, pulls and events; see Log.
+		// Log plugin runs, pulls and events; see LogRecords.
 		"--v=1", "--vmodule=plugin=5,kuberuntime_image=4,event=3",
 	}
 	if k.kubeconfig != "" {

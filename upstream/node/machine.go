@@ -21,7 +21,7 @@ import (
 type MachineOptions struct {
 	Net    *testcloud.FakeNetwork // network that its containerd can reach
 	Name   string                 // node name; "" means "node"
-	Layout LayoutFunc             // nil means Kubeadm
+	Layout LayoutFunc             // nil means KubeadmLayout
 	Flags  []string               // additional kubelet flags
 
 	// Files maps paths to contents, written before the first boot. A content "-> TARGET"

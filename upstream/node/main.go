@@ -44,7 +44,7 @@ done`,
 
 // Main installs missing Debian packages if it can, builds the programs under test, runs a
 // package's tests in separate namespaces, and exits. If namespaces are not available, it
-// runs the tests as they are, and [Require] skips them. The flag -kubelet selects the
+// runs the tests as they are, and [SkipUnlessSupported] skips them. The flag -kubelet selects the
 // kubelet's release, for example -kubelet 1.33.13.
 func Main(m *testing.M) { runMain(m) }
 

@@ -112,7 +112,7 @@ func (r *Registry) ManifestRequests(repo string) (list []testregistry.Request) {
 }
 
 // handlerTransport serves requests directly from a handler, for any host name. It always
-// sends credentials, so that [Registry.Pulls] can recognize pushes to registries that do
+// sends credentials, so that [Registry.ManifestRequests] can recognize pushes to registries that do
 // not require authentication.
 type handlerTransport struct {
 	handler http.Handler

@@ -88,5 +88,5 @@ type VectorRunner struct {
 	inProcess     []recordingPlugin // they serve the registered plugins
 }
 
-// New returns an Asker that writes to dir.
+// New returns a VectorRunner that writes to dir.
 func New(dir string) *VectorRunner { return &VectorRunner{dir: dir} }
