@@ -72,7 +72,7 @@ func TestEvictionLooksAtFew(t *testing.T) {
 	}
 }
 
-func TestUseKeepsAnEntry(t *testing.T) {
+func TestUsedEntryIsNotEvicted(t *testing.T) {
 	for range repeats {
 		now := time.Now()
 		c := newResponseCache(2)

@@ -81,9 +81,9 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestCloudsApart verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
+// TestEachCloudLinksOnlyItself verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
 // itself links none.
-func TestCloudsApart(t *testing.T) {
+func TestEachCloudLinksOnlyItself(t *testing.T) {
 	clouds := map[string][]string{
 		"ecr": {module + "/provider/ecr", "github.com/aws"},
 		"gcr": {module + "/provider/gcr", "cloud.google.com", "golang.org/x/oauth2", "google.golang.org"},

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHungMount verifies that if the executables' file system hangs, the attempt fails, and New returns.
-func TestHungMount(t *testing.T) {
+// TestHungExecutable verifies that if the executables' file system hangs, the attempt fails, and New returns.
+func TestHungExecutable(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}

@@ -18,9 +18,9 @@ func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *id
 	return a.refreshed.Load() != before
 }
 
-// TestMomentOfARefresh verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
+// TestRefreshTime verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
 // not if the option is off, and not for an identity.
-func TestMomentOfARefresh(t *testing.T) {
+func TestRefreshTime(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
 		option, life, left time.Duration

@@ -128,8 +128,8 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestHooks runs the pre-commit hooks on files with common names.
-func TestHooks(t *testing.T) {
+// TestPreCommitHooks runs the pre-commit hooks on files with common names.
+func TestPreCommitHooks(t *testing.T) {
 	data, err := os.ReadFile("../.pre-commit-hooks.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -429,7 +429,7 @@ func TestHash(t *testing.T) {
 }
 
 // The places that findings about a valid configuration are reported at.
-func TestPlace(t *testing.T) {
+func TestFindingPaths(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{
 		"a.yaml": testConfig,

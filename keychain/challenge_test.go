@@ -188,8 +188,8 @@ func TestTwoChallenges(t *testing.T) {
 	}
 }
 
-// TestOwnRequest verifies that a response's Request is the caller's request.
-func TestOwnRequest(t *testing.T) {
+// TestResponseHasCallersRequest verifies that a response's Request is the caller's request.
+func TestResponseHasCallersRequest(t *testing.T) {
 	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
 		t.Run(name, func(t *testing.T) {
 			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {

@@ -155,8 +155,8 @@ func TestSharedCall(t *testing.T) {
 	})
 }
 
-// TestNeverAnswers verifies that 20 requests to a server that does not respond take as long as one.
-func TestNeverAnswers(t *testing.T) {
+// TestSilentServer verifies that 20 requests to a server that does not respond take as long as one.
+func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
@@ -247,9 +247,9 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-// TestEndsForAll changes the password during 30 concurrent requests, and verifies that one of them looks up again and
+// TestPasswordChangeDuringRequests changes the password during 30 concurrent requests, and verifies that one of them looks up again and
 // none fails.
-func TestEndsForAll(t *testing.T) {
+func TestPasswordChangeDuringRequests(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth}, 3)

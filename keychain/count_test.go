@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestThousandResolves verifies that concurrent Resolve calls without a cache run the provider once.
-func TestThousandResolves(t *testing.T) {
+// TestConcurrentResolves verifies that concurrent Resolve calls without a cache run the provider once.
+func TestConcurrentResolves(t *testing.T) {
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
@@ -118,8 +118,8 @@ func TestTransportNil(t *testing.T) {
 	}
 }
 
-// TestNothingFor verifies a lookup without a credential, and an invalid resource.
-func TestNothingFor(t *testing.T) {
+// TestNoCredential verifies a lookup without a credential, and an invalid resource.
+func TestNoCredential(t *testing.T) {
 	keys := New(bare(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("got %v, %v", a, err)

@@ -104,8 +104,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestHead verifies that the response to a rejected HEAD also has a message for each credential.
-func TestHead(t *testing.T) {
+// TestRejectedHead verifies that the response to a rejected HEAD also has a message for each credential.
+func TestRejectedHead(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Head(ref, remote.WithTransport(tr.Wrapper()))
@@ -204,8 +204,8 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 }
 
-// TestOddUsers verifies names that need quotes in JSON, in headers and in errors, and an empty password.
-func TestOddUsers(t *testing.T) {
+// TestUserNamesNeedQuotes verifies names that need quotes in JSON, in headers and in errors, and an empty password.
+func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 		u := &users{}
@@ -225,8 +225,8 @@ func TestOddUsers(t *testing.T) {
 	}
 }
 
-// TestEcho verifies that no secret is shown for a registry that returns every value that it receives.
-func TestEcho(t *testing.T) {
+// TestEchoingRegistryShowsNoSecret verifies that no secret is shown for a registry that returns every value that it receives.
+func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {

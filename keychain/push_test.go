@@ -57,8 +57,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPullerStays verifies that the credential accepted for pushing does not replace the one for pulling.
-func TestPullerStays(t *testing.T) {
+// TestPullCredentialIsKept verifies that the credential accepted for pushing does not replace the one for pulling.
+func TestPullCredentialIsKept(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {

@@ -86,8 +86,8 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestElsewhereFirst verifies that a request to another host neither needs nor causes a login.
-func TestElsewhereFirst(t *testing.T) {
+// TestRedirectToOtherHost verifies that a request to another host neither needs nor causes a login.
+func TestRedirectToOtherHost(t *testing.T) {
 	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
 	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())

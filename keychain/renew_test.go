@@ -89,9 +89,9 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestMemoryOfRefusals verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
+// TestWrongPasswordOnceAMinute verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
 // reported to the Keyring, even if it returns the same password again.
-func TestMemoryOfRefusals(t *testing.T) {
+func TestWrongPasswordOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "right"}
 		u := &users{}

@@ -111,8 +111,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestEnds changes the password during a copy of 30 blobs.
-func TestEnds(t *testing.T) {
+// TestPasswordChangeDuringCopy changes the password during a copy of 30 blobs.
+func TestPasswordChangeDuringCopy(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth}, 30)

@@ -215,8 +215,8 @@ func TestAccountStale(t *testing.T) {
 	}
 }
 
-// TestAccountHeals verifies that a recovered API server is used within ten seconds.
-func TestAccountHeals(t *testing.T) {
+// TestAccountRecovers verifies that a recovered API server is used within ten seconds.
+func TestAccountRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
 		populate(api)
@@ -266,8 +266,8 @@ func TestAccountRefused(t *testing.T) {
 	}
 }
 
-// TestDownAtStart verifies that an API server that is down at the start is an error at once.
-func TestDownAtStart(t *testing.T) {
+// TestServerDownAtStart verifies that an API server that is down at the start is an error at once.
+func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := connect(t, api, testkube.Admin, kube.Options{})
 	api.Stop()

@@ -155,8 +155,8 @@ func TestNodePermissions(t *testing.T) {
 	mustRequest(t, c, req)
 }
 
-// TestRepeats verifies which requests are retried and how often.
-func TestRepeats(t *testing.T) {
+// TestRetriedRequests verifies which requests are retried and how often.
+func TestRetriedRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		call  string

@@ -38,8 +38,8 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
-// TestKept verifies that expired entries are evicted first, and then those that expire soonest.
-func TestKept(t *testing.T) {
+// TestEvictionOrder verifies that expired entries are evicted first, and then those that expire soonest.
+func TestEvictionOrder(t *testing.T) {
 	now := time.Now()
 	k := newTTLCache[string, int](3)
 	in := func(d time.Duration) time.Time { return now.Add(d) }

@@ -253,9 +253,9 @@ func someImages() []string {
 	return images
 }
 
-// TestLintErrorsAreSound verifies that a pattern has an error exactly if it matches no image, and that the suggested
+// TestLintErrorsMatchImages verifies that a pattern has an error exactly if it matches no image, and that the suggested
 // pattern has none.
-func TestLintErrorsAreSound(t *testing.T) {
+func TestLintErrorsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	images := someImages()
 	for range 3000 {
@@ -314,7 +314,7 @@ func checkExample(t *testing.T, example string, a, b match.Pattern) {
 }
 
 // Overlap and cover against the images one by one.
-func TestLintPairsAreSound(t *testing.T) {
+func TestLintPairsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	images := someImages()
 	overlaps, covered := 0, 0

@@ -126,9 +126,9 @@ func TestStderrSecret(t *testing.T) {
 	}
 }
 
-// TestLingering checks that a child process that holds standard output is
+// TestChildHoldsStdout checks that a child process that holds standard output is
 // reported.
-func TestLingering(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -508,7 +508,7 @@ func TestEveryCheckFails(t *testing.T) {
 			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
 		}
 		passes := func(r row) bool { return r.check == c.ID && r.want == finding.SeverityOK }
-		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestRunGood
+		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestGoodPluginPasses
 			t.Errorf("%s: no plugin passes it", c.ID)
 		}
 	}

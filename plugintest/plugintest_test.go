@@ -39,7 +39,7 @@ func buildGood(t *testing.T) string {
 	return path
 }
 
-func TestRunGood(t *testing.T) {
+func TestGoodPluginPasses(t *testing.T) {
 	cmd := plugin.Command{Path: buildGood(t)}
 	t.Run("Run", func(t *testing.T) {
 		var want, got []string
@@ -163,8 +163,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTestTakesOptions verifies that Test accepts the same options as Run.
-func TestTestTakesOptions(t *testing.T) {
+// TestTestAcceptsOptions verifies that Test accepts the same options as Run.
+func TestTestAcceptsOptions(t *testing.T) {
 	var told []string
 	Test(t, self(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
 	if want := []string{"base-answer"}; !slices.Equal(told, want) {
@@ -191,8 +191,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestHangs verifies that a plugin that always hangs gets three attempts.
-func TestHangs(t *testing.T) {
+// TestHangingPlugin verifies that a plugin that always hangs gets three attempts.
+func TestHangingPlugin(t *testing.T) {
 	cmd := self(t, "hang")
 	hasty(t, &cmd)
 	s := newSuite(t.Context(), cmd, Options{})
@@ -302,8 +302,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestDifferenceAsksOnce verifies that a password that was renewed in between costs one more run, not one for each key.
-func TestDifferenceAsksOnce(t *testing.T) {
+// TestRenewedPasswordCostsOneRun verifies that a password that was renewed in between costs one more run, not one for each key.
+func TestRenewedPasswordCostsOneRun(t *testing.T) {
 	cmd := self(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
 	s := newSuite(t.Context(), cmd, Options{})
@@ -327,8 +327,8 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	}
 }
 
-// TestNarrower verifies that the suggested cacheKeyType differs from the wrong one.
-func TestNarrower(t *testing.T) {
+// TestSuggestedCacheKeyType verifies that the suggested cacheKeyType differs from the wrong one.
+func TestSuggestedCacheKeyType(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
 		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
 	} {
@@ -338,8 +338,8 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOnlyOfBroken verifies that a plugin that cannot run is reported for any selection of checks.
-func TestOnlyOfBroken(t *testing.T) {
+// TestBrokenPluginIsAlwaysReported verifies that a plugin that cannot run is reported for any selection of checks.
+func TestBrokenPluginIsAlwaysReported(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
 	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})
 	if len(findings) != 2 || findings[0].Rule != "binary-runs" || findings[0].Severity != finding.SeverityError || findings[1].Severity != finding.SeveritySkipped {

@@ -176,8 +176,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNeverAsksItself verifies that the helper does not respond to a provider whose docker config file names the helper.
-func TestNeverAsksItself(t *testing.T) {
+// TestProviderNamingHelperIsNotCalled verifies that the helper does not respond to a provider whose docker config file names the helper.
+func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 	b := newBox(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {
 		t.Errorf("exit code %d: the other provider has a credential", code)
@@ -205,7 +205,7 @@ func TestDockerConfigFiles(t *testing.T) {
 	}
 }
 
-func TestTwoAtOnce(t *testing.T) {
+func TestConcurrentGets(t *testing.T) {
 	b := newBox(t, "good r.example")
 	var all sync.WaitGroup
 	for range 8 {

@@ -123,8 +123,8 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
-// TestEnds verifies that everything that ends a run also ends its plugin.
-func TestEnds(t *testing.T) {
+// TestSignalsKillPlugin verifies that everything that ends a run also ends its plugin.
+func TestSignalsKillPlugin(t *testing.T) {
 	for want, env := range map[string]string{
 		"no response within 2s":                                   "TEST_PLUGIN=2s", // a busy machine takes long to start a program
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
@@ -179,8 +179,8 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 	ended(t, process)
 }
 
-// TestIgnored verifies that signals ignored by the parent, as with nohup, stay ignored.
-func TestIgnored(t *testing.T) {
+// TestIgnoredSignals verifies that signals ignored by the parent, as with nohup, stay ignored.
+func TestIgnoredSignals(t *testing.T) {
 	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

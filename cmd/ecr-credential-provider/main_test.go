@@ -113,9 +113,9 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestNotServed verifies that one line, which a kubelet shows, contains the fix, and that --other-hosts=empty returns an
+// TestOtherHosts verifies that one line, which a kubelet shows, contains the fix, and that --other-hosts=empty returns an
 // empty response.
-func TestNotServed(t *testing.T) {
+func TestOtherHosts(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
 	x, err := run(t, command(t, environ), "docker.io/library/nginx")

@@ -365,8 +365,8 @@ func (n *testNode) files() (list []string) {
 	return list
 }
 
-// TestEnds verifies that a signal or a timeout ends the plugin and its child processes before the program exits.
-func TestEnds(t *testing.T) {
+// TestSignalKillsPlugin verifies that a signal or a timeout ends the plugin and its child processes before the program exits.
+func TestSignalKillsPlugin(t *testing.T) {
 	n := newNode(t)
 	fifo := filepath.Join(t.TempDir(), "report")
 	n.must(syscall.Mkfifo(fifo, 0o600))
@@ -405,9 +405,9 @@ func gone(pid int) bool {
 	return false
 }
 
-// TestFlips verifies that each of a hundred concurrent runs returns the response of one generation while the link is
+// TestGenerationSwitches verifies that each of a hundred concurrent runs returns the response of one generation while the link is
 // flipped, and that killed runs leave nothing that affects others.
-func TestFlips(t *testing.T) {
+func TestGenerationSwitches(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)
 	n.has(provider("plugin-a", nil))

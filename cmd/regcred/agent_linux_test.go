@@ -270,8 +270,8 @@ func TestAgentsLife(t *testing.T) {
 	}
 }
 
-// TestDamagedCounts checks that damaged counters do not make a node unhealthy.
-func TestDamagedCounts(t *testing.T) {
+// TestDamagedCountersAreHealthy checks that damaged counters do not make a node unhealthy.
+func TestDamagedCountersAreHealthy(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
@@ -286,9 +286,9 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
-// TestAnothersNode checks that the error for another owner's node explains in one line
+// TestOtherOwner checks that the error for another owner's node explains in one line
 // what to do.
-func TestAnothersNode(t *testing.T) {
+func TestOtherOwner(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	a.runFor(t)
 	b := newAgentOn(t, "kubeadm-deb")

@@ -30,13 +30,13 @@ import (
 )
 
 var (
-	agreementSeed  = flag.Uint64("agreement.seed", 10, "what the nodes of TestAgreement are made from")
-	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestAgreement makes")
+	agreementSeed  = flag.Uint64("agreement.seed", 10, "what the nodes of TestCommandsAgree are made from")
+	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestCommandsAgree makes")
 )
 
-// TestAgreement generates valid and broken nodes. The results of validate, doctor,
+// TestCommandsAgree generates valid and broken nodes. The results of validate, doctor,
 // explain, get and pull must agree with each other and with the library.
-func TestAgreement(t *testing.T) {
+func TestCommandsAgree(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	if err := linkPlugins(bin); err != nil {
 		t.Fatal(err)

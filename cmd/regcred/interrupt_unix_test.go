@@ -195,9 +195,9 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestHandOver checks that a signal that arrives before takeOverSignals is not lost, in either
+// TestEarlySignal checks that a signal that arrives before takeOverSignals is not lost, in either
 // order.
-func TestHandOver(t *testing.T) {
+func TestEarlySignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := takeOverSignals(ctx); err != nil {
 		t.Error(err)

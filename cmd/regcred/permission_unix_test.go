@@ -132,9 +132,9 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	return regcred, dir
 }
 
-// TestNotTheUsers checks that no hint suggests sudo for a file that "sudo docker login"
+// TestNoSudoHintForRootLogin checks that no hint suggests sudo for a file that "sudo docker login"
 // created.
-func TestNotTheUsers(t *testing.T) {
+func TestNoSudoHintForRootLogin(t *testing.T) {
 	regcred, dir := asNobody(t)
 	path := filepath.Join(dir, "config.json")
 	if err := os.WriteFile(path, []byte("{}"), 0); err != nil {

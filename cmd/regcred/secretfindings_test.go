@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// TestSourceMark checks that a finding about another registry's credential does not
+// TestMarkIgnoresOtherRegistries checks that a finding about another registry's credential does not
 // affect the mark of the source.
-func TestSourceMark(t *testing.T) {
+func TestMarkIgnoresOtherRegistries(t *testing.T) {
 	const severe, mild = finding.SeverityError, finding.SeverityWarning
 	for _, tt := range []struct {
 		outcome string

@@ -76,9 +76,9 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// TestLoopEnds checks that ^C ends a shell loop, and not only the current run of
+// TestInterruptEndsShellLoop checks that ^C ends a shell loop, and not only the current run of
 // regcred.
-func TestLoopEnds(t *testing.T) {
+func TestInterruptEndsShellLoop(t *testing.T) {
 	bash, err := exec.LookPath("bash") // bash checks how its child ended; dash does not
 	if err != nil {
 		t.Skip(err)

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestSite checks that the module is small enough for a mobile connection, that every
+// TestSiteFiles checks that the module is small enough for a mobile connection, that every
 // file the page references exists, and that the written site equals the served one.
-func TestSite(t *testing.T) {
+func TestSiteFiles(t *testing.T) {
 	files, err := buildSite(t.Context(), "v1.2.3")
 	if err != nil {
 		t.Fatal(err)

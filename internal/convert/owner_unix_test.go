@@ -48,8 +48,8 @@ type unownedFile struct{ fs.FileInfo }
 
 func (unownedFile) Sys() any { return nil }
 
-// TestWriteLikeForeign verifies that the mode gives no access to group and others if the owner cannot be kept.
-func TestWriteLikeForeign(t *testing.T) {
+// TestWriteWithoutOwner verifies that the mode gives no access to group and others if the owner cannot be kept.
+func TestWriteWithoutOwner(t *testing.T) {
 	name := write(t, t.TempDir(), "a.yaml", "old")
 	if err := os.Chmod(name, 0o644); err != nil {
 		t.Fatal(err)

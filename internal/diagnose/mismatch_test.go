@@ -147,10 +147,10 @@ func TestMismatchReason(t *testing.T) {
 	}
 }
 
-// TestMismatchInstead checks that the proposed pattern is not wider than the
+// TestMismatchProposal checks that the proposed pattern is not wider than the
 // original: it has no new glob in the owner's domain, at most one more glob, and a
 // path as deep.
-func TestMismatchInstead(t *testing.T) {
+func TestMismatchProposal(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, instead string }{
 		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
 		{"*.gcr.io", "europe-docker.pkg.dev/project/a", "*.pkg.dev"},

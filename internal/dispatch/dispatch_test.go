@@ -225,8 +225,8 @@ func TestWithoutCacheType(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks verifies that observed events print no password.
-func TestNothingLeaks(t *testing.T) {
+// TestEventsHideSecrets verifies that observed events print no password.
+func TestEventsHideSecrets(t *testing.T) {
 	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
 	p.Observe = func(o Outcome) { seen = o }
@@ -238,8 +238,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestEntryOf verifies that the entry of a request is never guessed.
-func TestEntryOf(t *testing.T) {
+// TestEntryForRequest verifies that the entry of a request is never guessed.
+func TestEntryForRequest(t *testing.T) {
 	all := []entries.Entry{
 		{Name: "one", MatchImages: []string{"a.example"}},
 		{Name: "two", MatchImages: []string{"b.example"}, TokenAttributes: someTokens("a")},

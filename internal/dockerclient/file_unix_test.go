@@ -272,8 +272,8 @@ func TestApplyKilled(t *testing.T) {
 	only(t, dir, "config.json")
 }
 
-// TestApplyAtOnce verifies that no concurrent change is lost.
-func TestApplyAtOnce(t *testing.T) {
+// TestConcurrentApply verifies that no concurrent change is lost.
+func TestConcurrentApply(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
 	const workers = 8
@@ -294,8 +294,8 @@ func TestApplyAtOnce(t *testing.T) {
 	}
 }
 
-// TestApplyMeanwhile verifies that changes by a program without locking are not lost.
-func TestApplyMeanwhile(t *testing.T) {
+// TestApplyDuringForeignWrite verifies that changes by a program without locking are not lost.
+func TestApplyDuringForeignWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{}", 0o600)
 	changes := 0

@@ -150,9 +150,9 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestWhoIsAsked verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
+// TestServerNameForms verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
 // lookup of the registry does not return a credential for a path.
-func TestWhoIsAsked(t *testing.T) {
+func TestServerNameForms(t *testing.T) {
 	for _, tt := range []struct{ pattern, name, want string }{
 		{"r.example", "r.example", "r.example"},
 		{"r.example", "r.example:443", "r.example"},

@@ -84,8 +84,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockOnce verifies that concurrent reads of pull secrets do not change the clock.
-func TestClockOnce(t *testing.T) {
+// TestConcurrentSecretsShareClock verifies that concurrent reads of pull secrets do not change the clock.
+func TestConcurrentSecretsShareClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := &ClockSkew{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}

@@ -42,9 +42,9 @@ func TestCheckFindings(t *testing.T) {
 	}
 }
 
-// TestCounted verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
+// TestCommandNamesConfig verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
 // own configuration does not list it.
-func TestCounted(t *testing.T) {
+func TestCommandNamesConfig(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
 	if err := root.Mkdir("/run", 0o755); err != nil {
 		t.Fatal(err)

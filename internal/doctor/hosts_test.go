@@ -68,8 +68,8 @@ func checkLast(t *testing.T, i *Image, message, fix string) {
 	}
 }
 
-// TestTimeIsOver verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
-func TestTimeIsOver(t *testing.T) {
+// TestTotalTimeout verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
+func TestTotalTimeout(t *testing.T) {
 	i := image(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
 	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
@@ -83,9 +83,9 @@ func TestInterrupted(t *testing.T) {
 	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
-// TestPassedBy verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
+// TestSecondCredentialOfMirror verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
 // with one credential before the next, so it never pulls from that mirror.
-func TestPassedBy(t *testing.T) {
+func TestSecondCredentialOfMirror(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
 		r, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{user: canary.PasswordSecret}})

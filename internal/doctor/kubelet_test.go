@@ -117,9 +117,9 @@ func TestConfigJudge(t *testing.T) {
 	}
 }
 
-// TestRestartIntoRefusal verifies that no message suggests restarting a kubelet that could not start with its current
+// TestNoRestartHintIfStartFails verifies that no message suggests restarting a kubelet that could not start with its current
 // files, either because it is too old or because every kubelet rejects them.
-func TestRestartIntoRefusal(t *testing.T) {
+func TestNoRestartHintIfStartFails(t *testing.T) {
 	const holds, none = "the checked configuration takes effect when the kubelet next starts", "the kubelet calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
 		version, more string
@@ -164,10 +164,10 @@ func TestRestartIntoRefusal(t *testing.T) {
 	}
 }
 
-// TestRestartOfGiven verifies that the node's own kubelet decides whether it would start with the checked file, although
+// TestCheckedFileForNodesKubelet verifies that the node's own kubelet decides whether it would start with the checked file, although
 // the newest kubelet's rules apply to a given file. No kubelet starts with the out-of-tree proposal's version, which
 // regcred accepts.
-func TestRestartOfGiven(t *testing.T) {
+func TestCheckedFileForNodesKubelet(t *testing.T) {
 	const returns = "the checked configuration takes effect when the kubelet next starts"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
 	predecessor := func(string) string {
@@ -208,9 +208,9 @@ func TestRestartOfGiven(t *testing.T) {
 	}
 }
 
-// TestRestartIntoAnother verifies that the files of the kubelet's next start are checked even if another configuration,
+// TestNextStartFilesAreChecked verifies that the files of the kubelet's next start are checked even if another configuration,
 // or none, was checked.
-func TestRestartIntoAnother(t *testing.T) {
+func TestNextStartFilesAreChecked(t *testing.T) {
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
 	for name, tt := range map[string]struct {
 		version, more, so, fix string
@@ -453,8 +453,8 @@ func TestKubeletManagerHangs(t *testing.T) {
 	}
 }
 
-// TestKubeletOfNobody verifies the findings for a kubelet that no service starts, of which only the process is known.
-func TestKubeletOfNobody(t *testing.T) {
+// TestKubeletWithoutService verifies the findings for a kubelet that no service starts, of which only the process is known.
+func TestKubeletWithoutService(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.InitSystemd, Running: &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.HostPath("/c"), BinDir: n.HostPath("/b")}}}, &r)

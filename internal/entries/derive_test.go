@@ -107,8 +107,8 @@ func TestDeriveErrors(t *testing.T) {
 	}
 }
 
-// TestAnyImage verifies that a kubelet's entry covers any host, but not any port.
-func TestAnyImage(t *testing.T) {
+// TestEntryCoversAnyHost verifies that a kubelet's entry covers any host, but not any port.
+func TestEntryCoversAnyHost(t *testing.T) {
 	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)

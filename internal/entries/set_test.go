@@ -203,8 +203,8 @@ func TestSetCreated(t *testing.T) {
 	}
 }
 
-// TestSetMeanwhile verifies that changes which others made in the meantime are kept.
-func TestSetMeanwhile(t *testing.T) {
+// TestSetKeepsConcurrentChanges verifies that changes which others made in the meantime are kept.
+func TestSetKeepsConcurrentChanges(t *testing.T) {
 	theirs := map[string]func(installed string) (changed, want string){
 		"another behind": func(s string) (string, string) {
 			return s + "- name: new\n" + lines, corpus["lines"] + "- name: new\n" + lines

@@ -170,9 +170,9 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 	})
 }
 
-// TestAppears verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
+// TestNewPods verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
 // another state.
-func TestAppears(t *testing.T) {
+func TestNewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
 		r.says("a", agent.PhaseRemoved)
@@ -203,9 +203,9 @@ func TestAppears(t *testing.T) {
 	})
 }
 
-// TestGone verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
+// TestDeletedNodes verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
 // is.
-func TestGone(t *testing.T) {
+func TestDeletedNodes(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRemoving(t, "a", "b", "c")
@@ -245,9 +245,9 @@ func TestSelectorChanged(t *testing.T) {
 	})
 }
 
-// TestNothing verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
+// TestNoPods verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
 // ConfigMap the state cannot be changed.
-func TestNothing(t *testing.T) {
+func TestNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)
 		client := r.hook()

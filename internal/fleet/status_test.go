@@ -140,9 +140,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestForged verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
+// TestPodsOfOtherNamespaces verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
 // own namespace and hides no other pod.
-func TestForged(t *testing.T) {
+func TestPodsOfOtherNamespaces(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
 	c.pod("n", unready)
@@ -371,8 +371,8 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// TestMany verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
-func TestMany(t *testing.T) {
+// TestManyNodes verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
+func TestManyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		for i := range 500 {
@@ -431,8 +431,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSlow verifies that one node that does not respond costs ten seconds, and does not delay others.
-func TestSlow(t *testing.T) {
+// TestSlowNode verifies that one node that does not respond costs ten seconds, and does not delay others.
+func TestSlowNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		for _, n := range []string{"a", "b"} {

@@ -32,7 +32,7 @@ func newStore(t *testing.T) generation.Store {
 	return generation.Store{Dir: t.TempDir()}
 }
 
-// flips is how long TestFlips takes: a flip is synced to the disk.
+// flips is how long TestSwitches takes: a flip is synced to the disk.
 var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
 
 // create makes a generation whose files all tell its number.
@@ -68,8 +68,8 @@ func check(c *generation.OpenGeneration) error {
 	return err
 }
 
-// TestFlips verifies that readers find the complete previous or next generation during flips and sweeps.
-func TestFlips(t *testing.T) {
+// TestSwitches verifies that readers find the complete previous or next generation during flips and sweeps.
+func TestSwitches(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
 	if err := s.Activate(create(t, s, 0).Number); err != nil {

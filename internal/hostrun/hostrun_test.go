@@ -79,7 +79,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestForeignUnitFile(t *testing.T) {
 	for transient, want := range map[bool]string{true: "", false: "/x.service"} {
 		if got := (unitState{systemd.Unit{File: "/x.service", Transient: transient}}).foreignUnitFile(); got != want {
 			t.Errorf("transient %v: got %q, want %q", transient, got, want)
@@ -145,8 +145,8 @@ func TestNoSystemd(t *testing.T) {
 	}
 }
 
-// TestAbsence verifies the reported cause when systemd does not respond.
-func TestAbsence(t *testing.T) {
+// TestNoSystemdReason verifies the reported cause when systemd does not respond.
+func TestNoSystemdReason(t *testing.T) {
 	const mounts = "21 1 0:20 / / rw - overlay overlay rw\n22 21 0:21 / /proc rw - proc proc rw\n"
 	mounted := func(dir string) string {
 		return mounts + "23 21 0:22 /systemd " + dir + " ro,nosuid shared:5 - tmpfs tmpfs rw\n"

@@ -40,9 +40,9 @@ func (c *changing) boot() {
 
 const wantsRestart = "the kubelet must be restarted"
 
-// TestMemory verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
+// TestRestartNeeded verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
 // it.
-func TestMemory(t *testing.T) {
+func TestRestartNeeded(t *testing.T) {
 	type step struct {
 		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
 		says string // of the error
@@ -95,8 +95,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestReadingLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
-func TestReadingLate(t *testing.T) {
+// TestKubeletReadsConfigLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
+func TestKubeletReadsConfigLate(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a", "install b")
 	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second time
 	if err := c.noRestart(t, "rollback 1"); err != nil {
@@ -112,8 +112,8 @@ func TestReadingLate(t *testing.T) {
 	}
 }
 
-// TestLinksOfMemory verifies that symlinks stay exactly as long as a kubelet may run their targets.
-func TestLinksOfMemory(t *testing.T) {
+// TestAppliedLinks verifies that symlinks stay exactly as long as a kubelet may run their targets.
+func TestAppliedLinks(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"
 	if err := c.noRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// TestAtOnce verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
-func TestAtOnce(t *testing.T) {
+// TestConcurrentChanges verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
+func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
 	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
 	w := newWorld(t, s.layout)
@@ -72,8 +72,8 @@ func TestAtOnce(t *testing.T) {
 
 var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
 
-// TestKeep verifies that the number of generations is limited, and that the current one and the one before it are kept.
-func TestKeep(t *testing.T) {
+// TestKeptGenerations verifies that the number of generations is limited, and that the current one and the one before it are kept.
+func TestKeptGenerations(t *testing.T) {
 	c := at(t, layoutNamed(t, "directory"), "install a")
 	c.Running = nil
 	for i := range *flips {
@@ -109,8 +109,8 @@ func TestKeep(t *testing.T) {
 
 func generationsOf(s generation.Store) string { return s.Path("generations") }
 
-// TestDamagedBefore verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
-func TestDamagedBefore(t *testing.T) {
+// TestRollbackFromDamaged verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
+func TestRollbackFromDamaged(t *testing.T) {
 	base := at(t, layoutNamed(t, "json"), "install a", "install b")
 	if err := os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

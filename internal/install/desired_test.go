@@ -89,9 +89,9 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 	return err
 }
 
-// TestWishForGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
+// TestDesiredStateAndFeatureGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
 // refused otherwise.
-func TestWishForGate(t *testing.T) {
+func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
 		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
@@ -109,9 +109,9 @@ func TestWishForGate(t *testing.T) {
 	}
 }
 
-// TestWishForUnknown verifies that the message for an unknown kubelet names the version used for the check and how to
+// TestDesiredStateForUnknownKubelet verifies that the message for an unknown kubelet names the version used for the check and how to
 // set it.
-func TestWishForUnknown(t *testing.T) {
+func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
@@ -129,9 +129,9 @@ func TestWishForUnknown(t *testing.T) {
 	}
 }
 
-// TestWishOfCurrent verifies that a generation's configuration may be a directory even if this node's kubelet does not
+// TestCurrentConfigDirectory verifies that a generation's configuration may be a directory even if this node's kubelet does not
 // support that, because the dispatcher reads it.
-func TestWishOfCurrent(t *testing.T) {
+func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
@@ -157,9 +157,9 @@ func configDirectory(t *testing.T) string {
 	return dir
 }
 
-// TestWishOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
+// TestDesiredStateOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
 // kubelet's file.
-func TestWishOfDirectory(t *testing.T) {
+func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
@@ -178,9 +178,9 @@ func TestWishOfDirectory(t *testing.T) {
 	}
 }
 
-// TestWishForDirectory verifies that for a node without saved changes one file for the kubelet is shown, and none if
+// TestDesiredStateWithoutSavedChanges verifies that for a node without saved changes one file for the kubelet is shown, and none if
 // values are to be hidden.
-func TestWishForDirectory(t *testing.T) {
+func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		w, err := install.NewManualChange(configDirectory(t), hidden)
 		if err != nil {

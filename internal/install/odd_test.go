@@ -77,9 +77,9 @@ func (o *layoutNode) read(name string) string {
 	return string(data)
 }
 
-// TestDirectoryOfOthers verifies that a directory that another program uses is neither treated as a state directory nor
+// TestForeignDirectory verifies that a directory that another program uses is neither treated as a state directory nor
 // removed.
-func TestDirectoryOfOthers(t *testing.T) {
+func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newOdd(t, "kubeadm")
 		o.write("srv/kubelet/data", "precious")
@@ -156,9 +156,9 @@ func TestVendorChanges(t *testing.T) {
 	}
 }
 
-// TestNarrower verifies that reserved patterns are released on request, and that no message reports patterns that are
+// TestReleaseReservedPatterns verifies that reserved patterns are released on request, and that no message reports patterns that are
 // not installed.
-func TestNarrower(t *testing.T) {
+func TestReleaseReservedPatterns(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	yes, no := true, false
 	for _, step := range []struct {
@@ -190,9 +190,9 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOthersTakeTheFlags verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
+// TestFlagsOverriddenByOthers verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
 // that no kubelet is restarted without effect.
-func TestOthersTakeTheFlags(t *testing.T) {
+func TestFlagsOverriddenByOthers(t *testing.T) {
 	for _, tt := range []struct{ layout, file, text, want string }{
 		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
 		{"yaml", kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"" + flagsFor("/etc/elsewhere.yaml") + "\"\n", "/etc/elsewhere.yaml"},
@@ -245,8 +245,8 @@ func TestStateRemoved(t *testing.T) {
 	}
 }
 
-// TestLaterRelease verifies that a program that is too old for the current generation changes nothing.
-func TestLaterRelease(t *testing.T) {
+// TestNewerGenerationFormat verifies that a program that is too old for the current generation changes nothing.
+func TestNewerGenerationFormat(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	o.do("install a", "install c")
 	manifest := stateDir + "/generations/2/manifest.json"

@@ -22,9 +22,9 @@ func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
 }
 
-// TestFormer verifies that an install of an earlier generation's content makes that generation current again, without a
+// TestReuseEarlierGeneration verifies that an install of an earlier generation's content makes that generation current again, without a
 // new one, and without a restart if the kubelet has its entries.
-func TestFormer(t *testing.T) {
+func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
 			o := newOdd(t, layout)
@@ -65,8 +65,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestFormerDamaged verifies that missing parts of an earlier generation are created again.
-func TestFormerDamaged(t *testing.T) {
+// TestReuseDamagedGeneration verifies that missing parts of an earlier generation are created again.
+func TestReuseDamagedGeneration(t *testing.T) {
 	o := newOdd(t, "json")
 	o.do("install a", "install c")
 	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
@@ -76,9 +76,9 @@ func TestFormerDamaged(t *testing.T) {
 	}
 }
 
-// TestFormerNeedsRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
+// TestReuseWithoutRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
 // generation would need no restart.
-func TestFormerNeedsRestart(t *testing.T) {
+func TestReuseWithoutRestart(t *testing.T) {
 	o := newOdd(t, "json")
 	yes, no := true, false
 	for _, step := range []struct {
@@ -122,8 +122,8 @@ func TestFormerNeedsRestart(t *testing.T) {
 	}
 }
 
-// TestMends verifies that installing the same again repairs what status reports, or explains why it cannot.
-func TestMends(t *testing.T) {
+// TestInstallRepairs verifies that installing the same again repairs what status reports, or explains why it cannot.
+func TestInstallRepairs(t *testing.T) {
 	const (
 		dropIns = "etc/systemd/system/kubelet.service.d"
 		dropIn  = dropIns + "/90-regcred.conf"

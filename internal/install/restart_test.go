@@ -72,8 +72,8 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 	}
 }
 
-// TestGoesBack verifies that a kubelet that does not start is restarted with its previous state.
-func TestGoesBack(t *testing.T) {
+// TestRollbackIfKubeletDoesNotStart verifies that a kubelet that does not start is restarted with its previous state.
+func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(c *changing, m *manager)
@@ -271,8 +271,8 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestCannotFinish verifies that an interrupted change that still fails is reported in one sentence.
-func TestCannotFinish(t *testing.T) {
+// TestInterruptedChangeFailsAgain verifies that an interrupted change that still fails is reported in one sentence.
+func TestInterruptedChangeFailsAgain(t *testing.T) {
 	c := at(t, layoutNamed(t, "json"))
 	flipped := false
 	c.Store.FS.Before = func(step, name string) error {

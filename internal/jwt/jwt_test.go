@@ -124,8 +124,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestCaseOfClaims verifies that claim names are case-sensitive, although package json would accept AUD as aud.
-func TestCaseOfClaims(t *testing.T) {
+// TestClaimNamesAreCaseSensitive verifies that claim names are case-sensitive, although package json would accept AUD as aud.
+func TestClaimNamesAreCaseSensitive(t *testing.T) {
 	payload := `{"aud":"registry.example","AUD":"elsewhere.example","sub":"a","Sub":"b","exp":1,"EXP":99}`
 	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
 	if err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "registry.example" || claims.Subject != "a" || claims.Expires.Unix() != 1 {

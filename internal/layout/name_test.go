@@ -14,9 +14,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestNameKeepsTheOthers verifies that index.json keeps its other entries and unknown fields; only an entry with the
+// TestNameKeepsOtherEntries verifies that index.json keeps its other entries and unknown fields; only an entry with the
 // same name is replaced.
-func TestNameKeepsTheOthers(t *testing.T) {
+func TestNameKeepsOtherEntries(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(dir)
 	if err != nil {

@@ -148,8 +148,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepsOnlyOurs verifies that files with other names are kept, and so is anything that is not a file.
-func TestSweepsOnlyOurs(t *testing.T) {
+// TestSweepKeepsOtherFiles verifies that files with other names are kept, and so is anything that is not a file.
+func TestSweepKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
 	name := tempPrefix + strings.Repeat("A", tempSuffixLength)
@@ -177,8 +177,8 @@ func TestSweepsOnlyOurs(t *testing.T) {
 	}
 }
 
-// TestSweptWhileWriting verifies that concurrent writers and sweeps do not disturb each other.
-func TestSweptWhileWriting(t *testing.T) {
+// TestSweepDuringWrites verifies that concurrent writers and sweeps do not disturb each other.
+func TestSweepDuringWrites(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error)
 	const workers, times = 8, 50

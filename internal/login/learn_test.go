@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestLearn verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
-func TestLearn(t *testing.T) {
+// TestLearnFromResponse verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
+func TestLearnFromResponse(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := start(t, auth, false, nil)

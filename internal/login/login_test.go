@@ -186,8 +186,8 @@ func TestPingNotKept(t *testing.T) {
 	}
 }
 
-// TestBudget verifies that each request has its own timeout, unless there is a total one.
-func TestBudget(t *testing.T) {
+// TestTimeouts verifies that each request has its own timeout, unless there is a total one.
+func TestTimeouts(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
 		f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
@@ -218,9 +218,9 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestIdle verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
+// TestIdleServer verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
 // in the middle.
-func TestIdle(t *testing.T) {
+func TestIdleServer(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
 			done := make(chan struct{})
@@ -270,9 +270,9 @@ func TestNoUser(t *testing.T) {
 	}
 }
 
-// TestWhereto verifies that a credential is sent to the registry under every spelling of its host, and never with a
+// TestCredentialStaysAtRegistry verifies that a credential is sent to the registry under every spelling of its host, and never with a
 // request that names another host.
-func TestWhereto(t *testing.T) {
+func TestCredentialStaysAtRegistry(t *testing.T) {
 	shown := map[string]bool{}
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		_, r := start(t, auth, true, nil)
@@ -315,7 +315,7 @@ func TestWhereto(t *testing.T) {
 	}
 }
 
-func TestOwns(t *testing.T) {
+func TestIsRegistryURL(t *testing.T) {
 	for _, tt := range []struct {
 		registry, url string
 		want          bool

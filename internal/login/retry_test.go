@@ -112,8 +112,8 @@ func TestRetryOnlyGET(t *testing.T) {
 	}
 }
 
-// TestHurried verifies that 429 is not waited for if waiting is disabled; other failures are retried.
-func TestHurried(t *testing.T) {
+// TestNoWaitFor429 verifies that 429 is not waited for if waiting is disabled; other failures are retried.
+func TestNoWaitFor429(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {
 			r := &retrier{inner: answers(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
@@ -140,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-func TestIsCut(t *testing.T) {
+func TestIsConnectionCut(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want bool

@@ -33,8 +33,8 @@ func (d *dribble) Read(p []byte) (int, error) {
 
 func (d *dribble) Close() error { return nil }
 
-// TestFailedRequestIsLetGo verifies that a failed request is released before the end of the pull.
-func TestFailedRequestIsLetGo(t *testing.T) {
+// TestFailedRequestIsReleased verifies that a failed request is released before the end of the pull.
+func TestFailedRequestIsReleased(t *testing.T) {
 	var sent context.Context
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = req.Context()
@@ -82,8 +82,8 @@ func TestContentAgain(t *testing.T) {
 	}
 }
 
-// TestLeastRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
-func TestLeastRate(t *testing.T) {
+// TestMinimumRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
+func TestMinimumRate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		body dribble
@@ -139,8 +139,8 @@ func TestLeastRate(t *testing.T) {
 	}
 }
 
-// TestLeastRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
-func TestLeastRateOfEachPeriod(t *testing.T) {
+// TestMinimumRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
+func TestMinimumRateOfEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &dribble{64 << 20, 1 << 20, time.Second}
 		rest := &dribble{1 << 20, 1, time.Second}

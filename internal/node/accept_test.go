@@ -105,8 +105,8 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadDoubt verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
-func TestLoadDoubt(t *testing.T) {
+// TestLoadUnknownKubelet verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
+func TestLoadUnknownKubelet(t *testing.T) {
 	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
 	file := filepath.Join(n.Root, "of133.yaml")

@@ -125,8 +125,8 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
-// TestFixIsQuoted verifies that a command in the output does not run commands from a file name.
-func TestFixIsQuoted(t *testing.T) {
+// TestFixIsShellQuoted verifies that a command in the output does not run commands from a file name.
+func TestFixIsShellQuoted(t *testing.T) {
 	const name = "10 $(touch pwned);.yaml"
 	root := newRoot(t, map[string]string{"c/" + name: ""})
 	if err := os.Chmod(filepath.Join(root, "c", name), 0o666); err != nil {

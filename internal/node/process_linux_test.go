@@ -229,8 +229,8 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletBesideContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
-func TestAsKubeletBesideContainers(t *testing.T) {
+// TestAsKubeletIgnoresContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
+func TestAsKubeletIgnoresContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
@@ -275,9 +275,9 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestBecomesAnother verifies that flags of one program are never combined with the environment of the next one in the
+// TestExecWhileReading verifies that flags of one program are never combined with the environment of the next one in the
 // same process.
-func TestBecomesAnother(t *testing.T) {
+func TestExecWhileReading(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
 	n := nodeWith(t, cmd)
 	read, became := 0, 0

@@ -226,21 +226,21 @@ func TestSetupRunningByUnit(t *testing.T) {
 	}
 }
 
-// TestFixedPlaces verifies that read-only and noexec file systems are detected.
-func TestFixedPlaces(t *testing.T) {
+// TestReadOnlyMounts verifies that read-only and noexec file systems are detected.
+func TestReadOnlyMounts(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(self, "-test.run=^TestFixedPlaces$", "-test.v")
+		cmd := exec.Command(self, "-test.run=^TestReadOnlyMounts$", "-test.v")
 		cmd.Env = append(os.Environ(), inNamespace+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 		out, err := cmd.CombinedOutput()
 		if os.Geteuid() != 0 {
 			t.Skip("only root may mount")
 		}
-		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestFixedPlaces")) {
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestReadOnlyMounts")) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return
@@ -422,8 +422,8 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestForeignKubelet verifies that a program below another root directory is run only with Foreign.
-func TestForeignKubelet(t *testing.T) {
+// TestKubeletBelowOtherRoot verifies that a program below another root directory is run only with Foreign.
+func TestKubeletBelowOtherRoot(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
 		t.Fatal(err)

@@ -54,8 +54,8 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsOurs verifies that systemd reads the words of a drop-in as they were quoted.
-func TestSystemdReadsOurs(t *testing.T) {
+// TestSystemdReadsQuotedWords verifies that systemd reads the words of a drop-in as they were quoted.
+func TestSystemdReadsQuotedWords(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
 	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")
 	if err != nil {

@@ -84,8 +84,8 @@ func trees(t *testing.T) map[string]*txtar.Archive {
 	return list
 }
 
-// TestTrees reads the nodes of distributions, and broken nodes.
-func TestTrees(t *testing.T) {
+// TestNodeTrees reads the nodes of distributions, and broken nodes.
+func TestNodeTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			if !bytes.Contains(archive.Comment, []byte("Source: ")) {

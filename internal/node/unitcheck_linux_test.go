@@ -94,9 +94,9 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestGateRancher verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
+// TestRancherFeatureGates verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
 // settings of the kubelet.
-func TestGateRancher(t *testing.T) {
+func TestRancherFeatureGates(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
 	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "kubelet-arg: feature-gates=Gone=true\n")

@@ -292,9 +292,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestOwnAuthority verifies that the runtime configuration's CA file is used, and that a hop without verification is a
+// TestConfiguredCA verifies that the runtime configuration's CA file is used, and that a hop without verification is a
 // warning.
-func TestOwnAuthority(t *testing.T) {
+func TestConfiguredCA(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	h := hop("https", addr)

@@ -172,8 +172,8 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// TestLate verifies the report of a token server that does not respond in time.
-func TestLate(t *testing.T) {
+// TestSlowTokenServer verifies the report of a token server that does not respond in time.
+func TestSlowTokenServer(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
 	p := prober("")
@@ -181,8 +181,8 @@ func TestLate(t *testing.T) {
 	check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
-// TestMeaning verifies that the fix for a rejected credential depends on its source.
-func TestMeaning(t *testing.T) {
+// TestRejectedCredentialFix verifies that the fix for a rejected credential depends on its source.
+func TestRejectedCredentialFix(t *testing.T) {
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
 		w.WriteHeader(http.StatusUnauthorized)

@@ -451,7 +451,7 @@ func TestGraceEnds(t *testing.T) {
 	f.allGone(t)
 }
 
-func TestLingering(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	x, err := testCommand(t, "say", testStdout+"="+output).Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
 	if x.Lingering {

@@ -204,9 +204,9 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsElsewhere has a registry that keeps its blobs on another server
+// TestBlobsOnOtherServer has a registry that keeps its blobs on another server
 // with another login, which the credential must not reach.
-func TestBlobsElsewhere(t *testing.T) {
+func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
 		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, RedirectBlobs: store.URL()}, testregistry.Image{})

@@ -102,7 +102,7 @@ const (
 	ociIndex = "application/vnd.oci.image.index.v1+json"
 )
 
-func TestOddManifests(t *testing.T) {
+func TestUnusualManifests(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	good := mustPull(t, &Puller{}, image, nil, dir)
@@ -198,9 +198,9 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestListedOften has indexes that list one manifest 5,000 times, directly and
+// TestManifestListedOften has indexes that list one manifest 5,000 times, directly and
 // through others: it is got once.
-func TestListedOften(t *testing.T) {
+func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)

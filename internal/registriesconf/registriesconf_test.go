@@ -121,8 +121,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWithoutLogin verifies that a mirror of another host gets no credentials, and that this is reported.
-func TestWithoutLogin(t *testing.T) {
+// TestMirrorWithoutCredentials verifies that a mirror of another host gets no credentials, and that this is reported.
+func TestMirrorWithoutCredentials(t *testing.T) {
 	const login = `{"auths": {"m.example": {"auth": "eDp5"}}}`
 	for name, tt := range map[string]struct {
 		files map[string]string

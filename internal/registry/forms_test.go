@@ -237,8 +237,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestDomains verifies that each domain of the plugins has a form here.
-func TestDomains(t *testing.T) {
+// TestEveryDomainHasAForm verifies that each domain of the plugins has a form here.
+func TestEveryDomainHasAForm(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
 		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
 			t.Errorf("no form ends in %s", domain)

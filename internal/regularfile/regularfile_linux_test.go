@@ -53,7 +53,7 @@ type swapped struct {
 
 func (s swapped) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
 
-func TestSwapped(t *testing.T) {
+func TestFileReplacedByPipe(t *testing.T) {
 	path, _ := write(t, "")
 	pipe := path + ".pipe"
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -76,7 +76,7 @@ func (s slow) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(name)
 }
 
-func TestSlow(t *testing.T) {
+func TestSlowRead(t *testing.T) {
 	why := errors.New("too slow")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

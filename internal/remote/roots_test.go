@@ -166,9 +166,9 @@ func writeOrPipe(t testing.TB, path, text string) {
 	}
 }
 
-// TestStores verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
+// TestCABundleAndDirectory verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
 // connections for that.
-func TestStores(t *testing.T) {
+func TestCABundleAndDirectory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}
@@ -348,8 +348,8 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// TestAuthorities verifies the CAs of a process, depending on its environment and the existing files.
-func TestAuthorities(t *testing.T) {
+// TestSystemCAs verifies the CAs of a process, depending on its environment and the existing files.
+func TestSystemCAs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}

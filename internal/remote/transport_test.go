@@ -109,8 +109,8 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestAhead verifies that one handshake precedes the request that waits for it, without another request.
-func TestAhead(t *testing.T) {
+// TestHandshakeAhead verifies that one handshake precedes the request that waits for it, without another request.
+func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
@@ -145,8 +145,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadEnds verifies that unused connections are closed, and that their failures are silent.
-func TestAheadEnds(t *testing.T) {
+// TestUnusedConnectionsAreClosed verifies that unused connections are closed, and that their failures are silent.
+func TestUnusedConnectionsAreClosed(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
@@ -206,8 +206,8 @@ func TestAheadEnds(t *testing.T) {
 	})
 }
 
-// TestOwnRoots verifies that only the given CAs are trusted.
-func TestOwnRoots(t *testing.T) {
+// TestOnlyGivenCAs verifies that only the given CAs are trusted.
+func TestOnlyGivenCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
 	s := a.serveTLS(t, future, echo)

@@ -80,8 +80,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEachForm has for each form a secret that no other form finds whole.
-func TestEachForm(t *testing.T) {
+// TestEveryFormIsNeeded has for each form a secret that no other form finds whole.
+func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret
 		signs  = canary.PasswordSecret + "~~~???~~~???" + canary.PasswordSecret // + and / in standard base64, - and _ in URL base64

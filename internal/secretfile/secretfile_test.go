@@ -120,9 +120,9 @@ func TestReadUnreadable(t *testing.T) {
 	}
 }
 
-// TestReadTogether replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
+// TestReadPairAtomically replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
 // name and password always belong together.
-func TestReadTogether(t *testing.T) {
+func TestReadPairAtomically(t *testing.T) {
 	dir := t.TempDir()
 	swap := func(i int) {
 		version, next := filepath.Join(dir, fmt.Sprint(i)), filepath.Join(dir, "next")

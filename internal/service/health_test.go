@@ -54,9 +54,9 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	return "http://" + listener.Addr().String() + "/healthz"
 }
 
-// TestAsk verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
+// TestHealthRequest verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
 // delays the check.
-func TestAsk(t *testing.T) {
+func TestHealthRequest(t *testing.T) {
 	const loopback = "127.0.0.1:0"
 	elsewhere := serve(t, loopback, answer(http.StatusOK))
 	for name, tt := range map[string]struct {
@@ -92,16 +92,16 @@ func TestAsk(t *testing.T) {
 	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
-// TestAskSilent verifies that a server that accepts and never responds is abandoned when the context ends.
-func TestAskSilent(t *testing.T) {
+// TestHealthRequestCanceled verifies that a server that accepts and never responds is abandoned when the context ends.
+func TestHealthRequestCanceled(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	check(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
 }
 
-// TestAskDirectly verifies that requests to this machine do not use a proxy from the environment.
-func TestAskDirectly(t *testing.T) {
+// TestHealthRequestWithoutProxy verifies that requests to this machine do not use a proxy from the environment.
+func TestHealthRequestWithoutProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	check(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
 }

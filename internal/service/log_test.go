@@ -16,8 +16,8 @@ import (
 	"unicode"
 )
 
-// TestTelling verifies that the last of many lines are shown after the line with the cause.
-func TestTelling(t *testing.T) {
+// TestLogShowsCauseFirst verifies that the last of many lines are shown after the line with the cause.
+func TestLogShowsCauseFirst(t *testing.T) {
 	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
 	var lines []string
 	for n := range 100 {

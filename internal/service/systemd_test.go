@@ -116,8 +116,8 @@ func TestNoSocket(t *testing.T) {
 	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
-// TestBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
-func TestBus(t *testing.T) {
+// TestSystemBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
+func TestSystemBus(t *testing.T) {
 	f := &faulty{look: always(unit(7))}
 	m := f.start(t)
 	m.Private, m.Bus = m.Bus, m.Private

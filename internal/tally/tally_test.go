@@ -37,8 +37,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestSound verifies that data that this package did not write is not accepted as counts.
-func TestSound(t *testing.T) {
+// TestDataIsValidated verifies that data that this package did not write is not accepted as counts.
+func TestDataIsValidated(t *testing.T) {
 	for name, spoil := range map[string]func(*Counts){
 		"later":             func(c *Counts) { c.SchemaVersion++ },
 		"no provider":       func(c *Counts) { c.Providers["p"] = nil },

@@ -64,8 +64,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestNobodyForgesALine verifies that a text with line breaks cannot imitate one of regcred's own lines.
-func TestNobodyForgesALine(t *testing.T) {
+// TestTextCannotForgeLines verifies that a text with line breaks cannot imitate one of regcred's own lines.
+func TestTextCannotForgeLines(t *testing.T) {
 	const text = "ci\nerror: forged"
 	const row = "ci\nerror    forged"
 	lay := func(do func(*Text)) string {
@@ -246,7 +246,7 @@ func TestIsPrintable(t *testing.T) {
 	}
 }
 
-func TestUntil(t *testing.T) {
+func TestFormatExpiry(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	term := &Text{Now: func() time.Time { return now }}
 	at := now.Add(10 * time.Minute)

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-func TestNet(t *testing.T) {
+func TestFakeNetwork(t *testing.T) {
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here "+r.Host) }))
 	defer server.Close()
 	world, err := testcloud.NewFakeNetwork()

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-func TestFaultIsCounted(t *testing.T) {
+func TestFaultTimes(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault Fault

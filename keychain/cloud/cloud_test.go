@@ -84,9 +84,9 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestHalves verifies that an incomplete configuration is an error, because a pod would silently use the node's
+// TestIncompleteConfiguration verifies that an incomplete configuration is an error, because a pod would silently use the node's
 // identity.
-func TestHalves(t *testing.T) {
+func TestIncompleteConfiguration(t *testing.T) {
 	amazon := func(environ ...string) error {
 		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
 		return err
@@ -192,9 +192,9 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOthers verifies a cloud's provider with more images, third-party providers with their own images, and the error
+// TestOtherProviders verifies a cloud's provider with more images, third-party providers with their own images, and the error
 // for images without a provider.
-func TestOthers(t *testing.T) {
+func TestOtherProviders(t *testing.T) {
 	password := file(t, canary.PasswordSecret)
 	if err := os.Chmod(password, 0o600); err != nil {
 		t.Fatal(err)
@@ -301,9 +301,9 @@ func (w *world) asked() (n int) {
 	return n
 }
 
-// TestOnce verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
+// TestConcurrentLookupsShareRequest verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
 // ones none.
-func TestOnce(t *testing.T) {
+func TestConcurrentLookupsShareRequest(t *testing.T) {
 	for name, newWorld := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

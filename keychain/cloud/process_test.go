@@ -76,10 +76,10 @@ func open() (goroutines, files int) {
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// TestKeepsNothing verifies that a long-running program keeps no connections and goroutines of finished lookups,
+// TestNoGoroutinesOrConnectionsStay verifies that a long-running program keeps no connections and goroutines of finished lookups,
 // successful or not, and that the library never writes to standard error. It uses the providers' own transports in a
 // separate process.
-func TestKeepsNothing(t *testing.T) {
+func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
 	}

@@ -68,8 +68,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestLoop verifies that redirect loops end.
-func TestLoop(t *testing.T) {
+// TestRedirectLoop verifies that redirect loops end.
+func TestRedirectLoop(t *testing.T) {
 	var n atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
@@ -85,9 +85,9 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestElsewhere verifies that a redirect to another repository of the registry does not use that repository's
+// TestRedirectToOtherRepository verifies that a redirect to another repository of the registry does not use that repository's
 // credential.
-func TestElsewhere(t *testing.T) {
+func TestRedirectToOtherRepository(t *testing.T) {
 	var sent sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, ok := r.BasicAuth(); ok {

@@ -106,8 +106,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestEnds uses a token that expires during a copy of layers that are larger than the limit for login responses.
-func TestEnds(t *testing.T) {
+// TestTokenExpiresDuringCopy uses a token that expires during a copy of layers that are larger than the limit for login responses.
+func TestTokenExpiresDuringCopy(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
 	ending := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -188,9 +188,9 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestWithin verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
+// TestTransportOfAuthClient verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
 // credential, and requests are authorized.
-func TestWithin(t *testing.T) {
+func TestTransportOfAuthClient(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
 		var agents []string

@@ -290,8 +290,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestManyLogins verifies that the work grows linearly with the file.
-func TestManyLogins(t *testing.T) {
+// TestManyCredentials verifies that the work grows linearly with the file.
+func TestManyCredentials(t *testing.T) {
 	work := func(n int) float64 {
 		var b strings.Builder
 		b.WriteString(`{"credHelpers":{"x.example":"y"},"auths":{`)

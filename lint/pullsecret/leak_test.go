@@ -52,8 +52,8 @@ func leakConfig(r *rand.Rand) string {
 		`{"auths":`+list+`,"HttpHeaders":{`+string(secret)+`:`+string(secret)+`}}`, `{"Auths":`+list+`,"auths":null}`, `{`+string(secret)+`:`+list+`}`, `{"auths":`+list+`,`+entries[0]+`,`+string(secret)+`:1}`)
 }
 
-// TestNothingShown verifies that no file leads to a panic or to a message with a secret.
-func TestNothingShown(t *testing.T) {
+// TestNoPanicOrSecret verifies that no file leads to a panic or to a message with a secret.
+func TestNoPanicOrSecret(t *testing.T) {
 	said := map[string]int{}
 	for i := range uint64(12_000) {
 		r := rand.New(rand.NewPCG(7, i))

@@ -128,7 +128,7 @@ func TestStaticSecret(t *testing.T) {
 	})
 }
 
-func TestNobody(t *testing.T) {
+func TestNoIdentityConfigured(t *testing.T) {
 	for name, config := range map[string]string{
 		"empty":         ``,
 		"object":        `{}`,
@@ -185,7 +185,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestOwnCloud(t *testing.T) {
+func TestCustomCloud(t *testing.T) {
 	const metadata = `[{"name":"Other","authentication":{"loginEndpoint":"https://login.other.example"},"suffixes":{"acrLoginServer":"azurecr.other.example"}},
 		{"name":"Own","authentication":{"loginEndpoint":"https://login.own.example/","audiences":[]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
 	newOwn := func(t *testing.T, config string) *world {

@@ -135,8 +135,8 @@ func TestErrorsNameTheStep(t *testing.T) {
 		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
-// TestRecovery verifies that temporary failures are retried.
-func TestRecovery(t *testing.T) {
+// TestTemporaryFailures verifies that temporary failures are retried.
+func TestTemporaryFailures(t *testing.T) {
 	for _, fault := range []testcloud.Fault{
 		{Path: imdsPath, Status: 404, Times: 2}, {Path: imdsPath, Status: 410, Times: 2}, {Path: imdsPath, Status: 500, Times: 4},
 		{Path: imdsPath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: imdsPath, Drop: true, Times: 2},
@@ -176,8 +176,8 @@ func (w *world) hang(path string) {
 	}
 }
 
-// TestHang verifies that an endpoint that never responds is named before the timeout.
-func TestHang(t *testing.T) {
+// TestSilentEndpoint verifies that an endpoint that never responds is named before the timeout.
+func TestSilentEndpoint(t *testing.T) {
 	for _, path := range []string{imdsPath, "/v2/", exchangePath, entraPath} {
 		for name, limit := range map[string]func(*Options){
 			"attempts": func(o *Options) { o.Timeout = 100 * time.Millisecond },

@@ -227,9 +227,9 @@ func TestFederatedTokenFile(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
-// TestOthersMayRead verifies that a file with a secret must be readable only by owner and group, and that a file that
+// TestFilePermissions verifies that a file with a secret must be readable only by owner and group, and that a file that
 // determines where secrets are sent must be writable only by them.
-func TestOthersMayRead(t *testing.T) {
+func TestFilePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no mode that says what others may")
 	}

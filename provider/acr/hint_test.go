@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestCureFitsCause verifies that the fix matches the cause: a server that does not respond says nothing about the
+// TestFixMatchesCause verifies that the fix matches the cause: a server that does not respond says nothing about the
 // identity, and a server with an untrusted certificate is reachable.
-func TestCureFitsCause(t *testing.T) {
+func TestFixMatchesCause(t *testing.T) {
 	for _, id := range []string{"", "id-1"} {
 		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Drop: true, Times: -1})

@@ -83,7 +83,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestSuffixOfEverybody(t *testing.T) {
+func TestPublicSuffixIsIgnored(t *testing.T) {
 	rules, _ := newHostRules(nil)
 	for _, suffix := range []string{"", ".", "io", ".io", "*.io", "com"} {
 		if got := rules.withSuffix(suffix); len(got.suffixes) != len(publicCloudSuffixes()) {

@@ -34,9 +34,9 @@ func TestAppService(t *testing.T) {
 	}
 }
 
-// TestNotForNodes verifies that identities of environments without a kubelet are reported, and that no other identity is
+// TestNonNodeIdentities verifies that identities of environments without a kubelet are reported, and that no other identity is
 // used.
-func TestNotForNodes(t *testing.T) {
+func TestNonNodeIdentities(t *testing.T) {
 	for name, env := range map[string][]string{
 		"IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
 		"MSI_ENDPOINT is set, but Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
@@ -64,7 +64,7 @@ func arc(t *testing.T, config, name, key string) *world {
 	return w
 }
 
-func TestArc(t *testing.T) {
+func TestArcManagedIdentity(t *testing.T) {
 	const line = "GET 127.0.0.1/arc/token"
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
 		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
@@ -178,8 +178,8 @@ func link(target string) func(*testing.T, string) string {
 	}
 }
 
-// TestArcOf verifies that the agent is found where Microsoft's installer puts it.
-func TestArcOf(t *testing.T) {
+// TestArcAgentPath verifies that the agent is found where Microsoft's installer puts it.
+func TestArcAgentPath(t *testing.T) {
 	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
 	}
@@ -207,8 +207,8 @@ func TestEndpointsThatAreNoURL(t *testing.T) {
 	}
 }
 
-// TestNobodyElseIsAsked verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
-func TestNobodyElseIsAsked(t *testing.T) {
+// TestManagedIdentityCannotRedirect verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
+func TestManagedIdentityCannotRedirect(t *testing.T) {
 	w := newWorld(t, managed)
 	reached := false
 	w.net.Handle("evil.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -119,8 +119,8 @@ func TestMirrorKeys(t *testing.T) {
 	}
 }
 
-// TestForeignTarget verifies that a mirror's target is checked like any host, although its cloud is known later.
-func TestForeignTarget(t *testing.T) {
+// TestMirrorTargetIsChecked verifies that a mirror's target is checked like any host, although its cloud is known later.
+func TestMirrorTargetIsChecked(t *testing.T) {
 	for _, config := range []string{managed, principal} {
 		w := newWorld(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}

@@ -27,8 +27,8 @@ func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 	})
 }
 
-// TestBeside verifies that the registry's challenge is requested in parallel with the token, without any secret.
-func TestBeside(t *testing.T) {
+// TestChallengeInParallel verifies that the registry's challenge is requested in parallel with the token, without any secret.
+func TestChallengeInParallel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host string
 		req  *plugin.Request
@@ -106,8 +106,8 @@ func TestBothFail(t *testing.T) {
 	}
 }
 
-// TestCanceledBeside verifies that a canceled call returns at once and leaves no goroutine.
-func TestCanceledBeside(t *testing.T) {
+// TestCanceledInParallel verifies that a canceled call returns at once and leaves no goroutine.
+func TestCanceledInParallel(t *testing.T) {
 	w := newWorld(t, managed)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, cancel))
@@ -122,8 +122,8 @@ func TestCanceledBeside(t *testing.T) {
 	}
 }
 
-// TestNothingAskedForNothing verifies that the registry is not called without an identity or with the static secret.
-func TestNothingAskedForNothing(t *testing.T) {
+// TestNoRequestWithoutIdentity verifies that the registry is not called without an identity or with the static secret.
+func TestNoRequestWithoutIdentity(t *testing.T) {
 	w := newWorld(t, `{}`)
 	w.checkError(image("foo.azurecr.io/x"), "has no identity")
 	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true

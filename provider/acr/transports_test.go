@@ -69,8 +69,8 @@ func (c *conns) serve(t *testing.T, h http.Handler, start func(*httptest.Server)
 	return server
 }
 
-// TestNothingIsLeft verifies that all connections of the caller's transports are closed after a response or an error.
-func TestNothingIsLeft(t *testing.T) {
+// TestConnectionsOfTransportsAreClosed verifies that all connections of the caller's transports are closed after a response or an error.
+func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
 	}

@@ -31,9 +31,9 @@ func shortTimeouts() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
 
-// TestNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
+// TestHostNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
 // and that no request is sent whatever the SDK's configuration.
-func TestNotServed(t *testing.T) {
+func TestHostNotServed(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
 		"nginx", "library/nginx", "docker.io/library/nginx", "registry.k8s.io/pause", "localhost:5000/app", "[::1]:5000/app",
@@ -110,8 +110,8 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestForms of the image that all mean the same registry, and the key of each.
-func TestForms(t *testing.T) {
+// TestImageForms of the image that all mean the same registry, and the key of each.
+func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
 		privateHost + "/app":                                   privateHost,
@@ -452,8 +452,8 @@ func TestMetadataRefused(t *testing.T) {
 	t.Logf("refused after %v", time.Since(begun).Round(time.Millisecond))
 }
 
-// TestBudget verifies that the total time is limited, and that the error still names the endpoint.
-func TestBudget(t *testing.T) {
+// TestTotalTimeout verifies that the total time is limited, and that the error still names the endpoint.
+func TestTotalTimeout(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
 	_, err := get(t, ecr.Options{Budget: 300 * time.Millisecond}, image(privateHost))

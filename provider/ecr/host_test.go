@@ -48,9 +48,9 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestFollow verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
+// TestEndpointFollowsHost verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
 // form or an endpoint.
-func TestFollow(t *testing.T) {
+func TestEndpointFollowsHost(t *testing.T) {
 	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled
 	custom := new(string)

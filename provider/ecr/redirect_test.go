@@ -96,8 +96,8 @@ func TestRedirectsOverTLS(t *testing.T) {
 	}
 }
 
-// TestOneProtocol verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
-func TestOneProtocol(t *testing.T) {
+// TestOnlyHTTP1 verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
+func TestOnlyHTTP1(t *testing.T) {
 	var protocol atomic.Value
 	cloud := newCloud(t, keys()...)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

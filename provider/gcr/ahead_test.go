@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAccountsAhead verifies that a connection to the impersonation service is opened during the STS request, and only
+// TestConnectsToImpersonationAhead verifies that a connection to the impersonation service is opened during the STS request, and only
 // if the service will be called. Here STS responds only after the connection.
-func TestAccountsAhead(t *testing.T) {
+func TestConnectsToImpersonationAhead(t *testing.T) {
 	for _, account := range []string{"", "a@p.iam.gserviceaccount.com"} {
 		connected := make(chan struct{}, 10)
 		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -203,8 +203,8 @@ func TestConnectionIsReset(t *testing.T) {
 	}
 }
 
-// TestNobodyListens verifies that a refused connection is not retried for long, and that no other endpoint is called.
-func TestNobodyListens(t *testing.T) {
+// TestRefusedConnection verifies that a refused connection is not retried for long, and that no other endpoint is called.
+func TestRefusedConnection(t *testing.T) {
 	gone := testenv.FreeAddr(t)
 	w := newWorld(t)
 	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})

@@ -414,8 +414,8 @@ func TestReadEnviron(t *testing.T) {
 	}
 }
 
-// TestBudget verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
-func TestBudget(t *testing.T) {
+// TestTotalTimeout verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
+func TestTotalTimeout(t *testing.T) {
 	if remote.RequestTimeout >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestWhoPulls verifies the table of identities: flags, annotation and token decide, and a failing identity is never
+// TestIdentityTable verifies the table of identities: flags, annotation and token decide, and a failing identity is never
 // replaced by another.
-func TestWhoPulls(t *testing.T) {
+func TestIdentityTable(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
 	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
 	strict := gcr.Options{IdentityProvider: cluster, ProjectID: "p", RequireWorkloadIdentity: true}

@@ -28,8 +28,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestBeforeMissing verifies the error for a clone that lacks the commit.
-func TestBeforeMissing(t *testing.T) {
+// TestCloneLacksCommit verifies the error for a clone that lacks the commit.
+func TestCloneLacksCommit(t *testing.T) {
 	b := newBench(t)
 	b.before = "0000000000000000000000000000000000000001"
 	err := b.buildBaseCommit(t.TempDir())

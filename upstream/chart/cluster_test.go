@@ -106,9 +106,9 @@ func releaseObjects(config string) []string {
 	return names
 }
 
-// TestLife installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
+// TestReleaseLifecycle installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
 // uninstall deletes nothing and can be repeated, and that a successful one leaves nothing.
-func TestLife(t *testing.T) {
+func TestReleaseLifecycle(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
 		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, with(changes).file(t)}

@@ -74,8 +74,8 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestOddNames verifies that names with a special meaning in YAML stay strings.
-func TestOddNames(t *testing.T) {
+// TestNamesStayStrings verifies that names with a special meaning in YAML stay strings.
+func TestNamesStayStrings(t *testing.T) {
 	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
 		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", with(values{
 			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
@@ -97,8 +97,8 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestOddTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
-func TestOddTexts(t *testing.T) {
+// TestUnusualTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
+func TestUnusualTexts(t *testing.T) {
 	texts := []any{
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",
 		"--- ", "\ufeffa", "\a", "a\r\nb", "😀", strings.Repeat("x ", 600), "9007199254740993", " ", "", "k:\n---\nkind: Secret\n", "\\n",

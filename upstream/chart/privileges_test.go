@@ -131,8 +131,8 @@ func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// TestHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
-func TestHooks(t *testing.T) {
+// TestUninstallHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
+func TestUninstallHooks(t *testing.T) {
 	got := map[string]string{}
 	for key, object := range objects(t, render(t, with(values{"uninstall.listNodes": true}))) {
 		notes := object.(interface{ GetAnnotations() map[string]string }).GetAnnotations()

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestLife verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
+// TestNodeLifecycle verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
 // uninstall.
-func TestLife(t *testing.T) {
+func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
 	before := l.tree(t)
@@ -25,9 +25,9 @@ func TestLife(t *testing.T) {
 	l.runSteps(t, func(*testing.T) {}, func(*testing.T) {})
 }
 
-// TestLifeBesideOthers verifies the same for a kubelet that already has both flags and a third-party provider, which
+// TestLifecycleWithThirdParty verifies the same for a kubelet that already has both flags and a third-party provider, which
 // always works.
-func TestLifeBesideOthers(t *testing.T) {
+func TestLifecycleWithThirdParty(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
 	l := startLife(t, node.MachineOptions{

@@ -37,8 +37,8 @@ var (
 	oneLine = regexp.MustCompile(`\n *`)
 )
 
-// TestPlaces verifies that the files and functions that the page names exist in the release pinned in go.mod.
-func TestPlaces(t *testing.T) {
+// TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the release pinned in go.mod.
+func TestDocumentedSourcesExist(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

@@ -61,7 +61,7 @@ var cases = []struct {
 	{"nothing that fits", nil, "team/app", outcome{"401", "401", "401"}},
 }
 
-func TestBesideK8schain(t *testing.T) {
+func TestSameAsK8schain(t *testing.T) {
 	t.Logf("%-40s %-10s %-10s %s", "case", "k8schain", "regcred", "kubelet")
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tt := range cases {

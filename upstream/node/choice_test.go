@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-func TestChoose(t *testing.T) {
+func TestChooseReleases(t *testing.T) {
 	for name, want := range map[string]string{
 		"1.33.13":       "v1.33.13 v1.34.4 false",
 		"v1.35.4":       "v1.35.4 v1.36.3 false",
@@ -46,7 +46,7 @@ func withKubelet(t *testing.T, version string) {
 	chosenVersions.kubelet = version
 }
 
-func TestAbility(t *testing.T) {
+func TestFeatureGate(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.32.13": "has false, skipped true, config map[]",
 		"v1.33.13": "has false, skipped false, config map[featureGates:map[KubeletServiceAccountTokenForCredentialProviders:true]]",

@@ -17,9 +17,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestNothingLeaves verifies that the browser requests only the page's files from the page's server whatever the user
+// TestBrowserSendsNothing verifies that the browser requests only the page's files from the page's server whatever the user
 // does, and that nothing is stored. Chromium reports the requests, including those of workers.
-func TestNothingLeaves(t *testing.T) {
+func TestBrowserSendsNothing(t *testing.T) {
 	netlog := filepath.Join(t.TempDir(), "netlog.json")
 	b := browse(t, chromedp.Flag("log-net-log", netlog))
 	b.open("")

@@ -71,8 +71,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkBehindWide verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
-func TestMarkBehindWide(t *testing.T) {
+// TestMarkAfterWideCharacters verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
+func TestMarkAfterWideCharacters(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	b.paste("#config", `apiVersion: kubelet.config.k8s.io/v1
@@ -100,9 +100,9 @@ func fiftyProviders() string {
 	return s.String()
 }
 
-// TestTyping verifies that typing never blocks, and that during a computation only the latest input is kept and then
+// TestTypingNeverBlocks verifies that typing never blocks, and that during a computation only the latest input is kept and then
 // evaluated.
-func TestTyping(t *testing.T) {
+func TestTypingNeverBlocks(t *testing.T) {
 	b := browse(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 		globalThis.asked = 0;
@@ -230,9 +230,9 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestShare verifies that a link is created on request, after a warning if it may contain a secret, and restores its
+// TestShareLink verifies that a link is created on request, after a warning if it may contain a secret, and restores its
 // content.
-func TestShare(t *testing.T) {
+func TestShareLink(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	visible := func(id string) bool {

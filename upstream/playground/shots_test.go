@@ -33,9 +33,9 @@ func (b *tab) choose(sample string) {
 	b.waitResult()
 }
 
-// TestShots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
+// TestLayoutAndScreenshots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
 // stores screenshots.
-func TestShots(t *testing.T) {
+func TestLayoutAndScreenshots(t *testing.T) {
 	dir := *shots
 	if dir == "" {
 		dir = t.TempDir()

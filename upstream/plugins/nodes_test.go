@@ -58,8 +58,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestDistance delays handshakes and requests, and verifies that two connections are delayed concurrently.
-func TestDistance(t *testing.T) {
+// TestLatencyIsConcurrent delays handshakes and requests, and verifies that two connections are delayed concurrently.
+func TestLatencyIsConcurrent(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

@@ -78,8 +78,8 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// TestGivenUp verifies that a canceled go command ends and leaves no build files.
-func TestGivenUp(t *testing.T) {
+// TestCanceledBuild verifies that a canceled go command ends and leaves no build files.
+func TestCanceledBuild(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the tool is a script of the shell")
 	}

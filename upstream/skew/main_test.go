@@ -42,9 +42,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEarly verifies that errors are found before the first release is queried. 1.36.3 is available because this module
+// TestEarlyErrors verifies that errors are found before the first release is queried. 1.36.3 is available because this module
 // requires it.
-func TestEarly(t *testing.T) {
+func TestEarlyErrors(t *testing.T) {
 	vectors := filepath.Join("..", "..", "testdata", "parity")
 	bare := t.TempDir() // without skew.json
 	for _, k := range vector.Kinds {

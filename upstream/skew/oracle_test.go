@@ -41,9 +41,9 @@ func TestOracleEnds(t *testing.T) {
 	}
 }
 
-// TestIntroduce verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
+// TestOracleRelease verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
 // reported.
-func TestIntroduce(t *testing.T) {
+func TestOracleRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"
 	if err := os.WriteFile(path, []byte(program), 0o700); err != nil {

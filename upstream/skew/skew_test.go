@@ -23,9 +23,9 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestSays verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
+// TestRelevantOutput verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
 // not.
-func TestSays(t *testing.T) {
+func TestRelevantOutput(t *testing.T) {
 	const provider = `"providers":[{"name":"p","apiVersion":"v1"}]`
 	for _, tt := range []struct {
 		name, kind, base, got, want string
@@ -170,8 +170,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestDisagreement verifies that an unexplained difference fails the run and is reported.
-func TestDisagreement(t *testing.T) {
+// TestUnexplainedDifference verifies that an unexplained difference fails the run and is reported.
+func TestUnexplainedDifference(t *testing.T) {
 	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []comparisonCounts{{Kind: "matches", Comparisons: 3}}}
 	rep := &report{Kubelets: []kubeletReport{k}}
 	if err := rep.disagreementError(); err != nil {
@@ -192,8 +192,8 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// TestRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
-func TestRecording(t *testing.T) {
+// TestCompareRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
+func TestCompareRecording(t *testing.T) {
 	r := newRecording()
 	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
 	r.addLine(l, "v1.34.4")

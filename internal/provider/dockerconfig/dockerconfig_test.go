@@ -215,8 +215,8 @@ func TestFailuresOfTheFile(t *testing.T) {
 	}
 }
 
-// TestOptional verifies that a missing file leads to an empty response with a short duration.
-func TestOptional(t *testing.T) {
+// TestMissingFile verifies that a missing file leads to an empty response with a short duration.
+func TestMissingFile(t *testing.T) {
 	var log bytes.Buffer
 	opts := dockerconfig.Options{
 		Path: filepath.Join(t.TempDir(), "missing"), Optional: true, CacheDuration: 10 * time.Second,
@@ -231,8 +231,8 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// TestReread verifies that a replaced file is used for the next request.
-func TestReread(t *testing.T) {
+// TestReplacedFileIsRead verifies that a replaced file is used for the next request.
+func TestReplacedFileIsRead(t *testing.T) {
 	path := write(t, `{"auths":{"r.io":`+login("before")+`}}`)
 	p, err := dockerconfig.New(dockerconfig.Options{Path: path})
 	if err != nil {

@@ -125,8 +125,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestReread verifies that replaced files are used for the next request.
-func TestReread(t *testing.T) {
+// TestReplacedFilesAreRead verifies that replaced files are used for the next request.
+func TestReplacedFilesAreRead(t *testing.T) {
 	user, password := write(t, "before"), write(t, canary.PasswordSecret)
 	p, err := static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}})
 	if err != nil {

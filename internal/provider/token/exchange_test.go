@@ -244,7 +244,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestHang(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	server := answering(t, "")
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
 	p := exchangeProvider(t, server, nil)
@@ -260,8 +260,8 @@ func TestRefused(t *testing.T) {
 	wantError(t, err, "/token: connection refused, 3 times")
 }
 
-// TestInjection verifies that an annotation's value cannot change the request outside its place.
-func TestInjection(t *testing.T) {
+// TestAnnotationCannotInject verifies that an annotation's value cannot change the request outside its place.
+func TestAnnotationCannotInject(t *testing.T) {
 	for title, value := range map[string]string{
 		"quotes":      `a","admin":"yes`,
 		"backslash":   `a\`,
@@ -356,7 +356,7 @@ func TestScopeOfTemplates(t *testing.T) {
 	}
 }
 
-func TestWarnsOfEcho(t *testing.T) {
+func TestWarnIfTokenIsEchoed(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
 	p := exchangeProvider(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {

@@ -207,9 +207,9 @@ func TestSignedRefused(t *testing.T) {
 	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
-// TestEndsSoon verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
+// TestShortExpiryIsNotCached verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
 // and is logged.
-func TestEndsSoon(t *testing.T) {
+func TestShortExpiryIsNotCached(t *testing.T) {
 	var logged bytes.Buffer
 	server := answering(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)
 	p := app(t, server, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })

@@ -82,8 +82,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAnswersInBodies verifies that a value of a response is passed on unchanged at any place in a body.
-func TestAnswersInBodies(t *testing.T) {
+// TestResponseValuesInBodies verifies that a value of a response is passed on unchanged at any place in a body.
+func TestResponseValuesInBodies(t *testing.T) {
 	const value = `a&b="c"{token}\`
 	for title, step := range map[string]Exchange{
 		"form":  {Form: map[string]string{"v": "<{answer:login.v}>"}},

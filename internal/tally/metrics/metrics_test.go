@@ -72,8 +72,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteNothing verifies the output before the dispatcher's first run.
-func TestWriteNothing(t *testing.T) {
+// TestWriteBeforeFirstRun verifies the output before the dispatcher's first run.
+func TestWriteBeforeFirstRun(t *testing.T) {
 	for name, c := range map[string]*tally.Counts{"none": nil, "empty": {}} {
 		var b strings.Builder
 		if err := metrics.Write(&b, c); err != nil || b.Len() > 0 {

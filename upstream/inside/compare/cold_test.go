@@ -24,10 +24,10 @@ type cold struct {
 	memory, size    int64
 }
 
-// TestCold starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
+// TestManyImagesFirstPull starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
 // plugin for each lookup that begins before the first response: for few if sandboxes are slower than responses,
 // otherwise for most.
-func TestCold(t *testing.T) {
+func TestManyImagesFirstPull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const pods = 100
 	for _, tt := range []struct {

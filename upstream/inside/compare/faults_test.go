@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestHeld uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
+// TestChildHoldsStdout uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
 // one-minute timeout.
-func TestHeld(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {

@@ -19,14 +19,14 @@ import (
 
 // testsElsewhere maps kubelet tests to tests of this package outside of the two tables.
 var testsElsewhere = map[string]string{
-	"TestSingleflightProvide":                                      "TestSides",
-	"Test_ProvideParallel/provide for registry 1":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 2":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 3":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 4":                  "TestSides",
-	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestOneKeyring",
-	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestNothingRegistered",
-	newRing + "no providers registered":                            "TestNothingRegistered",
+	"TestSingleflightProvide":                                      "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 1":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 2":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 3":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 4":                  "TestConcurrentLookups",
+	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestConcurrentKeyring",
+	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestKubeletWithoutProviders",
+	newRing + "no providers registered":                            "TestKubeletWithoutProviders",
 	"TestRegisterCredentialProviderPlugin/successful registration": "TestLookup, in each case",
 	"TestKubeletCredentialProviderPluginErrors":                    "TestMetrics",
 	"TestKubeletCredentialProviderPluginDuration":                  "TestMetrics",
@@ -63,9 +63,9 @@ var without = map[string]string{
 	"TestGenerateCacheKey/combined key":                                         "the same",
 }
 
-// TestNothingRegistered verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
+// TestKubeletWithoutProviders verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
 // be reset to that state, because its metrics must be registered first.
-func TestNothingRegistered(t *testing.T) {
+func TestKubeletWithoutProviders(t *testing.T) {
 	plugin.Forget()
 	ring := ours.keyring("team", "web", "uid", "builder")
 	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || errorOf(ring) != nil {

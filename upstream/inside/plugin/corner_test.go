@@ -29,9 +29,9 @@ import (
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
-// TestSides verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
+// TestConcurrentLookups verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
 // may be shared.
-func TestSides(t *testing.T) {
+func TestConcurrentLookups(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		p      provider
@@ -100,8 +100,8 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 	wg.Wait()
 }
 
-// TestOneKeyring verifies that a keyring may be used concurrently.
-func TestOneKeyring(t *testing.T) {
+// TestConcurrentKeyring verifies that a keyring may be used concurrently.
+func TestConcurrentKeyring(t *testing.T) {
 	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
 	for _, s := range subjects {
 		api := server{settings: settings{annotations: annotated}}
@@ -194,8 +194,8 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
-// TestManyFail verifies that each failing provider is named, however long the other errors are.
-func TestManyFail(t *testing.T) {
+// TestFailingProvidersAreNamed verifies that each failing provider is named, however long the other errors are.
+func TestFailingProvidersAreNamed(t *testing.T) {
 	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
 	for _, tt := range []struct {
 		name  string

@@ -211,9 +211,9 @@ func TestChangeDuringCheck(t *testing.T) {
 	}
 }
 
-// TestHang verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
+// TestHangingCheck verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
 // ends, they use the change.
-func TestHang(t *testing.T) {
+func TestHangingCheck(t *testing.T) {
 	at := newPlace(t, provider{})
 	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 		t.Fatal(err)

@@ -54,9 +54,9 @@ func TestNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangeOfRestingFiles verifies that the next lookup detects every kind of change to files that were not read for a
+// TestChangeOfSettledFiles verifies that the next lookup detects every kind of change to files that were not read for a
 // while.
-func TestChangeOfRestingFiles(t *testing.T) {
+func TestChangeOfSettledFiles(t *testing.T) {
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
 		name   string
@@ -142,9 +142,9 @@ func TestChangeAndBack(t *testing.T) {
 	}
 }
 
-// TestUnseenChange verifies that a write through a memory map, which may not change the file's times, takes effect
+// TestMemoryMappedWrite verifies that a write through a memory map, which may not change the file's times, takes effect
 // within ten seconds.
-func TestUnseenChange(t *testing.T) {
+func TestMemoryMappedWrite(t *testing.T) {
 	at := newPlace(t, provider{match: "[registry.exampl2]"})
 	f, err := os.OpenFile(at.path, os.O_RDWR, 0)
 	if err != nil {

@@ -33,8 +33,8 @@ type scene struct {
 	hosts       []string // each has a plugin named after the first part of the host
 }
 
-// TestInside uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
-func TestInside(t *testing.T) {
+// TestThreeRegistries uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
+func TestThreeRegistries(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	if *program == "" && !alone.IsRequired("inside") {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
