@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// machine creates a home directory and a configuration with one plugin, next to the
+// newMachine creates a home directory and a configuration with one plugin, next to the
 // release's programs.
-func machine(t *testing.T) (dir, home string) {
+func newMachine(t *testing.T) (dir, home string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("what is run is a script of sh")
@@ -44,7 +44,7 @@ func machine(t *testing.T) (dir, home string) {
 // TestExecFindsHelper checks that regcred exec finds the helper in its own directory,
 // and that the helper uses the same configuration in any working directory.
 func TestExecFindsHelper(t *testing.T) {
-	dir, home := machine(t)
+	dir, home := newMachine(t)
 	t.Setenv("REGCRED_CONFIG", "")
 	t.Setenv("REGCRED_BIN_DIR", "")
 	cmd := exec.Command(program(dir, "regcred"), "exec", "--config", "c.json", "--bin-dir", dir, "--",
@@ -60,7 +60,7 @@ func TestExecFindsHelper(t *testing.T) {
 // keychain, that clients call the installed helper for its hosts, and not after it is
 // uninstalled.
 func TestHelperInstalled(t *testing.T) {
-	dir, _ := machine(t)
+	dir, _ := newMachine(t)
 	regcred := program(dir, "regcred")
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	for _, step := range []struct {

@@ -33,7 +33,7 @@ func TestOldProtocol(t *testing.T) {
 	bin := build(t)
 	for _, p := range pulls {
 		t.Run(p.plugin, func(t *testing.T) {
-			w := newWorld(t, p.host, p.user)
+			w := newTestEnv(t, p.host, p.user)
 			p.prepare(t, w)
 			testBothProtocols(t, w, program(bin, p.plugin))
 		})
@@ -41,7 +41,7 @@ func TestOldProtocol(t *testing.T) {
 	t.Run("example", func(t *testing.T) { testDocumentsExample(t, bin) })
 }
 
-func newWorld(t *testing.T, host, user string) *world {
+func newTestEnv(t *testing.T, host, user string) *testEnv {
 	t.Helper()
 	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
@@ -53,12 +53,12 @@ func newWorld(t *testing.T, host, user string) *world {
 		}
 		net.Close()
 	})
-	return &world{dir: t.TempDir(), net: net, host: host, user: user}
+	return &testEnv{dir: t.TempDir(), net: net, host: host, user: user}
 }
 
 // testBothProtocols checks that the responses have the same credential and cache
 // duration. The argument is accepted before and after the flags.
-func testBothProtocols(t *testing.T, w *world, path string) {
+func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
 	cmd := plugin.Command{
 		Path: path, Args: plugin.NewSecrets(args...), Dir: w.dir, APIVersion: plugin.V1, Timeout: time.Minute,
@@ -144,7 +144,7 @@ providers:
 // testDocumentsExample checks that the document's own example and the current
 // configuration return the same credential for the document's image.
 func testDocumentsExample(t *testing.T, bin string) {
-	w := newWorld(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
+	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)
 	plugins := filepath.Join(w.dir, "plugins")
 	if err := os.Mkdir(plugins, 0o755); err != nil {

@@ -23,9 +23,8 @@ import (
 // password is the registries' password. Plugins and clouds must return it.
 const password = "open-sesame"
 
-// world is a private registry under its public name, and the cloud that its plugin
-// calls.
-type world struct {
+// testEnv is a private registry under its public name, and the cloud that its plugin calls.
+type testEnv struct {
 	dir  string
 	net  *testcloud.FakeNetwork
 	host string // of the registry
@@ -39,7 +38,7 @@ type world struct {
 // pulls configures each plugin, its cloud and an image.
 var pulls = []struct {
 	plugin, host, user string
-	prepare            func(*testing.T, *world)
+	prepare            func(*testing.T, *testEnv)
 }{
 	{"ecr-credential-provider", "111122223333.dkr.ecr.us-west-2.amazonaws.com", "AWS", prepareAWS},
 	{"auth-provider-gcp", "europe-docker.pkg.dev", "_token", prepareGoogle},
@@ -63,7 +62,7 @@ func TestPull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer net.Close()
-			w := &world{dir: t.TempDir(), net: net, host: p.host, user: p.user}
+			w := &testEnv{dir: t.TempDir(), net: net, host: p.host, user: p.user}
 			secret := password
 			if p.plugin == "token-credential-provider" {
 				w.token = testcloud.AzureJWT(map[string]any{
@@ -93,7 +92,7 @@ func TestPull(t *testing.T) {
 }
 
 // pull runs regcred and checks the result.
-func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
+func (w *testEnv) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
 	t.Helper()
 	out := filepath.Join(w.dir, "layout")
 	args := []string{
@@ -135,7 +134,7 @@ func usersOf(registry *testregistry.Server) (users []string) {
 }
 
 // config writes the configuration for one provider.
-func (w *world) config(t *testing.T, plugin string) string {
+func (w *testEnv) config(t *testing.T, plugin string) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: kubelet.config.k8s.io/v1
@@ -165,7 +164,7 @@ func list(b *strings.Builder, field string, values []string, write func(string) 
 }
 
 // file writes a file and returns its path.
-func (w *world) file(t *testing.T, name, content string) string {
+func (w *testEnv) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -174,7 +173,7 @@ func (w *world) file(t *testing.T, name, content string) string {
 	return path
 }
 
-func prepareAWS(t *testing.T, w *world) {
+func prepareAWS(t *testing.T, w *testEnv) {
 	cloud, err := testcloud.NewAWS()
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +183,7 @@ func prepareAWS(t *testing.T, w *world) {
 	w.env = cloud.Environ()
 }
 
-func prepareGoogle(t *testing.T, w *world) {
+func prepareGoogle(t *testing.T, w *testEnv) {
 	cloud, err := testcloud.NewGoogle(w.net)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +193,7 @@ func prepareGoogle(t *testing.T, w *world) {
 	w.args, w.env = []string{"get-credentials", "--v=3"}, cloud.Environ()
 }
 
-func prepareAzure(t *testing.T, w *world) {
+func prepareAzure(t *testing.T, w *testEnv) {
 	cloud := testcloud.NewAzure()
 	t.Cleanup(cloud.Close)
 	registry := w.net.HandlerFor(w.host)
@@ -205,16 +204,16 @@ func prepareAzure(t *testing.T, w *world) {
 	w.args = []string{w.file(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}
 }
 
-func prepareDockerConfig(t *testing.T, w *world) {
+func prepareDockerConfig(t *testing.T, w *testEnv) {
 	content := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, w.host, w.user, password)
 	w.args = []string{"--config", w.file(t, "config.json", content)}
 }
 
-func prepareStatic(t *testing.T, w *world) {
+func prepareStatic(t *testing.T, w *testEnv) {
 	w.args = []string{"--host", w.host, "--username", w.user, "--password-file", w.file(t, "password", password+"\n")}
 }
 
-func prepareToken(_ *testing.T, w *world) {
+func prepareToken(_ *testing.T, w *testEnv) {
 	w.args = []string{"--registry", w.host, "--username", w.user, "--audience", "registry.example"}
 	w.entry = `    tokenAttributes:
       serviceAccountTokenAudience: registry.example

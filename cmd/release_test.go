@@ -32,9 +32,9 @@ import (
 var shipped = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
 	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
 
-// releasable creates a checkout with tiny programs, and with this repository's
+// newReleaseCheckout creates a checkout with tiny programs, and with this repository's
 // release.sh and image builder.
-func releasable(t *testing.T) string {
+func newReleaseCheckout(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("releases are built on Linux")
@@ -106,7 +106,7 @@ func bash(t *testing.T, dir, script string) {
 // TestReleaseIsReproducible checks that the clone's age and depth, the user and the
 // machine's settings do not affect the release.
 func TestReleaseIsReproducible(t *testing.T) {
-	dir := releasable(t)
+	dir := newReleaseCheckout(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
 	bash(t, dir, "git clone -q . '"+other+"'")
 	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
@@ -220,7 +220,7 @@ func checkImage(t *testing.T, dist string) {
 		if err := validate.Image(image); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(archived(t, filepath.Join(dist, "../archives", name)), packed(t, image)); diff != "" {
+		if diff := cmp.Diff(archivedChecksums(t, filepath.Join(dist, "../archives", name)), imageChecksums(t, image)); diff != "" {
 			t.Errorf("%s (-archive +image):\n%s", name, diff)
 		}
 		layers, err := boms[i].Layers()
@@ -239,8 +239,8 @@ func checkImage(t *testing.T, dist string) {
 
 func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// archived returns the checksums of the files for the image in an unpacked archive.
-func archived(t *testing.T, dir string) map[string]string {
+// archivedChecksums returns the checksums of the files for the image in an unpacked archive.
+func archivedChecksums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range append(slices.Clone(shipped), "LICENSE") {
@@ -255,8 +255,8 @@ func archived(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// packed returns the checksums of an image's files, by name.
-func packed(t *testing.T, image v1.Image) map[string]string {
+// imageChecksums returns the checksums of an image's files, by name.
+func imageChecksums(t *testing.T, image v1.Image) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	content := mutate.Extract(image)
@@ -308,7 +308,7 @@ func TestReleaseRefuses(t *testing.T) {
 		{"no checkout", "rm -rf .git", "v1.2.3 dist", "not a checkout"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := releasable(t)
+			dir := newReleaseCheckout(t)
 			cmd := exec.Command("bash", "-c", "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a; "+
 				tt.before+" && ./release.sh "+tt.args)
 			cmd.Dir = dir

@@ -341,7 +341,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-// makeDir makes a directory of files, directories and symbolic links.
+// makeDir creates a directory with files, directories and symbolic links.
 func makeDir(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -16,7 +16,7 @@ type stated struct {
 	Default, Locked, Gone bool
 }
 
-// statedOf is what this package takes a kubelet to have of a gate.
+// statedOf returns this package's data about a kubelet's feature gate.
 func statedOf(t *testing.T, version, name string) stated {
 	t.Helper()
 	k, err := Target{KubeletVersion: version}.resolve()

@@ -30,7 +30,7 @@ const (
 	oldConfig = oldHead + "providers:\n" + oldProvider
 )
 
-// oldWant is the provider of oldConfig.
+// oldWant returns the expected provider of oldConfig.
 func oldWant() Provider {
 	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
 		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
@@ -60,13 +60,13 @@ func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
-	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), slashed(err))); diff != "" {
+	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), writeSlashedPaths(err))); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
 	}
 }
 
-// slashed writes the files of errors as this system does.
-func slashed(err error) error {
+// writeSlashedPaths writes the files of errors as this system does.
+func writeSlashedPaths(err error) error {
 	for _, e := range flatten(err) {
 		if fe, ok := e.(*FieldError); ok {
 			fe.File = filepath.FromSlash(fe.File)
@@ -315,7 +315,7 @@ func TestOutOfTreeValidate(t *testing.T) {
 	}
 }
 
-// placesOf is errorLines, also for the places that a message names.
+// placesOf is like errorLines, and includes the places that a message names.
 func placesOf(t *testing.T, path string, err error) []string {
 	t.Helper()
 	lines := errorLines(t, filepath.Dir(path), err)

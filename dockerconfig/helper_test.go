@@ -28,7 +28,7 @@ import (
 // The test binary plays every helper, by the name it is called by.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), helperPrefix); ok {
-		os.Exit(play(name))
+		os.Exit(runHelper(name))
 	}
 	os.Exit(m.Run())
 }
@@ -65,16 +65,16 @@ var roles = map[string]func(server string) int{
 			}
 		}
 	},
-	"hanging": func(string) int { hold(); return 0 },
+	"hanging": func(string) int { waitForTestEnd(); return 0 },
 	"forking": func(server string) int { // leaves a child process that keeps stdout open
 		startHolder()
 		return say(server, "u", canary.PasswordSecret)
 	},
-	"forking-hanging": func(string) int { startHolder(); hold(); return 0 },
-	"holder":          func(string) int { hold(); return 0 },
+	"forking-hanging": func(string) int { startHolder(); waitForTestEnd(); return 0 },
+	"holder":          func(string) int { waitForTestEnd(); return 0 },
 }
 
-func play(name string) int {
+func runHelper(name string) int {
 	server, _ := io.ReadAll(os.Stdin)
 	return roles[name](string(server))
 }
@@ -89,8 +89,8 @@ func fail(text string) int {
 	return 1
 }
 
-// hold returns when the test has ended.
-func hold() {
+// waitForTestEnd returns when the test has ended.
+func waitForTestEnd() {
 	if f, err := os.Open(os.Getenv(holdVar)); err == nil {
 		io.Copy(io.Discard, f)
 	}

@@ -91,7 +91,7 @@ func TestLeaderCancelled(t *testing.T) {
 				}
 				return held
 			})
-			tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -227,7 +227,7 @@ func TestSlowLookup(t *testing.T) {
 // TestBodyBreaksOff verifies that the reader of a truncated body gets the error; an earlier failure is retried.
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, s.Addr()), Options{}), ref.Context())
 	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,8 @@ func TestConcurrentResolves(t *testing.T) {
 	}
 }
 
-// warm returns a Keychain of one provider with a cached response.
-func warm(tb testing.TB) (*Keychain, name.Repository) {
+// newWarmKeychain returns a Keychain of one provider with a cached response.
+func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
@@ -63,7 +63,7 @@ func warm(tb testing.TB) (*Keychain, name.Repository) {
 
 // TestResolveAllocates limits the allocations of Resolve with a cached response.
 func TestResolveAllocates(t *testing.T) {
-	keys, repo := warm(t)
+	keys, repo := newWarmKeychain(t)
 	n := testing.AllocsPerRun(1000, func() {
 		if _, err := keys.Resolve(repo); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestResolveAllocates(t *testing.T) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	keys, repo := warm(b)
+	keys, repo := newWarmKeychain(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := keys.Resolve(repo); err != nil {
@@ -86,7 +86,7 @@ func BenchmarkResolve(b *testing.B) {
 
 // BenchmarkResolveParallel uses many goroutines.
 func BenchmarkResolveParallel(b *testing.B) {
-	keys, repo := warm(b)
+	keys, repo := newWarmKeychain(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -100,11 +100,11 @@ func BenchmarkResolveParallel(b *testing.B) {
 // TestTransportNil verifies that nil selects the default transport, and that another one gets all requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	tr := mustTransport(t, New(good(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		for name := range req.Header {
 			if strings.HasPrefix(name, "Regcred") {
 				t.Errorf("%s is sent", name)
@@ -120,7 +120,7 @@ func TestTransportNil(t *testing.T) {
 
 // TestNoCredential verifies a lookup without a credential, and an invalid resource.
 func TestNoCredential(t *testing.T) {
-	keys := New(bare(t), Options{})
+	keys := New(newEmptyKeyring(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("got %v, %v", a, err)
 	}
@@ -134,7 +134,7 @@ func TestNoCredential(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k := good(t, "registry.example")
+	k := newGoodKeyrings(t, "registry.example")
 	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, reference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -169,7 +169,7 @@ func TestNoRetriesOnTop(t *testing.T) {
 		}
 		return false
 	})
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
 	if n := len(f.requests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {

@@ -104,8 +104,8 @@ func reference(t testing.TB, image string) name.Reference {
 	return ref
 }
 
-// stranger is a server that must not get any credential.
-func stranger(t testing.TB, answer http.HandlerFunc) *front {
+// newForeignServer is a server that must not get any credential.
+func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
 	f.Server = httptest.NewServer(f)
@@ -123,9 +123,9 @@ func stranger(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// good returns a keyring with only the right user, and one with two users of
+// newGoodKeyrings returns a keyring with only the right user, and one with two users of
 // which the second is right.
-func good(t testing.TB, hosts ...string) *regcred.Keyring {
+func newGoodKeyrings(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
 	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)

@@ -26,8 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// users are the plugins' users, in the order in which a kubelet tries them. The
-// responses may change.
+// users lists the plugins' users, in the order in which a kubelet tries them. The responses may change.
 type users struct {
 	uncached bool          // the Keyring caches no response
 	wait     chan struct{} // if set, providers wait until it is closed
@@ -185,8 +184,8 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	return tr
 }
 
-// logins counts pings, and requested and rejected tokens and passwords.
-func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
+// countLogins counts pings, and requested and rejected tokens and passwords.
+func countLogins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
 	refused = map[string]int{}
 	for _, r := range s.Requests() {
 		switch {

@@ -134,7 +134,7 @@ func TestTLS(t *testing.T) {
 	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, "registry.example.com/team/app:v1")
 	opts := Options{Transport: dialer(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
-	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
 		t.Error("an unknown authority was trusted")
 	}
 }
@@ -146,7 +146,7 @@ func TestPortOfRequests(t *testing.T) {
 		for scheme, auth := range schemes {
 			f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 1, nil)
 			ref := reference(t, tt.name+"/team/app:v1")
-			tr := mustTransport(t, New(good(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyrings(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != 200 {
@@ -164,7 +164,7 @@ func TestHub(t *testing.T) {
 	}
 	rt = dialer(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
-	keys := New(good(t, "docker.io"), Options{Transport: rt})
+	keys := New(newGoodKeyrings(t, "docker.io"), Options{Transport: rt})
 	ref := reference(t, "x:v1")
 	tr := mustTransport(t, keys, ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -208,7 +208,7 @@ func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
 	ref := reference(t, "registry.example.com/team/app:v1")
-	k := good(t, "registry.example.com")
+	k := newGoodKeyrings(t, "registry.example.com")
 	for _, insecure := range []bool{false, true} {
 		err := pull(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
 		if (err == nil) != insecure {

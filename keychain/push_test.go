@@ -50,7 +50,7 @@ func TestPush(t *testing.T) {
 			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
 				t.Error(err)
 			}
-			if _, _, refused := logins(s); refused["good"] > 1 {
+			if _, _, refused := countLogins(s); refused["good"] > 1 {
 				t.Errorf("the wrong password was shown %d times", refused["good"])
 			}
 		})

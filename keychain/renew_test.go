@@ -34,7 +34,7 @@ func TestTokenEnds(t *testing.T) {
 			s.ExpireTokens()
 		}
 	})
-	if pings, anonymous, _ := logins(s); u.count() != execs || pings > 1 || anonymous > 0 {
+	if pings, anonymous, _ := countLogins(s); u.count() != execs || pings > 1 || anonymous > 0 {
 		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.count()-execs, pings, anonymous)
 	}
 }
@@ -179,7 +179,7 @@ func TestNotCovered(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	})
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/referrers/sha256:x", nil)
 	if resp, err := tr.RoundTrip(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("got %v, %v", resp, err)

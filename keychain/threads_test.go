@@ -38,8 +38,8 @@ func secret(t testing.TB, title, key, user, password string) regcred.PullSecret 
 	return regcred.PullSecret{Namespace: "ci", Name: title, Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": file}}
 }
 
-// bare returns a keyring without providers.
-func bare(t testing.TB) *regcred.Keyring {
+// newEmptyKeyring returns a keyring without providers.
+func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 	t.Helper()
 	k, err := regcred.New(new(config.Config), regcred.Options{})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 				if turned {
 					slices.Reverse(secrets)
 				}
-				keys := New(bare(t), Options{For: regcred.Request{PullSecrets: secrets}})
+				keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: secrets}})
 				for ref, want := range map[name.Reference]string{app: "good", db: "other"} {
 					tr := mustTransport(t, keys, ref.Context())
 					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -98,7 +98,7 @@ func TestStaleSecretFirst(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, app, _ := twoTeams(t, auth)
-			keys := New(bare(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
+			keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
 				secret(t, "old", s.Addr(), "good", "stale"),
 				secret(t, "gone", s.Addr(), "nobody", "stale"),
 				secret(t, "new", s.Addr(), "good", canary.PasswordSecret),
@@ -106,7 +106,7 @@ func TestStaleSecretFirst(t *testing.T) {
 			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
-			if pings, anonymous, refused := logins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
+			if pings, anonymous, refused := countLogins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
 				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
 			}
 		})

@@ -43,7 +43,7 @@ func TestOrder(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			pings, anonymous, refused := logins(s)
+			pings, anonymous, refused := countLogins(s)
 			if pings > 1 || anonymous != 0 || refused["good"] != 1 || refused["other"] > 1 {
 				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
 			}
@@ -78,7 +78,7 @@ func TestAllRefused(t *testing.T) {
 			if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 				t.Error("pulled")
 			}
-			if _, _, refused := logins(s); refused["good"] > 0 {
+			if _, _, refused := countLogins(s); refused["good"] > 0 {
 				t.Errorf("a wrong password is sent again: %v", refused)
 			}
 		})
@@ -105,7 +105,7 @@ func TestAnonymous(t *testing.T) {
 		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 			t.Error(err)
 		}
-		if _, anonymous, _ := logins(s); anonymous > 1 {
+		if _, anonymous, _ := countLogins(s); anonymous > 1 {
 			t.Errorf("%d anonymous tokens", anonymous)
 		}
 	}
@@ -126,7 +126,7 @@ func TestPasswordChangeDuringCopy(t *testing.T) {
 					u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 				}
 			})
-			if _, _, refused := logins(s); refused["good"] > 2 {
+			if _, _, refused := countLogins(s); refused["good"] > 2 {
 				t.Errorf("the old password was sent %d times", refused["good"])
 			}
 		})

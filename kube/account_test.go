@@ -21,8 +21,8 @@ import (
 
 func TestGetServiceAccount(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
-	c := connect(t, api, node, kube.Options{})
+	req := addAccountAndPod(api)
+	c := newClient(t, api, node, kube.Options{})
 	got, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func TestAccountAge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
 				api.Inject(testkube.Fault{Kind: testkube.FaultSlow, Delay: 500 * time.Millisecond})
 				mustGet(t, c)
 				time.Sleep(tt.asked - 500*time.Millisecond - time.Nanosecond)
@@ -88,7 +88,7 @@ func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 func TestAccountChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 		wantError(t, err, `404 Not Found: serviceaccounts "builder" not found`)
 		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "uid-1"})
@@ -110,8 +110,8 @@ func TestAccountChanges(t *testing.T) {
 func TestAccountShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		populate(api)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		addAccountAndPod(api)
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang})
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 50)
@@ -139,7 +139,7 @@ func TestAccountShared(t *testing.T) {
 
 func TestAccountCanceled(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the pod is gone"))
 	_, err := c.GetServiceAccount(ctx, "ci", "builder")
@@ -147,7 +147,7 @@ func TestAccountCanceled(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// down are the ways in which an API server says neither yes nor no.
+// down lists responses of an API server that neither allow nor deny a request.
 var down = []struct {
 	name  string
 	spoil func(*testkube.Server)
@@ -186,8 +186,8 @@ func TestAccountStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log lines
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
 				read := time.Now()
 				mustGet(t, c)
 				tt.spoil(api)
@@ -219,8 +219,8 @@ func TestAccountStale(t *testing.T) {
 func TestAccountRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		populate(api)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		addAccountAndPod(api)
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		mustGet(t, c)
 		api.Stop()
 		time.Sleep(time.Minute)
@@ -249,8 +249,8 @@ func TestAccountRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				mustGet(t, c)
 				api.Inject(testkube.Fault{Kind: tt.kind})
 				time.Sleep(10 * time.Second)
@@ -269,7 +269,7 @@ func TestAccountRefused(t *testing.T) {
 // TestServerDownAtStart verifies that an API server that is down at the start is an error at once.
 func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	api.Stop()
 	for name, ask := range calls(c) {
 		err := ask(t.Context())
@@ -313,7 +313,7 @@ func calls(c *kube.Client) map[string]func(context.Context) error {
 func TestNames(t *testing.T) {
 	api := start(t, testkube.Options{})
 	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	for _, name := range []string{"", ".", "..", "../secrets/one", "..%2fsecrets%2fone", strings.Repeat("x", 254)} {
 		for _, at := range [][2]string{{"ci", name}, {name, "builder"}} {
 			_, err := c.GetServiceAccount(t.Context(), at[0], at[1])
@@ -328,7 +328,7 @@ func TestNames(t *testing.T) {
 // TestAccountsBounded verifies that service accounts beyond the cache's size are only requested again.
 func TestAccountsBounded(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	const most = 2000
 	for i := range most + 1 {
 		name := fmt.Sprint("account-", i)

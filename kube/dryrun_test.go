@@ -17,7 +17,7 @@ import (
 // TestTryToken asks as RequestToken does, each time, and as a dry run.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
+	req := addAccountAndPod(api)
 	var queries queryLog
 	c := connectVia(t, api, &queries)
 	for range 2 {
@@ -40,7 +40,7 @@ func TestTryToken(t *testing.T) {
 	}
 }
 
-// queryLog is the queries of the requests of a client.
+// queryLog records the queries of a client's requests.
 type queryLog []string
 
 func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client {

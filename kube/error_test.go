@@ -24,8 +24,7 @@ import (
 
 // TestErrors verifies the texts of the errors.
 func TestErrors(t *testing.T) {
-	// says makes the API server refuse, in words of the Node authorizer or of an
-	// admission plugin.
+	// says makes the API server reject requests with the texts of the Node authorizer or an admission plugin.
 	says := func(message string) func(*testkube.Server, *regcred.TokenRequest) {
 		return func(s *testkube.Server, _ *regcred.TokenRequest) {
 			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Message: message})
@@ -124,11 +123,11 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			req := populate(api)
+			req := addAccountAndPod(api)
 			if tt.with != nil {
 				tt.with(api, &req)
 			}
-			c := connect(t, api, tt.user, kube.Options{})
+			c := newClient(t, api, tt.user, kube.Options{})
 			ask := calls(c)[tt.call]
 			if ask == nil {
 				ask = func(ctx context.Context) error {
@@ -148,8 +147,8 @@ func TestErrors(t *testing.T) {
 // TestNodePermissions verifies the requests that a node may send without extra permissions.
 func TestNodePermissions(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
-	c := connect(t, api, node, kube.Options{})
+	req := addAccountAndPod(api)
+	c := newClient(t, api, node, kube.Options{})
 	mustGet(t, c)
 	api.Grant(node, testkube.AudienceVerb, req.Audience)
 	mustRequest(t, c, req)
@@ -181,8 +180,8 @@ func TestRetriedRequests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				// On a new connection net/http repeats nothing by itself.
 				api.Inject(tt.fault)
 				begun := time.Now()
@@ -208,7 +207,7 @@ func TestRetriedRequests(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		c := connect(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
+		c := newClient(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang, Times: testkube.Forever})
 		for name, ask := range calls(c) {
 			begun := time.Now()
@@ -248,7 +247,7 @@ func TestRedirect(t *testing.T) {
 // TestSubpath verifies that an API server may be below a path, such as one of a management server.
 func TestSubpath(t *testing.T) {
 	api := start(t, testkube.Options{})
-	populate(api)
+	addAccountAndPod(api)
 	var paths []string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paths = append(paths, r.URL.Path)

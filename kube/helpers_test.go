@@ -39,8 +39,8 @@ func startPipe(t *testing.T) *testkube.Server {
 	return start(t, testkube.Options{Pipe: true})
 }
 
-// connect makes a client of a user.
-func connect(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
+// newClient returns a user's client.
+func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
 	t.Helper()
 	cfg := &rest.Config{Host: api.URL(), BearerToken: api.Token(user)}
 	if cfg.CAData = api.CA(); cfg.CAData == nil {
@@ -53,8 +53,8 @@ func connect(t testing.TB, api *testkube.Server, user string, opts kube.Options)
 	return c
 }
 
-// populate adds a service account, and a pod of it on node-1.
-func populate(api *testkube.Server) regcred.TokenRequest {
+// addAccountAndPod adds a service account, and a pod of it on node-1.
+func addAccountAndPod(api *testkube.Server) regcred.TokenRequest {
 	account := api.AddServiceAccount(testkube.ServiceAccount{
 		Namespace: "ci", Name: "builder",
 		Annotations: map[string]string{"example.com/role": "reader"},
@@ -95,7 +95,7 @@ func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want i
 	}
 }
 
-// lines is a log to look into.
+// lines is a log that tests can read.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -124,8 +124,8 @@ func (l *lines) count(part string) int {
 	return n
 }
 
-// heap is how many bytes are in use.
-func heap() int64 {
+// heapBytes returns the number of bytes in use.
+func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -122,7 +122,7 @@ func TestLintBinDir(t *testing.T) {
 			if err := os.Chmod(path, tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, briefly(lintBin(dir, "plugin"))); diff != "" {
+			if diff := cmp.Diff(tt.want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -248,7 +248,7 @@ func TestLintBinDirItself(t *testing.T) {
 		inSticky:                      {missing},
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			if diff := cmp.Diff(want, briefly(lintBin(path, "plugin"))); diff != "" {
+			if diff := cmp.Diff(want, briefFindings(lintBin(path, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -268,7 +268,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"writable-binary name: change the owner to root, and make it writable only by root"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -285,7 +285,7 @@ func TestLintBinDirWritableOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"writable-bin-dir : make the directory and its parents writable only by root"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }

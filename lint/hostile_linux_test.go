@@ -44,7 +44,7 @@ func TestHostile(t *testing.T) {
 	}
 	var rows []row
 	size := cmp.Or(*hostileSize, 50<<10)
-	for i, h := range hostiles() {
+	for i, h := range hostileConfigs() {
 		if *hostileSize == 0 && i%10 != 0 {
 			continue
 		}
@@ -73,10 +73,10 @@ func TestHostile(t *testing.T) {
 // slack, in KiB, covers a late garbage collection, and the positions in a file that the parser rejects at once.
 const slack = 32 << 10
 
-// tooLong is when a process is killed.
+// tooLong is the time after which a process is killed.
 const tooLong = 10 * time.Second
 
-// cost is what reading a configuration costs a process; memory is in KiB.
+// cost is the time and memory, in KiB, that a process needs to read a configuration.
 type cost struct {
 	peak, allocated int
 	time            time.Duration
@@ -138,7 +138,7 @@ func parseAlone(path string) {
 	_ = yaml.UnmarshalStrict(data, &c)
 }
 
-// highWater is the most memory that was resident, in KiB.
+// highWater returns the peak resident memory in KiB.
 func highWater(t *testing.T) int {
 	status, err := os.ReadFile("/proc/self/status")
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)

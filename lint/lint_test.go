@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lintProvider is a provider about which there is nothing to say.
+// lintProvider returns a provider without findings.
 func lintProvider(name string, patterns ...string) config.Provider {
 	d := 12 * time.Hour
 	return config.Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
@@ -42,8 +42,8 @@ func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.
 	return p
 }
 
-// briefly writes findings as "rule path: suggestion", which tests compare.
-func briefly(fs []finding.Finding) []string {
+// briefFindings writes findings as "rule path: suggestion", which tests compare.
+func briefFindings(fs []finding.Finding) []string {
 	var lines []string
 	for _, f := range fs {
 		line := caseName(f) + " " + f.Path
@@ -143,7 +143,7 @@ func TestLintNamesPublicMisconfigurations(t *testing.T) {
 		"jfrog-41.yaml":  `path-glob matchImages[0]: artifactory.example.com`,
 	} {
 		t.Run(path, func(t *testing.T) {
-			got := briefly(findingsIn(t, filepath.Join("testdata", path)))
+			got := briefFindings(findingsIn(t, filepath.Join("testdata", path)))
 			if diff := cmp.Diff([]string{want}, got); diff != "" {
 				t.Error(diff)
 			}

@@ -38,14 +38,14 @@ func TestLintNoexecMount(t *testing.T) {
 }
 
 func lintNoexecMount(t *testing.T, dir string) {
-	if got := briefly(lintBin(dir)); got != nil {
+	if got := briefFindings(lintBin(dir)); got != nil {
 		t.Fatalf("before: %v", got)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, "size=64k,mode=755"); err != nil {
 		t.Fatalf("may not mount: %v", err)
 	}
 	want := []string{"noexec-mount : use a directory on a file system that allows exec"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir))); diff != "" {
 		t.Error(diff)
 	}
 }

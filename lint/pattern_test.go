@@ -171,7 +171,7 @@ func TestLintPatterns(t *testing.T) {
 }
 
 func TestLintPatternsWithTokens(t *testing.T) {
-	got := briefly(lintOne("*.*", true))
+	got := briefFindings(lintOne("*.*", true))
 	if diff := cmp.Diff([]string{"open-domain-token matchImages[0]"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -187,7 +187,7 @@ func TestLintPatternsBeside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("example", patterns...)}}
-			if got := briefly(Check(c)); patterns[0] == "docker.io" {
+			if got := briefFindings(Check(c)); patterns[0] == "docker.io" {
 				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove the pattern"}, got); diff != "" {
 					t.Error(diff)
 				}
@@ -214,7 +214,7 @@ func TestLintMessages(t *testing.T) {
 	}
 }
 
-// somePattern makes patterns of the pieces of which traps are made.
+// somePattern generates a pattern from fragments that often cause mistakes.
 func somePattern(r *rand.Rand) string {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	var b strings.Builder
@@ -230,7 +230,7 @@ func somePattern(r *rand.Rand) string {
 	return b.String()
 }
 
-// someImages are those that can tell the patterns above apart.
+// someImages returns images that distinguish these patterns.
 func someImages() []string {
 	var images []string
 	labels := []string{"a", "b", "ab", "aab", "abb", "axb", "A", "a-b", "x-b", "x", "localhost", "docker", "io", "index"}

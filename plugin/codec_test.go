@@ -240,7 +240,7 @@ func TestEncodeLogin(t *testing.T) {
 	}
 }
 
-// goodLogin is an answer of OutOfTree.
+// goodLogin is a valid response of OutOfTree.
 const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
 	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.PasswordSecret + `"}` + "\n"
 

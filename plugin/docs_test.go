@@ -39,7 +39,7 @@ func TestDocsPredecessor(t *testing.T) {
 	}
 }
 
-// exchanges are the requests in both protocols, and then the answers.
+// exchanges returns the requests in both protocols, then the responses.
 func exchanges(t *testing.T) []string {
 	t.Helper()
 	provider := func(context.Context, *Request) (*Response, error) {

@@ -38,7 +38,7 @@ func FuzzOneCredential(f *testing.F) {
 		for _, key := range strings.Fields(strings.ToValidUTF8(keys, "")) {
 			auth[key] = plugin.AuthConfig{Username: key}
 		}
-		if got, want := served(t, repository, auth), first(t, repository, auth); got != want {
+		if got, want := servedUser(t, repository, auth), firstUser(t, repository, auth); got != want {
 			t.Errorf("%s: got the credential under %q, want %q", repository, got, want)
 		}
 	})
@@ -68,14 +68,14 @@ func FuzzImageKey(f *testing.F) {
 			}
 		}
 		key := plugin.ImageKey(repository)
-		if first(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
+		if firstUser(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
 			t.Errorf("%s: the key %q does not match it", repository, key)
 		}
 	})
 }
 
-// served is the user name of the answer in OutOfTree.
-func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+// servedUser returns the user name of OutOfTree's response.
+func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
 	req, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image})
 	if err != nil {
@@ -92,8 +92,8 @@ func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) strin
 	return answer.Username
 }
 
-// first is the user name that a keyring would try first.
-func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+// firstUser returns the user name that a keyring tries first.
+func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
 	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}})
 	if err != nil {
@@ -107,7 +107,7 @@ func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string
 	return res.Credentials[0].Username
 }
 
-// answer is a source of credentials with one answer.
+// answer is a source of credentials with one response.
 type answer map[string]plugin.AuthConfig
 
 func (answer) Name() string { return "answer" }

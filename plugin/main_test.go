@@ -37,13 +37,13 @@ func requestBytes(t *testing.T, version string) []byte {
 	return data
 }
 
-// served is the result of one call of Serve.
-type served struct {
+// servedUser is the result of one call of Serve.
+type servedUser struct {
 	code           int
 	stdout, stderr string
 }
 
-func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) served {
+func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) servedUser {
 	var stdout, stderr bytes.Buffer
 	opts.Stdin, opts.Stderr, opts.Name = stdin, &stderr, "plug"
 	if opts.Stdout == nil {
@@ -53,7 +53,7 @@ func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptio
 		opts.Args = []string{}
 	}
 	code := Serve(ctx, p, opts)
-	return served{code, stdout.String(), stderr.String()}
+	return servedUser{code, stdout.String(), stderr.String()}
 }
 
 func TestServe(t *testing.T) {
@@ -85,12 +85,12 @@ func TestServeRefusesRequests(t *testing.T) {
 		"long":    {strings.Repeat(" ", maxRequestSize) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
 		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
-		if want := (served{2, "", tt.want}); got != want {
+		if want := (servedUser{2, "", tt.want}); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 	got := serve(t.Context(), io.MultiReader(strings.NewReader("{"), failingReader{}), called, ServeOptions{})
-	if want := (served{1, "", "plug: read the request: input/output error\n"}); got != want {
+	if want := (servedUser{1, "", "plug: read the request: input/output error\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -140,7 +140,7 @@ func TestServeProviderFails(t *testing.T) {
 	}
 }
 
-// shortWriter takes n bytes of each write.
+// shortWriter accepts n bytes of each write.
 type shortWriter struct {
 	n      int
 	err    error
@@ -163,7 +163,7 @@ func TestServeWritesOnce(t *testing.T) {
 		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the response: no space left on device\n"},
 	} {
 		got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
-		if want := (served{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
+		if want := (servedUser{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
 			t.Errorf("got %+v in %d writes, want %+v in one", got, tt.w.writes, want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestServeDeadline(t *testing.T) {
 			}
 			begun := time.Now()
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
-			if want := (served{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
+			if want := (servedUser{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if got := time.Since(begun); got != want {
@@ -213,7 +213,7 @@ func TestServeStdinNeverEnds(t *testing.T) {
 		stdin, w := io.Pipe()
 		defer w.Close()
 		got := serve(t.Context(), stdin, testProvider, ServeOptions{})
-		if want := (served{1, "", "plug: read the request: no response within 50s\n"}); got != want {
+		if want := (servedUser{1, "", "plug: read the request: no response within 50s\n"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})
@@ -228,7 +228,7 @@ func TestServeCanceled(t *testing.T) {
 		<-release
 		return nil, nil
 	}, ServeOptions{})
-	if want := (served{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
+	if want := (servedUser{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -244,7 +244,7 @@ func TestServeVersion(t *testing.T) {
 		{[]string{"--version"}, "", "plug (devel)\n"},
 	} {
 		got := serve(t.Context(), failingReader{}, nil, ServeOptions{Args: tt.args, Version: tt.version})
-		if want := (served{0, tt.want, ""}); got != want {
+		if want := (servedUser{0, tt.want, ""}); got != want {
 			t.Errorf("%q: got %+v, want %+v", tt.args, got, want)
 		}
 	}

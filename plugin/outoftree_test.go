@@ -19,15 +19,14 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// outOfTree is a Command of the predecessor's protocol whose plugin is the
-// test binary.
+// outOfTree returns a Command of the out-of-tree protocol whose plugin is the test binary.
 func outOfTree(t testing.TB, mode string, env ...string) Command {
 	c := testCommand(t, mode, env...)
 	c.APIVersion = OutOfTree
 	return c
 }
 
-// loginUntil is an answer with an expiry.
+// loginUntil returns a response with an expiry.
 func loginUntil(expiry string) string {
 	return strings.Replace(goodLogin, "2026-05-01T12:10:00Z", expiry, 1)
 }
@@ -165,7 +164,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 				return testProvider(ctx, req)
 			}, ServeOptions{Args: tt.args})
 			if !tt.old {
-				if want := (served{2, "", refused}); got != want || asked {
+				if want := (servedUser{2, "", refused}); got != want || asked {
 					t.Errorf("got %+v (provider asked: %v), want %+v", got, asked, want)
 				}
 				return
@@ -191,23 +190,23 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		resp *Response
 		err  error
-		want served
+		want servedUser
 	}{
 		"several keys": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{
 			"*.example":          {"wildcard", NewSecret(canary.PasswordSecret)},
 			"registry.example":   {"host", NewSecret(canary.PasswordSecret)},
 			"registry.example/a": {"path", NewSecret("open-sesame")},
 			"registry.example/b": {"other path", NewSecret(canary.PasswordSecret)},
-		}}, want: served{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
+		}}, want: servedUser{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
 		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.PasswordSecret)}}},
-			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
+			want: servedUser{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no credential": {resp: &Response{CacheKeyType: CacheImage, CacheDuration: new(time.Duration)},
-			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
-		"no cacheKeyType": {resp: &Response{}, want: served{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
+			want: servedUser{0, head + `"username":"","password":""}` + "\n", ""}},
+		"no cacheKeyType": {resp: &Response{}, want: servedUser{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
 		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.PasswordSecret + "\xff")}}},
-			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
-		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
-		"nobody": {want: served{1, "", "plug: the provider returned neither a response nor an error\n"}},
+			want: servedUser{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
+		"error":  {err: errors.New("no route to host"), want: servedUser{1, "", "plug: no route to host\n"}},
+		"nobody": {want: servedUser{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {

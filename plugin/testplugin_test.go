@@ -36,7 +36,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(testMode); mode != "" {
-		os.Exit(play(mode))
+		os.Exit(runTestPlugin(mode))
 	}
 	os.Exit(m.Run())
 }
@@ -136,7 +136,7 @@ var modes = map[string]func() int{
 	},
 }
 
-func play(mode string) int {
+func runTestPlugin(mode string) int {
 	f, ok := modes[mode]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// verdict is what programs read of a decodeError.
+// verdict holds the properties of a decodeError that programs use.
 type verdict struct {
 	kind  string
 	stage Stage

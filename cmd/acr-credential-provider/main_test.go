@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testMain makes the test binary the plugin itself.
+// testMain is the variable that makes the test binary run as the plugin.
 const testMain = "ACR_CREDENTIAL_PROVIDER_TEST"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ type node struct {
 	cmd plugin.Command
 }
 
-// newNode skips the test where the authority of the world cannot be given to
+// newNode skips the test where the CA of the network cannot be passed to
 // a Go program.
 func newNode(t *testing.T) *node {
 	t.Helper()

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// testMain makes the test binary the plugin itself.
+// testMain is the variable that makes the test binary run as the plugin.
 const testMain = "AUTH_PROVIDER_GCP_TEST"
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a cloud and the little internet in which it is.
-func world(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
+// newTestCloud starts Google's cloud and its network.
+func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	t.Helper()
 	net, err := testcloud.NewFakeNetwork()
 	if err != nil {
@@ -49,8 +49,7 @@ func world(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	return google, net
 }
 
-// command is the plugin as a process in the world, with nothing else in its
-// environment.
+// command returns a command that runs the plugin in the test cloud with an otherwise empty environment.
 func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -81,7 +80,7 @@ const (
 
 // TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
 func TestAnswers(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for _, args := range [][]string{
 		{"get-credentials", "--v=3"}, {"get-credentials"}, {}, {"--v=3", "get-credentials"}, {"get-credentials", "-v", "4", "anything"},
 		{"-a", "gcr", "get-credentials"}, {"--authFlow=gcr"}, {"get-credentials", "--logtostderr=true", "--stderrthreshold=INFO", "--one_output"},
@@ -110,7 +109,7 @@ func TestPod(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
 	}
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	const audience = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"
 	for name, tt := range map[string]struct {
 		args     []string
@@ -174,7 +173,7 @@ func TestFails(t *testing.T) {
 		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			google, net := world(t)
+			google, net := newTestCloud(t)
 			if tt.fault.Status != 0 {
 				google.Inject(tt.fault)
 			}
@@ -211,7 +210,7 @@ func TestFails(t *testing.T) {
 
 // TestOtherHosts verifies that another host leads to a failure or an empty response without any request.
 func TestOtherHosts(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
@@ -249,7 +248,7 @@ func TestOtherHosts(t *testing.T) {
 
 // TestSettings of the environment replace what fits the token.
 func TestSettings(t *testing.T) {
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	cmd := command(t, google)
 	cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1m")
 	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
@@ -267,7 +266,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("0.0.0.0 leads nowhere")
 	}
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	proxy := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
 	defer proxy.Close()
 	run := func(args ...string) (*plugin.Response, error) {
@@ -296,7 +295,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 
 // TestBadRequests verifies that an invalid request exits with status 2 before any request is sent.
 func TestBadRequests(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for name, stdin := range map[string]string{
 		"nothing":    "",
 		"garbage":    canary.TokenSecret,
@@ -318,7 +317,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	for flag, want := range map[string]string{"--help": "--allow-host", "-h": "get-credentials", "--version": "auth-provider-gcp "} {
 		x, _ := command(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// notFound is what every client knows.
+// notFound is the error text for missing credentials that every client recognizes.
 const notFound = "credentials not found in native keychain\n"
 
 // TestGet verifies that each request runs one plugin once, or none.

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// bare is a box whose environment names no configuration.
-func bare(t *testing.T) *box {
+// newBareBox returns a box whose environment names no configuration.
+func newBareBox(t *testing.T) *box {
 	b := newBox(t, "good r.example")
 	b.env = slices.DeleteFunc(b.env, func(entry string) bool { return strings.HasPrefix(entry, "REGCRED_") })
 	b.env = append(b.env, "TEST_ROOT="+b.path("root"))
@@ -23,7 +23,7 @@ func bare(t *testing.T) *box {
 // TestWhereTheConfigurationIs verifies that the configuration is found as by "regcred get"; a machine that is not a node
 // has it at /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
-	b := bare(t)
+	b := newBareBox(t)
 	stdout, code := b.get("r.example")
 	b.checkFailure("no configuration", stdout, code, "no credential provider configuration was given, and none was found in the usual places",
 		"set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
@@ -68,7 +68,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 // TestConfigurationOfOthers verifies that files are refused if another user can write to them, because their plugins
 // would run with the caller's rights.
 func TestConfigurationOfOthers(t *testing.T) {
-	b := bare(t)
+	b := newBareBox(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
 	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func TestSignalsKillPlugin(t *testing.T) {
 		if _, processes := b.runs(); len(processes) != 1 {
 			t.Errorf("%s: %d runs, want 1", env, len(processes))
 		} else {
-			ended(t, processes[0])
+			checkExited(t, processes[0])
 		}
 	}
 }
@@ -176,7 +176,7 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 	}
 	cmd.Wait()
 	b.checkFailure("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
-	ended(t, process)
+	checkExited(t, process)
 }
 
 // TestIgnoredSignals verifies that signals ignored by the parent, as with nohup, stay ignored.
@@ -237,8 +237,8 @@ func (b *box) changeOwner(uid int) {
 	}
 }
 
-// ended checks that a process is no more.
-func ended(t *testing.T, process int) {
+// checkExited checks that a process has exited.
+func checkExited(t *testing.T, process int) {
 	t.Helper()
 	if err := syscall.Kill(process, 0); err != syscall.ESRCH {
 		t.Errorf("the plugin's process %d is still there: %v", process, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// asMain makes the test binary be the plugin.
+// asMain is the variable that makes the test binary run as the plugin.
 const asMain = "REGCRED_TEST_AS_MAIN=1"
 
 func TestMain(m *testing.M) {
@@ -76,7 +76,7 @@ func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
 	}
 }
 
-// TestArguments are those that configurations in the field have.
+// TestArguments verifies the arguments of configurations in the field.
 func TestArguments(t *testing.T) {
 	cloud := newCloud(t)
 	for _, args := range [][]string{
@@ -193,9 +193,9 @@ func TestEndpoints(t *testing.T) {
 	for _, name := range []string{"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.us-west-2.api.aws", "*.us-east-1.api.aws", "*.api.amazonwebservices.com.cn", "*.c2s.ic.gov"} {
 		net.Handle(name, cloud)
 	}
-	world := append(cloud.Environ(), net.Environ()...)
+	baseEnviron := append(cloud.Environ(), net.Environ()...)
 	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
-		world = append(world, "AWS_ENDPOINT_URL"+service+"=")
+		baseEnviron = append(baseEnviron, "AWS_ENDPOINT_URL"+service+"=")
 	}
 	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
 	for name, tt := range map[string]struct {
@@ -221,7 +221,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
-			environ := append(append(append([]string{}, world...), keys()...), tt.environ...)
+			environ := append(append(append([]string{}, baseEnviron...), keys()...), tt.environ...)
 			x, err := run(t, command(t, environ), tt.host+"/app")
 			checkServed(t, x, err, tt.host)
 			if got := cloud.Requests(); len(got) != 1 || strings.TrimSuffix(got[0].Host, ":443") != tt.want {
@@ -231,7 +231,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	t.Run("the role's", func(t *testing.T) {
 		cloud.Reset()
-		c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
+		c := command(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
 		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 		canary.AssertAbsent(t, "standard error", x.Stderr)
 		checkServed(t, x, err, "public.ecr.aws")
@@ -252,7 +252,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
-			c := command(t, append(world, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
+			c := command(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
 			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 			canary.AssertAbsent(t, "standard error", x.Stderr)
 			checkServed(t, x, err, tt.host)
@@ -263,14 +263,14 @@ func TestEndpoints(t *testing.T) {
 	}
 	t.Run("a proxy for everything but metadata", func(t *testing.T) {
 		cloud.Reset()
-		x, err := run(t, command(t, world), privateHost+"/app")
+		x, err := run(t, command(t, baseEnviron), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
 		if got := cloud.RequestLines(); len(got) != 4 || got[3] != "POST api.ecr.eu-west-1.amazonaws.com/" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("an authority of one's own", func(t *testing.T) {
-		environ := append(append([]string{}, world...), "SSL_CERT_FILE="+net.CAFile()+".none")
+		environ := append(append([]string{}, baseEnviron...), "SSL_CERT_FILE="+net.CAFile()+".none")
 		if x, err := run(t, command(t, environ), privateHost+"/app"); err == nil || !strings.Contains(x.Stderr, "certificate") {
 			t.Errorf("got %q, %v, want a certificate that is not trusted", x.Stderr, err)
 		}
@@ -283,7 +283,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestStopped: SIGTERM, as from a host that gives a plugin some grace, ends a
+// TestStopped verifies that SIGTERM, as from a host with a grace period, ends a
 // run that hangs, with an error.
 func TestStopped(t *testing.T) {
 	if runtime.GOOS == "windows" {

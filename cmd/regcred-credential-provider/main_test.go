@@ -44,13 +44,13 @@ func TestMain(m *testing.M) {
 		version = "v1.2.3-test"
 		main()
 	case strings.HasPrefix(name, "plugin-"):
-		os.Exit(play(strings.TrimPrefix(name, "plugin-")))
+		os.Exit(runProvider(strings.TrimPrefix(name, "plugin-")))
 	}
 	os.Exit(m.Run())
 }
 
-// play is a provider, whose user name is its own and says which generation's.
-func play(how string) int {
+// runProvider runs as a provider whose user name contains the provider's name and its generation.
+func runProvider(how string) int {
 	how, _, _ = strings.Cut(how, "_")
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		user := how + os.Getenv("GENERATION")
@@ -73,7 +73,7 @@ func play(how string) int {
 	}), plugin.ServeOptions{Name: how, Args: []string{}})
 }
 
-// hang says that it is there, with a child that is like it, and stays.
+// hang reports that it has started, with a child process like itself, and does not exit.
 func hang() error {
 	child := exec.Command("sleep", "600")
 	if err := child.Start(); err != nil {
@@ -88,8 +88,7 @@ func hang() error {
 	select {}
 }
 
-// testNode is a state directory, a bin dir with links to the dispatcher in it,
-// and where it counts.
+// testNode is a state directory, a bin directory with links to the dispatcher, and the path of the counters.
 type testNode struct {
 	testing.TB
 	store       generation.Store
@@ -125,18 +124,18 @@ func (n *testNode) must(err error) {
 	}
 }
 
-// provider is one of r.example.
+// provider returns a provider for r.example.
 func provider(name string, tokens *config.TokenAttributes) config.Provider {
 	return config.Provider{Name: name, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Minute), APIVersion: plugin.V1, TokenAttributes: tokens}
 }
 
-// tokens are the tokenAttributes of the second entry.
+// tokens holds the tokenAttributes of the second entry.
 var tokens = &config.TokenAttributes{
 	ServiceAccountTokenAudience: "registry", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
 	OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 }
 
-// create makes a generation of providers.
+// create creates a generation of providers.
 func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	n.Helper()
 	numbers, err := n.store.ListNumbers()
@@ -167,7 +166,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	return m
 }
 
-// has makes a generation current.
+// has makes a generation the current one.
 func (n *testNode) has(providers ...config.Provider) {
 	n.Helper()
 	n.must(n.store.Activate(n.create(providers...).Number))
@@ -387,14 +386,14 @@ func TestSignalKillsPlugin(t *testing.T) {
 	for _, word := range strings.Fields(string(report)) {
 		pid, err := strconv.Atoi(word)
 		n.must(err)
-		if !gone(pid) {
+		if !waitUntilExited(pid) {
 			t.Errorf("process %d of the plugin is still there; %s", pid, stderr.String())
 		}
 	}
 }
 
-// gone waits until a killed process has exited or is a zombie.
-func gone(pid int) bool {
+// waitUntilExited waits until a killed process has exited or is a zombie.
+func waitUntilExited(pid int) bool {
 	for range 200 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {

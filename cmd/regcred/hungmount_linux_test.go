@@ -34,7 +34,7 @@ func TestSignalOnHungMount(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !hangs(cmd.Process.Pid) {
+	for !waitsForFUSE(cmd.Process.Pid) {
 		if ctx.Err() != nil {
 			t.Fatal("it does not look at the mount")
 		}
@@ -47,8 +47,8 @@ func TestSignalOnHungMount(t *testing.T) {
 	}
 }
 
-// hangs reports whether a thread of the process waits for FUSE.
-func hangs(pid int) bool {
+// waitsForFUSE reports whether a thread of the process waits for FUSE.
+func waitsForFUSE(pid int) bool {
 	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "wchan"))
 	for _, name := range threads {
 		what, _ := os.ReadFile(name)

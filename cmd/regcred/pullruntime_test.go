@@ -37,7 +37,7 @@ func TestRuntimeScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			server := &testcri.Server{OnPull: admit}
+			server := &testcri.Server{OnPull: simulateRegistry}
 			server.Start(env.T().(testing.TB))
 			env.Values["runtime"] = server
 			env.Setenv("SOCKET", server.Socket)
@@ -54,8 +54,8 @@ func TestRuntimeScripts(t *testing.T) {
 	})
 }
 
-// admit simulates a registry for the runtime.
-func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+// simulateRegistry simulates a registry for the runtime.
+func simulateRegistry(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
 	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.PasswordSecret:

@@ -48,8 +48,8 @@ func binDir(t *testing.T) string {
 	return dir
 }
 
-// tokenFor is a service-account token for an audience, of an hour. Its first
-// part is planted.
+// tokenFor returns a service account token for an audience that is valid for an hour. Its first part contains
+// the marker.
 func tokenFor(audience string) string {
 	return jwtOf(canary.TokenSecret, map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
@@ -177,7 +177,7 @@ func TestTerminates(t *testing.T) {
 	dir := binDir(t)
 	cmd := plugin.Command{
 		Path: filepath.Join(dir, pluginName), Environ: []string{}, APIVersion: plugin.V1, Timeout: 300 * time.Millisecond, Grace: 10 * time.Second,
-		Args: plugin.NewSecrets("--registry=registry.example", "--username=b", "--exchange-url="+silent(t)),
+		Args: plugin.NewSecrets("--registry=registry.example", "--username=b", "--exchange-url="+newSilentServer(t)),
 	}
 	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.NewSecret(tokenFor("registry.example"))})
 	var failed *plugin.ExecError

@@ -40,8 +40,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// silent is the address of a server that never answers.
-func silent(t *testing.T) string {
+// newSilentServer returns the address of a server that never responds.
+func newSilentServer(t *testing.T) string {
 	t.Helper()
 	server := testcloud.NewServer(http.NotFoundHandler())
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
@@ -142,7 +142,7 @@ func samples() map[string]sample {
 	}
 }
 
-// problem says what of a request the API would refuse, without its values.
+// problem describes why the API would reject a request, without its values.
 func (c call) problem(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 	wantPassword := c.basic
@@ -211,12 +211,12 @@ func withToken(fields map[string]string, token string) map[string]string {
 	return filled
 }
 
-// serve plays the endpoint, which wants its calls in their order.
+// serve starts the endpoint, which expects its calls in order.
 func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 	var next atomic.Int32
 	bodies := make([]string, len(s.calls))
 	for i, c := range s.calls {
-		bodies[i] = wire(t, c.answer, secret)
+		bodies[i] = documentedResponse(t, c.answer, secret)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
@@ -357,8 +357,8 @@ func copySamples(t *testing.T, name, token string) string {
 	return filepath.Join(dir, name+".kubelet.yaml")
 }
 
-// wire is the documented answer with the secret in it.
-func wire(t *testing.T, name, secret string) string {
+// documentedResponse returns the documented response with the secret in it.
+func documentedResponse(t *testing.T, name, secret string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/provider/token/testdata/" + name + ".json")
 	if err != nil {
@@ -371,7 +371,7 @@ func wire(t *testing.T, name, secret string) string {
 	return filled
 }
 
-// registryOf is a registry that has the sample's image and takes the secret.
+// registryOf starts a registry that has the sample's image and accepts the secret.
 func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	t.Helper()
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{s.username: secret}})

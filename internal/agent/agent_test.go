@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// configuration has secrets in env and args, which nothing may print.
+// configuration has secrets in env and args that must not be printed.
 const configuration = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -98,7 +98,7 @@ func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
 	return []byte(list[0]), codes[list[0]], nil
 }
 
-// commands are those that were run, without times.
+// commands returns the commands that were run, without times.
 func (n *node) commands() string {
 	var list []string
 	for _, c := range n.calls {
@@ -131,7 +131,7 @@ func newPod(t *testing.T, answers map[string][]string) *pod {
 	return p
 }
 
-// restart is another container of the same pod.
+// restart returns the next container of the same pod.
 func (p *pod) restart() {
 	in := func(name string) string { return filepath.Join(p.dir, name) }
 	p.lines, p.raw, p.talk = nil, nil, nil
@@ -197,7 +197,7 @@ func (p *pod) last(t *testing.T) agent.Status {
 	return p.lines[len(p.lines)-1]
 }
 
-// phases are those that were printed, in their order.
+// phases returns the printed phases in order.
 func (p *pod) phases() string {
 	var list []string
 	for _, s := range p.lines {

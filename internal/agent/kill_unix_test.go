@@ -22,12 +22,12 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 )
 
-// workIn is the directory of [writer], in the environment of its process.
+// workIn is the environment variable with the directory of [runWriter].
 const workIn = "REGCRED_TEST_AGENT_IN"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(workIn); dir != "" {
-		writer(dir)
+		runWriter(dir)
 	}
 	os.Exit(m.Run())
 }
@@ -44,17 +44,17 @@ func (instantNode) Run(_ context.Context, args ...string) ([]byte, int, error) {
 	return []byte(installed), 0, nil
 }
 
-// version returns the files of a pod in one of two alternating releases.
-func version(n int) (config, program []byte) {
+// podFiles returns the files of a pod in one of two alternating releases.
+func podFiles(n int) (config, program []byte) {
 	letter := string(rune('a' + n%2))
 	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
 }
 
-// writer runs one agent after another, each until it has installed, and never ends.
-func writer(dir string) {
+// runWriter runs one agent after another, each until it has installed, and never ends.
+func runWriter(dir string) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for n := 0; ; n++ {
-		config, program := version(n)
+		config, program := podFiles(n)
 		for name, data := range map[string][]byte{"config/c.yaml": config, "regcred": program, "plugins/ours": program, "plugins/theirs": program, "state": []byte("present")} {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(in(name)), 0o700), os.WriteFile(in(name), data, 0o700)); err != nil {
 				panic(err)
@@ -115,7 +115,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 	t.Helper()
 	whole := map[string][]string{}
 	for n := range 2 {
-		config, program := version(n)
+		config, program := podFiles(n)
 		for name, data := range map[string][]byte{"host/config/c.yaml": config, "host/regcred": program, "host/regcred-credential-provider": program, "host/bin/ours": program, "host/bin/theirs": program} {
 			whole[name] = append(whole[name], string(data))
 		}

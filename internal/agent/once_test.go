@@ -25,8 +25,8 @@ const (
 
 func init() { codes[stays], codes[notOff] = 1, 1 }
 
-// killedDuring is a pod whose container is ended while a change is under way on its
-// node, which then comes to this answer, and another container of it.
+// killedDuring returns a pod whose container ends during a change on its node, the change's response, and the
+// pod's next container.
 func killedDuring(t *testing.T, command, answer string) *pod {
 	t.Helper()
 	p := newPod(t, answers{command: {"hangs"}, "status": {nothing}})

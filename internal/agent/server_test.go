@@ -57,7 +57,7 @@ func TestMetrics(t *testing.T) {
 		`regcred_provider_run_duration_seconds_count{provider="ecr"} 2`,
 		`regcred_provider_runs_total{provider="ecr",result="credentials"} 2`,
 	}
-	url := serve(t, p.Agent, metrics)
+	url := startAgent(t, p.Agent, metrics)
 	status, text := get(t, http.MethodGet, url+"/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("%d: %s", status, text)
@@ -78,8 +78,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// serve has an agent answer, and returns where.
-func serve(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url string) {
+// startAgent starts an agent's server and returns its address.
+func startAgent(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +122,7 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := serve(t, p.Agent, metrics)
+	url := startAgent(t, p.Agent, metrics)
 	if status, text := get(t, http.MethodGet, url+"/healthz"); status != http.StatusServiceUnavailable {
 		t.Errorf("before it runs: %d, %q", status, text)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// configs are the versions of config.toml.
+// configs holds the versions of config.toml.
 const (
 	version2 = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = %q\n"
 	version3 = "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = %q\n[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.02\n"

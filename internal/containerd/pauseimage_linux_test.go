@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve starts what TestMain plays, and returns its socket.
-func serve(t *testing.T, cmd *exec.Cmd, socket string) {
+// startRuntime starts what TestMain plays, and returns its socket.
+func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	t.Helper()
 	cmd.Env = append(cmd.Env, "TEST_CONTAINERD_SOCKET="+socket)
 	stdin, err := cmd.StdinPipe()
@@ -76,7 +76,7 @@ func serve(t *testing.T, cmd *exec.Cmd, socket string) {
 	}
 }
 
-// shortDir is a directory for a socket, which all may enter.
+// shortDir creates a directory for a socket that all users may enter.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ctd")
@@ -116,7 +116,7 @@ func TestPauseImage(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "--log-level=debug", "-c", "c.toml")
 			cmd.Dir = dir // where a relative path begins
-			serve(t, cmd, filepath.Join(dir, "s"))
+			startRuntime(t, cmd, filepath.Join(dir, "s"))
 			image, from, err := containerd.PauseImage(t.Context(), filepath.Join(dir, "s"))
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), canary.PasswordSecret) {
@@ -165,7 +165,7 @@ func TestPauseImageOfOthers(t *testing.T) {
 	} {
 		t.Run(socket, func(t *testing.T) {
 			socket := filepath.Join(dir, socket)
-			serve(t, tt.cmd, socket)
+			startRuntime(t, tt.cmd, socket)
 			_, _, err := containerd.PauseImage(t.Context(), socket)
 			if err == nil || !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v, want %q", err, tt.fails)

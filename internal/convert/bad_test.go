@@ -82,7 +82,7 @@ func TestResultValidate(t *testing.T) {
 	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not support this version of the file")
 	check(config.Target{KubeletVersion: "x"}, `invalid kubelet version "x"`)
 	var err error
-	if res, err = Convert(mixed(t), LayoutSplit, Options{}); err != nil {
+	if res, err = Convert(writeMixedVersions(t), LayoutSplit, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// plugins are the names under which the test binary is a plugin, which speaks
-// the predecessor's protocol and all versions of today's.
+// plugins returns the names under which the test binary is a plugin, which supports the out-of-tree protocol and
+// all versions of the kubelet's.
 func plugins() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
@@ -78,7 +78,7 @@ func linkPlugins(t *testing.T) string {
 	return dir
 }
 
-// images are those that the configurations have patterns for, and one more.
+// images lists the images that match the configurations' patterns, and one more.
 var images = []string{
 	"012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image",
 	"012345678910.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b:1.2",

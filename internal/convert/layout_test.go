@@ -127,8 +127,8 @@ func TestConvertIsIdempotent(t *testing.T) {
 	}
 }
 
-// mixed writes a directory of every version, and returns its path.
-func mixed(t *testing.T) string {
+// writeMixedVersions writes a directory of every version, and returns its path.
+func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "10-beta.yaml", beta)
@@ -140,7 +140,7 @@ func mixed(t *testing.T) string {
 }
 
 func TestConvertSingle(t *testing.T) {
-	dir := mixed(t)
+	dir := writeMixedVersions(t)
 	res, err := Convert(dir, LayoutSingle, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func lines(places []config.Position) []int {
 }
 
 func TestConvertSplit(t *testing.T) {
-	res, err := Convert(mixed(t), LayoutSplit, Options{})
+	res, err := Convert(writeMixedVersions(t), LayoutSplit, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

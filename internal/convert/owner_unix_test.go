@@ -43,7 +43,7 @@ func TestReplaceKeepsOwner(t *testing.T) {
 	}
 }
 
-// unownedFile is a file whose owner cannot be given to another.
+// unownedFile is a file whose owner cannot be copied.
 type unownedFile struct{ fs.FileInfo }
 
 func (unownedFile) Sys() any { return nil }

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// versionsOnOneLine is a configuration of n providers on one line.
+// versionsOnOneLine returns a configuration of n providers on one line.
 func versionsOnOneLine(n int) string {
 	var list []string
 	for i := range n {
@@ -22,7 +22,7 @@ func versionsOnOneLine(n int) string {
 	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders: [" + strings.Join(list, ", ") + "]\n"
 }
 
-// blocks is the same, on lines of their own.
+// blocks is like versionsOnOneLine, with one provider per line.
 func blocks(n int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n")

@@ -45,8 +45,8 @@ func list(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// mode returns how list shows a file of a mode.
-func mode(m, text string) string {
+// formatMode returns how list shows a file of a mode.
+func formatMode(m, text string) string {
 	if runtime.GOOS == "windows" {
 		return text
 	}
@@ -88,11 +88,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	compareDirs(t, map[string]string{
-		"a.yaml":     mode("-rw-r-----", "new a.yaml"),
-		"a.yaml.bak": mode("-rw-r-----", "old a.yaml"),
-		"b.json":     mode("-rw-------", "new b.json"),
-		"b.json.bak": mode("-rw-------", "old b.json"),
-		"same.yaml":  mode("-rw-------", "old same.yaml"),
+		"a.yaml":     formatMode("-rw-r-----", "new a.yaml"),
+		"a.yaml.bak": formatMode("-rw-r-----", "old a.yaml"),
+		"b.json":     formatMode("-rw-------", "new b.json"),
+		"b.json.bak": formatMode("-rw-------", "old b.json"),
+		"same.yaml":  formatMode("-rw-------", "old same.yaml"),
 	}, list(t, dir))
 }
 
@@ -107,10 +107,10 @@ func TestReplaceKeepsBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareDirs(t, map[string]string{
-		"a.yaml":       mode("-rw-------", "new a.yaml"),
-		"a.yaml.bak":   mode("-rw-------", "first"),
-		"a.yaml.bak.1": mode("drwx------", "directory"),
-		"a.yaml.bak.2": mode("-rw-------", "old a.yaml"),
+		"a.yaml":       formatMode("-rw-------", "new a.yaml"),
+		"a.yaml.bak":   formatMode("-rw-------", "first"),
+		"a.yaml.bak.1": formatMode("drwx------", "directory"),
+		"a.yaml.bak.2": formatMode("-rw-------", "old a.yaml"),
 	}, list(t, dir))
 }
 
@@ -217,13 +217,13 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	remove(t, filepath.Join(dir, "link.yaml"))
-	compareDirs(t, map[string]string{"new.yaml": mode("-rw-------", "text")}, list(t, dir))
+	compareDirs(t, map[string]string{"new.yaml": formatMode("-rw-------", "text")}, list(t, dir))
 }
 
 func TestCreateDir(t *testing.T) {
 	top := t.TempDir()
 	files := []File{{Name: "10-a.yaml", Data: []byte("a")}, {Name: "20-b.yaml", Data: []byte("b")}}
-	want := map[string]string{"10-a.yaml": mode("-rw-------", "a"), "20-b.yaml": mode("-rw-------", "b")}
+	want := map[string]string{"10-a.yaml": formatMode("-rw-------", "a"), "20-b.yaml": formatMode("-rw-------", "b")}
 	dir := filepath.Join(top, "new")
 	if err := CreateDir(dir, files); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestCreateDir(t *testing.T) {
 	if err := CreateDir(other, append(files, File{Name: "README"})); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: got %v", err)
 	}
-	compareDirs(t, map[string]string{"README": mode("-rw-------", "")}, list(t, other))
+	compareDirs(t, map[string]string{"README": formatMode("-rw-------", "")}, list(t, other))
 
 	// The new directory is removed again.
 	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {

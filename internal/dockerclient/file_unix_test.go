@@ -60,8 +60,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// only checks that dir contains exactly these files.
-func only(t *testing.T, dir string, names ...string) {
+// checkOnlyFiles checks that dir contains exactly these files.
+func checkOnlyFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestApply(t *testing.T) {
 			if before.Mode != after.Mode || before.Uid != after.Uid || before.Gid != after.Gid {
 				t.Errorf("%s: %o of %d:%d became %o of %d:%d", name, before.Mode, before.Uid, before.Gid, after.Mode, after.Uid, after.Gid)
 			}
-			only(t, dir, "config.json")
+			checkOnlyFiles(t, dir, "config.json")
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestApplyCreates(t *testing.T) {
 	if c, err := ApplyChange(t.Context(), path, RemoveEntries); err != nil || c.New != nil {
 		t.Errorf("got %q (%v)", c.New, err)
 	}
-	only(t, dir)
+	checkOnlyFiles(t, dir)
 }
 
 func TestApplyRefuses(t *testing.T) {
@@ -269,7 +269,7 @@ func TestApplyKilled(t *testing.T) {
 	if _, err := ApplyChange(t.Context(), path, put); err != nil {
 		t.Fatal(err)
 	}
-	only(t, dir, "config.json")
+	checkOnlyFiles(t, dir, "config.json")
 }
 
 // TestConcurrentApply verifies that no concurrent change is lost.

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// home is an environment whose files are below a directory.
+// home returns an environment whose files are below a directory.
 func home(t *testing.T, dir string, more map[string]string) Env {
 	t.Helper()
 	return Env{Dir: dir, Getenv: func(name string) string {
@@ -184,7 +184,7 @@ func TestSessionRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("%s, %s: got %v", name, text, err)
 			}
-			only(t, filepath.Join(dir, "run"), "x")
+			checkOnlyFiles(t, filepath.Join(dir, "run"), "x")
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	only(t, filepath.Join(dir, "run"), "x")
+	checkOnlyFiles(t, filepath.Join(dir, "run"), "x")
 }
 
 // TestSessionEnviron verifies that the program is found first in PATH and that existing entries stay.

@@ -49,7 +49,7 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-// answerer is a transport that answers everything with its header.
+// answerer is a transport that responds to every request with its header.
 type answerer http.Header
 
 func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// silent takes connections, and says nothing.
-func silent(t *testing.T, accepted func()) string {
+// newSilentServer accepts connections and never responds.
+func newSilentServer(t *testing.T, accepted func()) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,10 +41,10 @@ func silent(t *testing.T, accepted func()) string {
 	return l.Addr().String()
 }
 
-// image returns an image that is looked up at two hosts that never respond.
-func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
+// hangingImage returns an image that is looked up at two hosts that never respond.
+func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
-	one, two := silent(t, accepted), silent(t, accepted)
+	one, two := newSilentServer(t, accepted), newSilentServer(t, accepted)
 	return &Image{
 		r: &checkResults{check: "image"}, fixForAttempt: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
 		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
@@ -70,7 +70,7 @@ func checkLast(t *testing.T, i *Image, message, fix string) {
 
 // TestTotalTimeout verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
 func TestTotalTimeout(t *testing.T) {
-	i := image(t, 100*time.Millisecond, func() {})
+	i := hangingImage(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
 	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
@@ -78,7 +78,7 @@ func TestTotalTimeout(t *testing.T) {
 // TestInterrupted verifies that an interrupted check blames no host.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	i := image(t, time.Minute, cancel)
+	i := hangingImage(t, time.Minute, cancel)
 	i.trace(ctx)
 	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
@@ -98,7 +98,7 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 		}
 		hosts[user] = r.Addr()
 	}
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.Reference = hosts["first"] + "/team/app:v1"
 	i.Lookup = func(context.Context) (*regcred.Result, bool, error) {
 		r := &regcred.Result{}
@@ -126,7 +126,7 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 // TestRouteFindings verifies that a setting that the runtime rejects is an error, and that a finding about the node is
 // not repeated for the image.
 func TestRouteFindings(t *testing.T) {
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.route = func(route.Image) (*route.Route, error) {
 		return &route.Route{Runtime: "containerd", Findings: []finding.Finding{
 			{Rule: "mirror-broken", Severity: finding.SeverityError, File: "hosts.toml", Line: 1, Message: "it is refused"},
@@ -151,7 +151,7 @@ func TestRouteFindings(t *testing.T) {
 // TestLookupInterrupted verifies that a lookup stops when its context is canceled.
 func TestLookupInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
 		cancel()
 		return nil, false, ctx.Err()

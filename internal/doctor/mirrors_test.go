@@ -99,8 +99,8 @@ func TestMirrors(t *testing.T) {
 // TestConfiguredRoute verifies that a runtime without settings for an image has no findings.
 func TestConfiguredRoute(t *testing.T) {
 	root := t.TempDir()
-	place(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")
-	place(t, root, "certs.d/quay.io/hosts.toml", "[host.'https://cache.example']\n")
+	writeContainerdFile(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")
+	writeContainerdFile(t, root, "certs.d/quay.io/hosts.toml", "[host.'https://cache.example']\n")
 	r := &Runtime{node: node.Node{Root: root}}
 	if way := r.ConfiguredRoute("ghcr.io/a/b"); way != nil {
 		t.Errorf("of another host: %s", way)

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// tokens are tokenAttributes for an audience, with required annotation keys.
+// tokens returns tokenAttributes for an audience, with required annotation keys.
 func tokens(audience string, keys ...string) *config.TokenAttributes {
 	return &config.TokenAttributes{
 		ServiceAccountTokenAudience: audience, CacheType: config.CachePerServiceAccount,

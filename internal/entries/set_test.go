@@ -269,11 +269,11 @@ func TestSetRefuses(t *testing.T) {
 		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot append to a list", hand}},
 		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
 		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot append to a list", hand}},
-		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file formatted like this", `"regcred-credential-provider" manually`}},
+		"ours in UTF-16":                 {"\xff\xfe" + encodeUTF16(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file formatted like this", `"regcred-credential-provider" manually`}},
 		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: cannot append to a list formatted like this", hand}},
 		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot append to a list", hand}},
 		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot append to a list", hand}},
-		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot append to a list", hand}},
+		"UTF-16":                         {"\xff\xfe" + encodeUTF16(corpus["lines"]), []string{"cannot append to a list", hand}},
 		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot append to a list", hand}},
 	}
 	for name, tt := range tests {
@@ -294,8 +294,8 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// wide is UTF-16 without its mark.
-func wide(s string) string {
+// encodeUTF16 encodes a text as UTF-16 without a byte order mark.
+func encodeUTF16(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
 		b.Write([]byte{c, 0})

@@ -74,7 +74,7 @@ func FuzzUncovered(f *testing.F) {
 	})
 }
 
-// images are some that patterns may match.
+// images returns some images that patterns may match.
 func images(patterns []string) (list []string) {
 	for _, p := range patterns {
 		for _, text := range []string{"x", "", "a", "1"} {

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// cluster is an API server within the process, with a chart's objects.
+// cluster is an in-process API server with a chart's objects.
 type cluster struct {
 	*testkube.Server
 	t *testing.T
@@ -93,13 +93,13 @@ func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	c.Put("nodes", n)
 }
 
-// notReadyYet is a node whose kubelet answers.
+// notReadyYet returns a node that is not ready, but whose kubelet responds.
 func notReadyYet(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionFalse
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
 }
 
-// unreachableNode is a node whose kubelet says nothing any more.
+// unreachableNode returns a node whose kubelet no longer responds.
 func unreachableNode(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
@@ -138,7 +138,7 @@ func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
 }
 
-// waitingPod is a pod that does not run.
+// waitingPod returns a pod that does not run.
 func waitingPod(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		unready(p)
@@ -147,7 +147,7 @@ func waitingPod(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// waitsInInit is a pod that does not run because of its init container.
+// waitsInInit returns a pod whose init container prevents it from running.
 func waitsInInit(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		waitingPod("PodInitializing", "")(p)
@@ -159,11 +159,11 @@ func waitsInInit(reason, message string) func(*corev1.Pod) {
 
 // says sets the log of a node's pod to a status.
 func (c *cluster) says(node string, phase agent.Phase, change ...func(*agent.Status)) {
-	c.SetLog("kube-system", "regcred-"+node, line(node, phase, change...)+"\n")
+	c.SetLog("kube-system", "regcred-"+node, statusLine(node, phase, change...)+"\n")
 }
 
-// line is a status as an agent prints it.
-func line(node string, phase agent.Phase, change ...func(*agent.Status)) string {
+// statusLine returns a status as an agent prints it.
+func statusLine(node string, phase agent.Phase, change ...func(*agent.Status)) string {
 	s := &agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node, Phase: phase, Generation: 2}
 	for _, f := range change {
 		f(s)

@@ -30,7 +30,7 @@ type uninstallTest struct {
 	told []string
 }
 
-// newRemoving has nodes with a pod each, which say that they are installed.
+// newRemoving returns a cluster in which the pod of each node reports "installed".
 func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
 	c := newCluster(t)
 	c.Put("configmaps", &corev1.ConfigMap{
@@ -50,7 +50,7 @@ func (r *uninstallTest) notify(text string) {
 	r.told = append(r.told, text)
 }
 
-// hook is who may do what the chart's Role says.
+// hook returns a client with the permissions of the chart's Role.
 func (r *uninstallTest) hook() *Client {
 	r.Grant("hook", "patch", "configmaps")
 	r.Grant("hook", "list", "pods")
@@ -84,7 +84,7 @@ func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	}()
 }
 
-// summary is a Removal in a few lines.
+// summary returns a Removal as a few lines.
 func summary(res *Removal, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -192,7 +192,7 @@ func TestNewPods(t *testing.T) {
 		r.says("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
 			r.pod("a", named("regcred-a2"))
-			r.SetLog("kube-system", "regcred-a2", line("a", agent.PhaseInstalled))
+			r.SetLog("kube-system", "regcred-a2", statusLine("a", agent.PhaseInstalled))
 			r.Delete("pods", "kube-system", "regcred-a")
 		})
 		r.afterPatch(60*time.Second, func() { r.says("b", agent.PhaseRemoved) })
@@ -218,7 +218,7 @@ func TestDeletedNodes(t *testing.T) {
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
 			r.afterPatch(50*time.Second, func() { r.pod("c", named("new")) })
-			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", line("c", agent.PhaseRemoved)) })
+			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", statusLine("c", agent.PhaseRemoved)) })
 			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
 			begun := time.Now()
 			r.want(t, r.hook(), "removed [a c] gone [b]\n")
@@ -386,7 +386,7 @@ func TestRemoveOthers(t *testing.T) {
 		r.pod("a", state("regcred-state"))
 		for _, node := range []string{"a", "c"} {
 			r.pod(node, named("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
-			r.SetLog("kube-system", "other-"+node, line(node, agent.PhaseInstalled)+"\n")
+			r.SetLog("kube-system", "other-"+node, statusLine(node, agent.PhaseInstalled)+"\n")
 		}
 		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\n")

@@ -32,10 +32,10 @@ func newStore(t *testing.T) generation.Store {
 	return generation.Store{Dir: t.TempDir()}
 }
 
-// flips is how long TestSwitches takes: a flip is synced to the disk.
+// flips is the duration of TestSwitches: each switch is synced to the disk.
 var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
 
-// create makes a generation whose files all tell its number.
+// create creates a generation whose files all contain its number.
 func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
 	t.Helper()
 	numbers, err := s.ListNumbers()

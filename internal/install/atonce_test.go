@@ -23,9 +23,9 @@ import (
 func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
 	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
-	w := newWorld(t, s.layout)
+	w := newFakeNode(t, s.layout)
 	pristine := snapshot(t, w.root())
-	w.Running = nil // a restart of a world is not for several at once
+	w.Running = nil // a fake node does not support concurrent restarts
 	if err := w.save(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ var flips = flag.Int("flips", 60, "how many `changes` are made one after the oth
 
 // TestKeptGenerations verifies that the number of generations is limited, and that the current one and the one before it are kept.
 func TestKeptGenerations(t *testing.T) {
-	c := at(t, layoutNamed(t, "directory"), "install a")
+	c := nodeAfter(t, layoutNamed(t, "directory"), "install a")
 	c.Running = nil
 	for i := range *flips {
 		c.newInstaller(t)
@@ -111,7 +111,7 @@ func generationsOf(s generation.Store) string { return s.Path("generations") }
 
 // TestRollbackFromDamaged verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
 func TestRollbackFromDamaged(t *testing.T) {
-	base := at(t, layoutNamed(t, "json"), "install a", "install b")
+	base := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	if err := os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

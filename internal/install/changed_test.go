@@ -90,7 +90,7 @@ func TestChangedByOthers(t *testing.T) {
 			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := at(t, layoutNamed(t, tt.layout))
+			c := nodeAfter(t, layoutNamed(t, tt.layout))
 			pristine := snapshot(t, c.root())
 			if err := c.do(t.Context(), "install a"); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestChangedByOthers(t *testing.T) {
 				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
 			}
 			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
-				other := &changing{world: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
+				other := &changing{fakeNode: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
 				other.newInstaller(t)
 				err := other.do(t.Context(), change)
 				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {

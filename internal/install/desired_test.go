@@ -59,7 +59,7 @@ func writeConfigs(t testing.TB) (dir string) {
 	return dir
 }
 
-// twoWithoutTokens is for a kubelet that knows none.
+// twoWithoutTokens is for a kubelet that does not support tokens.
 var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 
 func wish(dir, name string) install.Desired {
@@ -94,7 +94,7 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
-		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+		in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestDesiredStateAndFeatureGate(t *testing.T) {
 // set it.
 func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 // support that, because the dispatcher reads it.
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCurrentConfigDirectory(t *testing.T) {
 	}
 }
 
-// configDirectory makes a configuration of two files, one of the predecessor.
+// configDirectory creates a configuration of two files, one of them in the out-of-tree format.
 func configDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -161,7 +161,7 @@ func configDirectory(t *testing.T) string {
 // kubelet's file.
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// layout is a node as it is before regcred.
+// layout is a node before regcred is installed.
 type layout struct {
 	name    string
 	version string            // of its kubelet

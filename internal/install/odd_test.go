@@ -19,16 +19,16 @@ import (
 
 // layoutNode is a node of a layout, with what is installed on it.
 type layoutNode struct {
-	*world
+	*fakeNode
 	t      *testing.T
 	wishes string
 }
 
 func newOdd(t *testing.T, name string) *layoutNode {
-	return &layoutNode{newWorld(t, layoutNamed(t, name)), t, writeConfigs(t)}
+	return &layoutNode{newFakeNode(t, layoutNamed(t, name)), t, writeConfigs(t)}
 }
 
-// in is who changes that node, whose state directory is dir.
+// in returns an installer for that node, whose state directory is dir.
 func (o *layoutNode) in(dir string) *install.Installer {
 	o.t.Helper()
 	if err := o.load(); err != nil {

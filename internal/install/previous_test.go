@@ -148,7 +148,7 @@ func TestInstallRepairs(t *testing.T) {
 		}
 	}
 	restart := func(o *layoutNode) error { // the kubelet is restarted by another program
-		if err := (manager{world: o.world}).Reload(t.Context()); err != nil {
+		if err := (manager{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
 		o.start()

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// refused is a node, or a wish, that install refuses.
+// refused is a node, or a desired state, that install rejects.
 type refused struct {
 	name, layout string
 	spoil        func(t *testing.T, root string) // the node
@@ -49,8 +49,8 @@ func link(name, target string) func(*testing.T, string) {
 	}
 }
 
-// moved moves a directory elsewhere on the node and leaves a symlink.
-func moved(name, to string) func(*testing.T, string) {
+// moveAndLink moves a directory elsewhere on the node and leaves a symlink.
+func moveAndLink(name, to string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(to)), 0o755), os.Rename(filepath.Join(root, name), filepath.Join(root, to)),
@@ -81,7 +81,7 @@ func refusals() []refused {
 		{name: "the configuration is a link to nothing", layout: "json", spoil: link(fromFlag, "/nowhere"), says: "cred.json: "},
 		{name: "links in a circle", layout: "json", spoil: link(fromFlag, "cred.json"), says: "neither a file nor a directory"},
 		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
-		{name: "/etc/kubernetes is a link", layout: "json", spoil: moved("etc/kubernetes", "/srv/kubernetes")},
+		{name: "/etc/kubernetes is a link", layout: "json", spoil: moveAndLink("etc/kubernetes", "/srv/kubernetes")},
 		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred is not a directory"},
 		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 
 func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	t.Helper()
-	c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
+	c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
 	c.layout.make(t, c.root())
 	if r.spoil != nil {
 		r.spoil(t, c.root())
@@ -137,7 +137,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 		if err == nil || !strings.Contains(err.Error(), r.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, r.says)
 		}
-		if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+		if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
 			t.Errorf("changed: %s", diff)
 		}
 		return
@@ -152,7 +152,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	if err := c.Uninstall(t.Context(), install.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+	if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
 }
@@ -209,7 +209,7 @@ func TestRefusedMounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
 	}
 	t.Run("rollback on a full disk", func(t *testing.T) {
-		c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
+		c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
 		c.layout.make(t, c.root())
 		mount("none", "var/lib", "tmpfs", 0, "size=8m")(t, c.root())
 		for _, change := range []string{"install a", "install c"} {
@@ -263,7 +263,7 @@ func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
 		t.Run(l, func(t *testing.T) {
-			c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
+			c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
 			c.layout.make(t, c.root())
 			there := filepath.Join(outside, l)
 			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
@@ -271,7 +271,7 @@ func TestLinksStayInside(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := os.Stat(filepath.Join(c.root(), dir)); err == nil {
-					moved(dir, filepath.Join(there, dir))(t, c.root())
+					moveAndLink(dir, filepath.Join(there, dir))(t, c.root())
 				}
 			}
 			before, machine := snapshot(t, c.root()), snapshot(t, outside)

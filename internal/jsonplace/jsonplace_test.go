@@ -111,7 +111,7 @@ func same(t *testing.T, data []byte, v *Value) {
 	}
 }
 
-// decoded keeps numbers as text: not all of them are one of Go's.
+// decoded decodes JSON and keeps numbers as text, because some do not fit into Go's types.
 func decoded(t *testing.T, data []byte, v *Value) (x any) {
 	d := json.NewDecoder(bytes.NewReader(data[v.Start:v.End]))
 	d.UseNumber()

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/jwt"
 )
 
-// token makes a token of a payload.
+// token returns a token with a payload.
 func token(payload string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + canary.TokenSecret
 }
@@ -63,7 +63,7 @@ func TestParseRefuses(t *testing.T) {
 		"four parts":          "e30.e30.sig.more",
 		"five, encrypted":     "a.b.c.d.e",
 		"not base64":          "e30." + canary.TokenSecret + "!.sig",
-		"base64 of the world": "e30.e+/=.sig",
+		"standard base64":     "e30.e+/=.sig",
 		"not JSON":            token(canary.TokenSecret),
 		"not an object":       token(`["` + canary.TokenSecret + `"]`),
 		"trailing bytes":      token(`{} {}`),

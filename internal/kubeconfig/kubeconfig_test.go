@@ -120,7 +120,7 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tidy(from, dir); got != tt.from || cfg.Host != tt.host {
+			if got := normalizeMessage(from, dir); got != tt.from || cfg.Host != tt.host {
 				t.Errorf("got %q, %q; want %q, %q", got, cfg.Host, tt.from, tt.host)
 			}
 			if !strings.HasPrefix(cfg.UserAgent, "regcred/") {
@@ -130,8 +130,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// tidy makes a message the same on all systems.
-func tidy(s, dir string) string {
+// normalizeMessage makes a message the same on all systems.
+func normalizeMessage(s, dir string) string {
 	s = strings.ReplaceAll(s, dir, "DIR")
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")
 }
@@ -177,7 +177,7 @@ func TestConfigErrors(t *testing.T) {
 				t.Fatal("there is no error")
 			}
 			canary.AssertAbsent(t, "the error", err.Error())
-			if got := tidy(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
+			if got := normalizeMessage(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})

@@ -18,7 +18,7 @@ import (
 func TestLearnFromResponse(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
-			f, r := start(t, auth, false, nil)
+			f, r := startRegistry(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
 			said, err := r.StorePing(t.Context(), get(t, r, manifest))
 			if err != nil {
@@ -50,7 +50,7 @@ func TestLearnFromResponse(t *testing.T) {
 
 // TestLearnOtherScheme verifies that facts learned over plain HTTP are not used for TLS.
 func TestLearnOtherScheme(t *testing.T) {
-	f, r := start(t, testregistry.AuthBasic, true, nil)
+	f, r := startRegistry(t, testregistry.AuthBasic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
 	if said, err := r.StorePing(t.Context(), resp); err == nil {

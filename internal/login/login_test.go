@@ -56,8 +56,8 @@ func (f *front) requests() []string {
 	return slices.Clone(f.seen)
 }
 
-// start serves team/app for the user "good", and returns how to speak to it.
-func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
+// startRegistry serves team/app for the user "good", and returns how to speak to it.
+func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
 	t.Helper()
 	f := &front{on: on}
 	f.Server = httptest.NewUnstartedServer(f)
@@ -98,7 +98,7 @@ func credential(user, password string) *regcred.Credential {
 	return &regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "test"}
 }
 
-// get asks for the manifest, signed as "tool".
+// get requests the manifest with the user agent "tool".
 func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
@@ -120,7 +120,7 @@ func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d, tls %t", auth, tls), func(t *testing.T) {
-				f, r := start(t, auth, tls, nil)
+				f, r := startRegistry(t, auth, tls, nil)
 				url := f.URL
 				if tls {
 					url = "https://registry.example.com"
@@ -166,7 +166,7 @@ func TestLogin(t *testing.T) {
 // TestPingNotKept verifies that a response without an authentication method is not cached.
 func TestPingNotKept(t *testing.T) {
 	broken := true
-	f, r := start(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
+	f, r := startRegistry(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
 		if broken && r.URL.Path == "/v2/" {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
@@ -190,7 +190,7 @@ func TestPingNotKept(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
-		f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := startRegistry(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/manifests/") {
 				n++
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -224,7 +224,7 @@ func TestIdleServer(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
 			done := make(chan struct{})
-			f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
+			f, r := startRegistry(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != path && !(path != "/v2/" && strings.Contains(r.URL.Path, "/manifests/")) {
 					return false
 				}
@@ -258,7 +258,7 @@ func TestIdleServer(t *testing.T) {
 
 // TestNoUser verifies that a credential without a user name does not become an anonymous login.
 func TestNoUser(t *testing.T) {
-	f, r := start(t, testregistry.AuthNone, false, nil)
+	f, r := startRegistry(t, testregistry.AuthNone, false, nil)
 	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
 		t.Errorf("got %v", err)
 	}
@@ -275,7 +275,7 @@ func TestNoUser(t *testing.T) {
 func TestCredentialStaysAtRegistry(t *testing.T) {
 	shown := map[string]bool{}
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
-		_, r := start(t, auth, true, nil)
+		_, r := startRegistry(t, auth, true, nil)
 		inner := r.Transport
 		var last *http.Request
 		r.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -350,7 +350,7 @@ func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0
 		var bodies []string
-		f, r := start(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := startRegistry(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
 			switch {
 			case r.URL.Path == "/token":
 				tokens++

@@ -74,7 +74,7 @@ func TestNewTry(t *testing.T) {
 	}
 }
 
-// runtimeSaid knows by itself what the registry answered.
+// runtimeSaid is an error that states the registry's response.
 type runtimeSaid struct{}
 
 func (runtimeSaid) Error() string                       { return "a runtime said it" }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// dribble is a body of size bytes, of which some arrive every now and then.
+// dribble is a body of size bytes that arrives in small parts.
 type dribble struct {
 	size, chunk int
 	every       time.Duration

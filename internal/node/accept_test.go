@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// of133 is a configuration that only kubelet 1.33 with the feature gate accepts.
-const of133 = `apiVersion: kubelet.config.k8s.io/v1
+// kubelet133Config is a configuration that only kubelet 1.33 with the feature gate accepts.
+const kubelet133Config = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - name: p
@@ -34,7 +34,7 @@ providers:
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(o.Config, []byte(of133), 0o600); err != nil {
+	if err := os.WriteFile(o.Config, []byte(kubelet133Config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(o.Config)
@@ -78,7 +78,7 @@ func TestAcceptInstalled(t *testing.T) {
 		"flag before file": {flags: "--feature-gates=" + tokenGate + "=false", config: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
+			n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
 				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
 				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n-- /deep/"+strings.Repeat("d/", 20)+"1.conf --\n"+tt.dropIn+"\n")))}
 			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
@@ -93,8 +93,8 @@ func TestAcceptInstalled(t *testing.T) {
 
 // TestLoadInterrupted verifies that Load does not wait for a kubelet that hangs after it is canceled.
 func TestLoadInterrupted(t *testing.T) {
-	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
-		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
 	gaveUp := errors.New("gave up")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, gaveUp)
 	defer cancel()
@@ -107,8 +107,8 @@ func TestLoadInterrupted(t *testing.T) {
 
 // TestLoadUnknownKubelet verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
 func TestLoadUnknownKubelet(t *testing.T) {
-	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
-		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
 	file := filepath.Join(n.Root, "of133.yaml")
 	const why = " (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
@@ -170,7 +170,7 @@ func TestAcceptRunning(t *testing.T) {
 			t.Errorf("with %q: got %q, want %q", args, got, want)
 		}
 	}
-	other := startProgram(t, copied(t, dir, "other"), "", nil)
+	other := startProgram(t, copyTestBinary(t, dir, "other"), "", nil)
 	if got := accepted(t, Node{Root: dir}, &Origin{Kubelet: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
 		t.Errorf("a program that is no kubelet: got %q", got)
 	}
@@ -190,8 +190,8 @@ func TestVersionRoot(t *testing.T) {
 	}
 }
 
-// copied copies the test binary.
-func copied(t *testing.T, dir, name string) string {
+// copyTestBinary copies the test binary.
+func copyTestBinary(t *testing.T, dir, name string) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err = errors.Join(err, copyFile(self, filepath.Join(dir, name))); err != nil {

@@ -53,7 +53,7 @@ func TestCheckTrustLinks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, nil)
-			if err := errors.Join(os.Mkdir(filepath.Join(root, "bin"), 0o755), lay(t, root, tt.make)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(root, "bin"), 0o755), createFiles(t, root, tt.make)); err != nil {
 				t.Fatal(err)
 			}
 			err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin")}, []string{"missing"})
@@ -68,8 +68,8 @@ func TestCheckTrustLinks(t *testing.T) {
 	}
 }
 
-// lay creates the files that the lines describe.
-func lay(t *testing.T, root string, lines []string) error {
+// createFiles creates the files that the lines describe.
+func createFiles(t *testing.T, root string, lines []string) error {
 	t.Helper()
 	for _, line := range lines {
 		line, theirs := strings.CutSuffix(line, " of somebody")
@@ -114,7 +114,7 @@ func lay(t *testing.T, root string, lines []string) error {
 // TestCheckTrustBelowTheRoot verifies that the parents of a root directory are trusted.
 func TestCheckTrustBelowTheRoot(t *testing.T) {
 	open := newRoot(t, nil)
-	if err := lay(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
+	if err := createFiles(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(open, 0o777); err != nil {

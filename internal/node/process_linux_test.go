@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// playedKubelet makes the test binary look like a kubelet in /proc. The value is its first
+// playedKubelet is the variable that makes the test binary look like a kubelet in /proc. The value is its first
 // action.
 const playedKubelet = "REGCRED_TEST_KUBELET"
 

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// desired has two providers.
-func desired() DesiredConfig {
+// twoProviders returns a configuration with two providers.
+func twoProviders() DesiredConfig {
 	return DesiredConfig{
 		Config: "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: [\"*.dkr.ecr.*.amazonaws.com\"]\n" +
 			"  defaultCacheDuration: 10m0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
@@ -49,7 +49,7 @@ func TestInstructions(t *testing.T) {
 		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
 			continue
 		}
-		s, err := Node{Root: plant(t, archive), Foreign: true}.NewReader().Setup(t.Context())
+		s, err := Node{Root: createNode(t, archive), Foreign: true}.NewReader().Setup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestInstructions(t *testing.T) {
 		}
 		seen[s.Kind] = true
 		t.Run(name, func(t *testing.T) {
-			text, err := s.ManualInstructions(desired())
+			text, err := s.ManualInstructions(twoProviders())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func TestSetupRunning(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may look at another root directory of a process")
 	}
-	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/new --image-credential-provider-bin-dir=/b\n")))
+	root := createNode(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/new --image-credential-provider-bin-dir=/b\n")))
 	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
 		"-- /proc/30/comm --\nkubelet-1.36\n-- /proc/30/cgroup --\n1:name=systemd:/system.slice/kubelet.service\n0::/\n-- /proc/30/stat --\n30 (a ) b) S 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 55 0\n"
 	archive := txtar.Parse([]byte(text))
-	root := plant(t, archive)
+	root := createNode(t, archive)
 	for pid, flags := range map[string]string{"20": "plugin", "30": "kubelet\x00--image-credential-provider-config=/c\x00--image-credential-provider-bin-dir=/b\x00"} {
 		dir := filepath.Join(root, "proc", pid)
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "cmdline"), []byte(flags), 0o600),
@@ -245,7 +245,7 @@ func TestReadOnlyMounts(t *testing.T) {
 		}
 		return
 	}
-	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
+	root := createNode(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ const inNamespace = "REGCRED_TEST_MOUNTS"
 // TestSetupUnread verifies that files that this user cannot read are reported.
 func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
-	root := plant(t, txtar.Parse([]byte(unit)))
+	root := createNode(t, txtar.Parse([]byte(unit)))
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func sharedTemp(t *testing.T) string {
 
 // TestVersionTime verifies that a program that hangs is killed.
 func TestVersionTime(t *testing.T) {
-	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
+	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	v := Node{Root: root, Foreign: true}.kubeletVersion(ctx, "/usr/bin/kubelet")
@@ -341,7 +341,7 @@ func TestVersionTime(t *testing.T) {
 // TestVersionChild verifies that child processes are killed too.
 func TestVersionChild(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
+	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestVersionLeftRunning(t *testing.T) {
 		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
 	} {
-		root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
+		root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
 		if got := (Node{Root: root, Foreign: true}).kubeletVersion(t.Context(), "/usr/bin/kubelet"); got != want {
 			t.Errorf("exit %s: got %+v, want %+v", code, got, want)
 		}

@@ -36,7 +36,7 @@ func TestSystemdAgrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			root := plant(t, archive)
+			root := createNode(t, archive)
 			r := Node{Root: root}.NewReader()
 			found := r.kubeletService(r.newReader(t.Context()))
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.startCommand().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
@@ -61,7 +61,7 @@ func TestSystemdReadsQuotedWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := plant(t, archive)
+	root := createNode(t, archive)
 	s, err := Node{Root: root}.NewReader().Setup(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	cmd := exec.CommandContext(ctx, program, "--test", "--system", "--unit="+unit)
 	cmd.Env = []string{"SYSTEMD_UNIT_PATH=" + strings.Join(dirs, ":"), "SYSTEMD_LOG_LEVEL=info", "XDG_RUNTIME_DIR=" + root, "PATH=/usr/bin:/bin"}
 	if os.Geteuid() == 0 {
-		open(t, root)
+		makeReadable(t, root)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
 	}
 	out, err := cmd.CombinedOutput()
@@ -172,8 +172,8 @@ func retarget(t *testing.T, root, dir string) {
 	}
 }
 
-// open makes a directory of a test readable for other users.
-func open(t *testing.T, dir string) {
+// makeReadable makes a test's directory readable for other users.
+func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {

@@ -24,11 +24,11 @@ var update = flag.Bool("update", false, "write what is found as what is wanted")
 // golden is the file with the expected Setup of a tree.
 const golden = "setup.json"
 
-// plant creates a node from an archive. A file's name is its path on the node, after an
+// createNode creates a node from an archive. A file's name is its path on the node, after an
 // optional type: "link" with the target as content, "fifo", "dir", "exec" for a program,
 // "crlf" for these line ends, "closed" for mode 0, or "large" for a megabyte before the
 // content.
-func plant(t *testing.T, archive *txtar.Archive) (root string) {
+func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 	t.Helper()
 	root = newRoot(t, nil)
 	for _, f := range archive.Files {
@@ -91,7 +91,7 @@ func TestNodeTrees(t *testing.T) {
 			if !bytes.Contains(archive.Comment, []byte("Source: ")) {
 				t.Error("it does not say where it is from")
 			}
-			root := plant(t, archive)
+			root := createNode(t, archive)
 			s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
 			if err != nil {
 				t.Fatal(err)

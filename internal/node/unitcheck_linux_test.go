@@ -55,7 +55,7 @@ func TestCheckUnitsTrees(t *testing.T) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
 			continue
 		}
-		if got := (Node{Root: plant(t, archive)}).NewReader().CheckUnits(t.Context()); len(got) > 0 {
+		if got := (Node{Root: createNode(t, archive)}).NewReader().CheckUnits(t.Context()); len(got) > 0 {
 			t.Errorf("%s: %+v", file, got)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // patience bounds the wait for something that has to come.
 const patience = time.Minute
 
-// fifos are the two named pipes between a test and the processes it started.
+// fifos holds the two named pipes between a test and the processes it started.
 type fifos struct {
 	env    []string
 	goPath string

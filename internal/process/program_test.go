@@ -33,7 +33,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(testMode); mode != "" {
-		os.Exit(play(mode))
+		os.Exit(runTestProgram(mode))
 	}
 	os.Exit(m.Run())
 }
@@ -143,7 +143,7 @@ var modes = map[string]func() int{
 	},
 }
 
-func play(mode string) int {
+func runTestProgram(mode string) int {
 	f, ok := modes[mode]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))

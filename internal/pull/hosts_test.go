@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// seen is a request as it left the pull.
+// seen is a request that the pull sent.
 type seen struct{ url, auth string }
 
 // network routes every TLS connection, for any name, to the handler, and makes no other connection.

@@ -145,7 +145,7 @@ func TestSecondImageAndReplacement(t *testing.T) {
 	}
 }
 
-// spoil is what may have become of a blob since it was stored.
+// spoil is a way to damage a stored blob.
 var spoil = map[string]func(t *testing.T, path string){
 	"other bytes": func(t *testing.T, path string) {
 		raw, err := os.ReadFile(path)

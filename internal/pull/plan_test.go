@@ -122,9 +122,9 @@ func TestUnusualManifests(t *testing.T) {
 		{"digest that is a path", ociImage, strings.Replace(raw, layer.Digest, "sha256:../../../../../../../../../../../../../../../../../../../../../etc/", 1), "not valid"},
 		{"digest of unknown kind", ociImage, strings.Replace(raw, layer.Digest, "md5:d41d8cd98f00b204e9800998ecf8427e", 1), "not valid"},
 		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
-		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry has"},
-		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry has"},
-		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "or has size 9223372036854775807"},
+		{"size too small", ociImage, setLayerSize(raw, layer, layer.Size-1), "the registry has"},
+		{"size too large", ociImage, setLayerSize(raw, layer, layer.Size+1), "the registry has"},
+		{"size beyond all", ociImage, setLayerSize(raw, layer, 9223372036854775807), "or has size 9223372036854775807"},
 		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with two sizes, 1 and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
@@ -144,8 +144,8 @@ func TestUnusualManifests(t *testing.T) {
 	}
 }
 
-// sized changes the size of one layer in a manifest.
-func sized(raw string, l Layer, size int64) string {
+// setLayerSize changes the size of one layer in a manifest.
+func setLayerSize(raw string, l Layer, size int64) string {
 	return strings.Replace(raw, fmt.Sprintf(`"size":%d,"digest":%q`, l.Size, l.Digest), fmt.Sprintf(`"size":%d,"digest":%q`, size, l.Digest), 1)
 }
 
@@ -178,7 +178,7 @@ func TestDeepIndex(t *testing.T) {
 	}
 }
 
-// entry is how an index lists a manifest.
+// entry returns a manifest's entry in an index.
 func entry(t *testing.T, mediaType, raw string) string {
 	t.Helper()
 	hash, n, err := v1.SHA256(strings.NewReader(raw))

@@ -39,7 +39,7 @@ var (
 	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
-// fast makes retries quick; the waiting itself is tested in package login.
+// fast shortens delays between retries; package login tests the delays.
 var fast = login.RetryOptions{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
@@ -93,7 +93,7 @@ func mustFail(t *testing.T, p *Puller, image string, creds []regcred.Credential,
 	return all
 }
 
-// checkLayout lets go-containerregistry read everything there is.
+// checkLayout reads the whole layout with go-containerregistry.
 func checkLayout(t *testing.T, dir string) {
 	t.Helper()
 	index, err := ggcrlayout.ImageIndexFromPath(dir)
@@ -137,8 +137,7 @@ func names(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// contentRequests are those that need a login: all but the ping, which asks
-// how to log in.
+// contentRequests returns the requests that need a credential, which are all except the ping.
 func contentRequests(reg *testregistry.Server) []testregistry.Request {
 	return slices.DeleteFunc(reg.Requests(), func(r testregistry.Request) bool { return r.Path == "/v2/" })
 }
@@ -497,7 +496,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// basicAuth is what Basic authentication sends of a credential.
+// basicAuth returns a credential's encoding for Basic authentication.
 func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }

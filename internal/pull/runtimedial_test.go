@@ -152,8 +152,7 @@ func serveHTTP(t *testing.T, path string) string {
 	return path
 }
 
-// oldCRI is a runtime that knows neither service, as one that speaks
-// v1alpha2 alone.
+// oldCRI starts a runtime that has neither service, such as one with only v1alpha2.
 func oldCRI(t *testing.T) string {
 	t.Helper()
 	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// conf is where CRI-O's registries are.
+// conf is the path of CRI-O's registries.conf.
 const conf = "/etc/containers/registries.conf"
 
 // read writes files below a root, and reads them as CRI-O.

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// real are hosts that the owners' documentation shows or lists.
+// real lists hosts from the providers' documentation.
 const real = `
 111122223333.dkr.ecr.us-east-1.amazonaws.com 111122223333.dkr.ecr.eu-central-2.amazonaws.com 111122223333.dkr.ecr.ap-southeast-7.amazonaws.com
 111122223333.dkr.ecr.mx-central-1.amazonaws.com 111122223333.dkr.ecr.ca-west-1.amazonaws.com 111122223333.dkr.ecr.il-central-1.amazonaws.com
@@ -31,7 +31,7 @@ mcr.microsoft.com ghcr.io docker.pkg.github.com quay.io registry.gitlab.com gitl
 acme.jfrog.io releases-docker.jfrog.io acme-docker-local.jfrog.io fra.ocir.io us-ashburn-1.ocir.io
 `
 
-// strangers are hosts of others, some of them much like a family's.
+// strangers lists other hosts, some of which resemble a family's.
 const strangers = `
 000000000000.dkr.ecr.us-east-1.localhost.localstack.cloud 111122223333.dkr.ecr.us-east-1.amazonaws.com.proxy.example ecr.aws.corp.example
 registry-1234.us-east-1.elb.amazonaws.com my-ecr-proxy-1.eu-west-1.elb.amazonaws.com ec2-198-51-100-1.compute-1.amazonaws.com

@@ -45,7 +45,7 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// swapped shows a regular file where there is a pipe by the time it is opened.
+// swapped reports a regular file that is replaced by a pipe before it is opened.
 type swapped struct {
 	osFS
 	regular string
@@ -65,7 +65,7 @@ func TestFileReplacedByPipe(t *testing.T) {
 	}
 }
 
-// slow is a file system that does not answer.
+// slow is a file system that does not respond.
 type slow struct {
 	osFS
 	until chan struct{}

@@ -75,10 +75,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// envAsk makes a process of this test only send requests to addresses, because a process reads the system's CAs once.
+// envAsk is the variable that makes the test binary only send requests to addresses, because a process reads the
+// system's CAs once.
 const envAsk = "REMOTE_TEST_ASK"
 
-// askAll asks one after the other with one transport, and prints what came of it.
+// askAll calls the addresses in order with one transport and prints the results.
 func askAll(addresses []string) {
 	transport := NewTransport()
 	if pem := os.Getenv(envAsk + "_PEM"); pem != "" {

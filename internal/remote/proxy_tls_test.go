@@ -38,9 +38,9 @@ func TestCauseOfProxysTLS(t *testing.T) {
 			}
 			base := remote.NewBaseTransport()
 			base.Proxy, base.TLSClientConfig = http.ProxyURL(proxy), tt.trust
-			client := quick()
+			client := newFastClient()
 			client.Transport = remote.WrapTransport(base)
-			failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
+			failed := callError(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
 			if got, want := failed.Error(), "cannot reach the proxy: "+tt.want; failed.Attempts != 1 || !strings.Contains(got, want) {
 				t.Errorf("%d attempts: %s; want %q", failed.Attempts, got, want)
 			}

@@ -48,8 +48,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// newAuthority makes one whose certificate ends at a time; of the same name
-// and key as another if there is one.
+// newAuthority creates a CA whose certificate expires at a time. It has the name and key of another CA, if
+// given.
 func newAuthority(t testing.TB, name string, end time.Time, same *authority) *authority {
 	t.Helper()
 	a := &authority{}
@@ -84,7 +84,7 @@ func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.Pr
 	return cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// tlsServer is a server that counts who connects and who asks.
+// tlsServer is a server that counts connections and requests.
 type tlsServer struct {
 	*httptest.Server
 	conns, requests atomic.Int32

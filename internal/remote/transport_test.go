@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// trusting returns a transport that trusts one authority, over a dialer.
-func trusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
+// transportTrusting returns a transport that trusts one authority, over a dialer.
+func transportTrusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
 	base := remote.NewBaseTransport()
 	base.TLSClientConfig = clientConfig(a)
 	base.Proxy = nil
@@ -79,8 +79,8 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// slow dials and answers like a server at some distance.
-func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
+// slowDialer dials and answers like a server at some distance.
+func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !remote.Sleep(ctx, rtt) {
 			return nil, context.Cause(ctx)
@@ -115,7 +115,7 @@ func TestHandshakeAhead(t *testing.T) {
 	a := newAuthority(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
 	const rtt = 50 * time.Millisecond
-	transport := trusting(a, slow(rtt))
+	transport := transportTrusting(a, slowDialer(rtt))
 	defer transport.CloseIdleConnections()
 	client := remote.Client{Transport: transport}
 	for name, pause := range map[string]time.Duration{"done": 3 * rtt, "under way": rtt / 2} {
@@ -155,7 +155,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := trusting(a, nil)
+			transport := transportTrusting(a, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			before := s.conns.Load()
@@ -179,7 +179,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 	}
 	t.Run("failure", func(t *testing.T) {
 		dials := 0
-		transport := trusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		transport := transportTrusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dials++; dials == 1 {
 				return nil, errors.New("the first fails")
 			}
@@ -211,7 +211,7 @@ func TestOnlyGivenCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
 	s := a.serveTLS(t, future, echo)
-	failed := fails(t, remote.Client{Transport: trusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
+	failed := callError(t, remote.Client{Transport: transportTrusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](failed); !ok || failed.Attempts != 1 || strings.Contains(failed.Error(), "store") {
 		t.Error(failed)
 	}

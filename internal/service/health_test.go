@@ -33,7 +33,7 @@ func TestHealthURL(t *testing.T) {
 	}
 }
 
-// answer is a handler that answers with a status.
+// answer returns a handler that responds with a status.
 func answer(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }

@@ -109,7 +109,7 @@ func TestJournal(t *testing.T) {
 		"old, without --sync": {`[ "$1" = --sync ] && exit 1; echo x`, func(lines []string, err error) bool { return err == nil && slices.Equal(lines, []string{"x"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Service{Manager: Systemd{Journalctl: journal(t, tt.script)}, Name: "kubelet.service"}
+			s := Service{Manager: Systemd{Journalctl: writeJournalctl(t, tt.script)}, Name: "kubelet.service"}
 			lines, err := s.Log(t.Context(), at)
 			if !tt.want(lines, err) {
 				t.Errorf("got %.300q, %v", lines, err)
@@ -131,7 +131,7 @@ func TestJournal(t *testing.T) {
 func TestJournalHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Service{Manager: Systemd{Journalctl: journal(t, "exec sleep 1000")}}.Log(ctx, time.Now())
+	_, err := Service{Manager: Systemd{Journalctl: writeJournalctl(t, "exec sleep 1000")}}.Log(ctx, time.Now())
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}

@@ -29,7 +29,7 @@ func openRC(t *testing.T, script string) OpenRC {
 	if err := os.Symlink("/proc", filepath.Join(root, "proc")); err != nil {
 		t.Fatal(err)
 	}
-	return OpenRC{Root: root, Command: journal(t, script)}
+	return OpenRC{Root: root, Command: writeJournalctl(t, script)}
 }
 
 // put writes a file of the machine's.
@@ -119,7 +119,7 @@ func TestOpenRCRestart(t *testing.T) {
 	slow := openRC(t, fmt.Sprintf(`[ $2 = restart ] || exit 1; echo $$ >%s.new; mv %[1]s.new %[1]s; until [ -e %s ]; do sleep 0.01; done; head -c 100000 /dev/zero && echo >%s`, begun, goOn, done))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for awaited(t, begun) == "" {
+		for readWhenPresent(t, begun) == "" {
 		}
 		cancel()
 	}()
@@ -127,15 +127,15 @@ func TestOpenRCRestart(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "is still running (process "+strings.TrimSpace(awaited(t, begun))+")", "kubelet status")
+	check(t, err, "is still running (process "+strings.TrimSpace(readWhenPresent(t, begun))+")", "kubelet status")
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	awaited(t, done)
+	readWhenPresent(t, done)
 }
 
-// awaited reads a file as soon as it is there.
-func awaited(t *testing.T, name string) string {
+// readWhenPresent reads a file as soon as it is there.
+func readWhenPresent(t *testing.T, name string) string {
 	for {
 		data, err := os.ReadFile(name)
 		if err == nil || t.Context().Err() != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// noon is when these tests count.
+// noon is the time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
 
 // TestBounds verifies that the stored counts are limited and readable for any input.

@@ -16,7 +16,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 )
 
-// evil is a possible text of a plugin or a registry.
+// evil is a text that a plugin or a registry could return.
 const evil = "\x1b[2Jok\rall is well\u202e"
 
 // TestEscapes verifies that no terminal interprets the printed text.

@@ -28,7 +28,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// emptyEnviron is the environment of a pod without an identity.
+// emptyEnviron returns the environment of a pod without an identity.
 func emptyEnviron(string) string { return "" }
 
 func only(environ ...string) func(string) string {
@@ -50,8 +50,8 @@ func provider(p plugin.Provider, err error) cloud.Provider {
 	return cloud.Provider{Provider: p}
 }
 
-// named sets the name and the images of a provider.
-func named(name string, p cloud.Provider, images ...string) cloud.Provider {
+// withNameAndImages sets the name and the images of a provider.
+func withNameAndImages(name string, p cloud.Provider, images ...string) cloud.Provider {
 	p.Name, p.MatchImages = name, images
 	return p
 }
@@ -204,9 +204,9 @@ func TestOtherProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, err := cloud.New(regcred.Options{},
-		named("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
-		named("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
-		named("none", provider(none, nil), "none.example"),
+		withNameAndImages("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
+		withNameAndImages("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
+		withNameAndImages("none", provider(none, nil), "none.example"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -248,12 +248,12 @@ func TestDefaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var good, bad atomic.Int32
 				k, err := cloud.New(tt.opts,
-					named("good", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+					withNameAndImages("good", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						good.Add(1)
 						return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(30 * time.Minute),
 							Auth: map[string]plugin.AuthConfig{"good.example": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}}, nil
 					})}, "good.example"),
-					named("bad", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+					withNameAndImages("bad", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						bad.Add(1)
 						return nil, errors.New("refused")
 					})}, "bad.example"),
@@ -283,16 +283,16 @@ func TestDefaults(t *testing.T) {
 }
 
 // clouds returns the three clouds, each with a pod without an identity.
-func clouds() map[string]func(*testing.T) *world {
-	return map[string]func(*testing.T) *world{
-		"Amazon": func(t *testing.T) *world { w, _ := newAWS(t); return w },
-		"Google": func(t *testing.T) *world { w, _ := newGoogle(t); return w },
-		"Azure":  func(t *testing.T) *world { w, _ := newAzure(t); return w },
+func clouds() map[string]func(*testing.T) *testCloud {
+	return map[string]func(*testing.T) *testCloud{
+		"Amazon": func(t *testing.T) *testCloud { w, _ := newAWS(t); return w },
+		"Google": func(t *testing.T) *testCloud { w, _ := newGoogle(t); return w },
+		"Azure":  func(t *testing.T) *testCloud { w, _ := newAzure(t); return w },
 	}
 }
 
-// asked is how often the last endpoint on the way to a password was.
-func (w *world) asked() (n int) {
+// passwordRequests returns the number of requests to the endpoint that returns the password.
+func (w *testCloud) passwordRequests() (n int) {
 	for _, r := range w.server.Requests() {
 		if r.Path == w.last {
 			n++
@@ -319,7 +319,7 @@ func TestConcurrentLookupsShareRequest(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if n := w.asked(); n != 1 {
+				if n := w.passwordRequests(); n != 1 {
 					t.Errorf("round %d: the cloud was asked %d times, want once", round+1, n)
 				}
 			}

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// inPod makes the test binary a program in a pod, which looks this image up.
+// inPod is the variable that makes the test binary run as a program in a pod that looks up this image.
 const inPod = "CLOUD_TEST_IMAGE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lookups is how many registries a program asks for, in each of two halves.
+// lookups is the number of registries that a program looks up, in each of two halves.
 const lookups = 40
 
 // program looks up many registries, waits for a line, looks up as many again, and prints the number of failures and the
@@ -55,23 +55,23 @@ func program(image string) (status int) {
 				failed++
 			}
 			if half == 0 && i == 0 { // values that are created once per process exist now
-				goroutines, files = open()
+				goroutines, files = countOpenResources()
 			}
 		}
 		fmt.Println("failed:", failed)
 		stdin.ReadString('\n')
 	}
-	g, f := open()
-	for deadline := time.Now().Add(8 * time.Second); (g > goroutines+8 || f > files+8) && time.Now().Before(deadline); g, f = open() {
+	g, f := countOpenResources()
+	for deadline := time.Now().Add(8 * time.Second); (g > goroutines+8 || f > files+8) && time.Now().Before(deadline); g, f = countOpenResources() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	fmt.Println("more goroutines:", g > goroutines+8, "more files:", f > files+8)
 	return 0
 }
 
-// open is how many goroutines and descriptors there are; of the latter 0 where
-// that is not known.
-func open() (goroutines, files int) {
+// countOpenResources returns the number of goroutines and of file descriptors, or 0 descriptors where they
+// cannot be counted.
+func countOpenResources() (goroutines, files int) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return runtime.NumGoroutine(), len(entries)
 }
@@ -84,15 +84,15 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
 	}
 	for name, tt := range map[string]struct {
-		world func(t *testing.T) (*testcloud.Server, []string)
-		image string
+		newCloud func(t *testing.T) (*testcloud.Server, []string)
+		image    string
 	}{
 		"Amazon": {amazonProcess, "111122223%d.dkr.ecr.eu-west-1.amazonaws.com/app"},
 		"Google": {googleProcess, "r%d-docker.pkg.dev/project/app"},
 		"Azure":  {azureProcess, "team%d.azurecr.io/app"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, environ := tt.world(t)
+			server, environ := tt.newCloud(t)
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(environ, inPod+"="+tt.image, "GOCOVERDIR="+t.TempDir())
 			var stderr strings.Builder

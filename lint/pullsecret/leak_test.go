@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// leakScraps are what files with credentials are made of; @ stands for a secret in
-// one of its forms.
+// leakScraps lists fragments of files with credentials; @ is replaced with a secret in one of its forms.
 var leakScraps = []string{
 	"{", "}", "[", "]", ",", ":", ": ", "\n", "\n  ", "\n    ", "- ", "---\n", "...\n", "# @\n", "&a ", "*a", "&@ ", "*@", "<<: *a\n", "|\n", ">-\n", "!!binary ", "!@ ", "\t", "\r", "\"", "'", "\x00", "\xff", "\ufeff", "%@\n",
 	"@", "@", "@", `"@"`, `"@":`, "@: ", "@: @\n", `"auths":`, `"auth":"@"`, `"username":"@"`, `"password":"@"`, `"identitytoken":"@"`, `"credsStore":"@"`, `"credHelpers":{"@":"@"}`, `"HttpHeaders":{"@":"@"}`, `"HttpHeaders":{"@":1}`,
@@ -24,7 +23,7 @@ var leakScraps = []string{
 	"stringData:\n  .dockerconfigjson: |\n    {\"auths\":{\"r.example\":{\"auth\":\"@\"}}}\n", "stringData: {@: @, .dockercfg: '@'}\n", "metadata:\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: |\n      {\"data\":{\".dockerconfigjson\":\"@\"}}\n", "kind: List\nitems:\n- ", "apiVersion: v1\n",
 }
 
-// secretForm is the canary as it may be written somewhere.
+// secretForm returns the canary in a random encoding.
 func secretForm(r *rand.Rand) string {
 	const s = canary.PasswordSecret
 	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),

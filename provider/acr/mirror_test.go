@@ -104,7 +104,7 @@ func TestMirrorKeys(t *testing.T) {
 		"Docker.IO/library/x": {[]string{"Docker.IO/library", "foo.azurecr.io"}, plugin.CacheImage},
 		"quay.io:5000/x":      {[]string{"quay.io:5000", "foo.azurecr.io"}, plugin.CacheRegistry},
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub", "quay.io:5000=foo.azurecr.io"}, "none"
 		resp := w.checkKeys(image(name))
 		if diff := cmp.Diff(withAnonymous(want.keys...), keys(resp)); diff != "" || resp.CacheKeyType != want.scope {
@@ -112,7 +112,7 @@ func TestMirrorKeys(t *testing.T) {
 		}
 	}
 	// A host may have images outside the mirrored part.
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
 	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
 		t.Errorf("the rest: got %v after %q", keys(resp), w.az.SortedLines())
@@ -122,7 +122,7 @@ func TestMirrorKeys(t *testing.T) {
 // TestMirrorTargetIsChecked verifies that a mirror's target is checked like any host, although its cloud is known later.
 func TestMirrorTargetIsChecked(t *testing.T) {
 	for _, config := range []string{managed, principal} {
-		w := newWorld(t, config)
+		w := newTestCloud(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = "empty"
 		w.checkError(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
@@ -139,7 +139,7 @@ func TestForeignHosts(t *testing.T) {
 	} {
 		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				w := newWorld(t, config)
+				w := newTestCloud(t, config)
 				// None of these is looked at.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
@@ -155,7 +155,7 @@ func TestForeignHosts(t *testing.T) {
 		}
 	}
 	// A registry of an own cloud would be described in what cannot be read.
-	w := newWorld(t, "{")
+	w := newTestCloud(t, "{")
 	w.opts.OtherHosts = "empty"
 	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
 }

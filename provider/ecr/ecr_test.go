@@ -48,12 +48,12 @@ func setenv(t testing.TB, environ ...string) {
 	}
 }
 
-// keys are credentials in the environment.
+// keys sets static credentials in the environment.
 func keys() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
-// newProvider makes a provider for tests that do not want to wait.
+// newProvider returns a provider with short delays.
 func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	t.Helper()
 	p, err := ecr.New(opts)
@@ -63,7 +63,7 @@ func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	return p
 }
 
-// get asks for an image's credentials. The error is searched for secrets.
+// get returns an image's credentials. It searches the error for secrets.
 func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response, error) {
 	t.Helper()
 	var logged bytes.Buffer

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// endpoint is one that hands out an identity, or says where the node is, and
-// how to make the provider ask it.
+// endpoint is an endpoint that returns an identity or the node's region, with the settings that make the
+// provider call it.
 type endpoint struct {
 	name    string
 	environ func(*testcloud.AWS) []string
@@ -56,8 +56,7 @@ func endpoints(t *testing.T) []endpoint {
 	}
 }
 
-// ask has the endpoint give the same answer to all. It returns the error,
-// which there has to be.
+// ask returns the error of a request to which the endpoint always sends the same response.
 func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 	t.Helper()
 	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}

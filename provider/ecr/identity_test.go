@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// tokenFor makes a service account's token; it is not signed.
+// tokenFor returns an unsigned service account token.
 func tokenFor(t testing.TB, subject string) plugin.Secret {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{"iss": "https://issuer.example", "sub": subject, "aud": "sts.amazonaws.com"})

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// newRedirector is an HTTPS server that can HTTP/2 and answers all with 307.
+// newRedirector starts an HTTPS server that supports HTTP/2 and responds to every request with 307.
 func newRedirector(t *testing.T, location func(*http.Request) string) (s *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -35,7 +35,7 @@ func newRedirector(t *testing.T, location func(*http.Request) string) (s *httpte
 	return s, asked
 }
 
-// trustOf is the variable that makes the certificate of s the only authority.
+// trustOf returns the variable that makes the certificate of s the only trusted CA.
 func trustOf(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")

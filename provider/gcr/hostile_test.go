@@ -23,7 +23,7 @@ func TestImpersonationFaults(t *testing.T) {
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
 			f.asked++ // STS
 			w.Inject(f.fault)
@@ -42,7 +42,7 @@ func TestDockercfgFaults(t *testing.T) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				w := newTestCloud(t)
 				files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
 				defer files.Close()
 				w.Update(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.ArgSecret })
@@ -81,7 +81,7 @@ func TestNoDefaultCredentials(t *testing.T) {
 	for name, value := range map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": key, "CLOUDSDK_CONFIG": home, "HOME": home} {
 		t.Setenv(name, value)
 	}
-	w := newWorld(t)
+	w := newTestCloud(t)
 	if got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
 		t.Error("got another identity than the node's")
 	}

@@ -59,7 +59,7 @@ func TestIPv6Only(t *testing.T) {
 	}
 }
 
-// askIPv6Only asks as a plugin without options does, of a server at one address.
+// askIPv6Only calls a server at one address like a plugin without options.
 func askIPv6Only(t *testing.T, where string) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(where, "80"))
 	if err != nil {

@@ -31,7 +31,7 @@ func TestCacheKeyIsNotTooWide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.opts.CacheKeyType = tt.set
-			resp, err := newWorld(t).provider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image})
+			resp, err := newTestCloud(t).provider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image})
 			if err != nil {
 				t.Fatal(err)
 			}

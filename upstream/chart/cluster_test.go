@@ -42,7 +42,7 @@ func newSite(t *testing.T) *site {
 	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
-// left are the objects of a release, and of the hook, by kind and name.
+// left returns the objects of a release and of its hook, by kind and name.
 func (s *site) left(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
@@ -80,7 +80,7 @@ func (s *site) left(t *testing.T, instance string) (names []string) {
 	return names
 }
 
-// config is the name of the ConfigMap that a release's pods would mount.
+// config returns the name of the ConfigMap that a release's pods would mount.
 func (s *site) config(t *testing.T, name string) string {
 	t.Helper()
 	d, err := s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -99,7 +99,7 @@ func (s *site) state(t *testing.T) string {
 	return c.Data["state"]
 }
 
-// releaseObjects are the objects of a release whose ConfigMap has this name.
+// releaseObjects returns the objects of a release whose ConfigMap has this name.
 func releaseObjects(config string) []string {
 	names := []string{"ConfigMap/" + config, "ConfigMap/regcred-state", "DaemonSet/regcred", "NetworkPolicy/regcred", "ServiceAccount/regcred-agent"}
 	slices.Sort(names)
@@ -111,7 +111,7 @@ func releaseObjects(config string) []string {
 func TestReleaseLifecycle(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
-		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, with(changes).file(t)}
+		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, withValues(changes).file(t)}
 	}
 	notes := s.helm.Run(t, args("install", nil)...)
 	first := s.config(t, release)
@@ -137,7 +137,7 @@ func TestReleaseLifecycle(t *testing.T) {
 		t.Errorf("the DaemonSet is generation %d, was %d", after, before)
 	}
 	// Another configuration is another ConfigMap; the former is gone, and comes back.
-	s.helm.Run(t, args("upgrade", values{"config.providers": []any{provider("other.example")}})...)
+	s.helm.Run(t, args("upgrade", values{"config.providers": []any{providerValues("other.example")}})...)
 	second := s.config(t, release)
 	s.checkObjects(t, "after upgrade", releaseObjects(second))
 	s.helm.Run(t, "rollback", release, "1", "--namespace", namespace)
@@ -234,7 +234,7 @@ func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	return job
 }
 
-// completeJob says of a Job what its controller would.
+// completeJob sets a Job's status as its controller would.
 func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	now := metav1.Now()
@@ -295,7 +295,7 @@ func TestTwoReleases(t *testing.T) {
 	for _, r := range []struct{ namespace, name, pool string }{
 		{namespace, release, "a"}, {namespace, release + "-uninstall", "b"}, {namespace, release + "-config", "c"}, {"other", release, "d"},
 	} {
-		v := with(more)
+		v := withValues(more)
 		v["nodeSelector"] = map[string]any{"pool": r.pool}
 		s.helm.Run(t, "install", r.name, helm.ChartDir(t), "--namespace", r.namespace, v.file(t))
 	}
@@ -321,7 +321,7 @@ func TestTwoReleases(t *testing.T) {
 // SELinux type.
 func TestPodSecurity(t *testing.T) {
 	s := newSite(t)
-	pod := daemonSet(t, with(others)).Spec.Template
+	pod := daemonSet(t, withValues(others)).Spec.Template
 	for _, tt := range []struct {
 		level   string
 		refused []string
@@ -351,7 +351,7 @@ func TestPodSecurity(t *testing.T) {
 				}
 			}
 			// The hook's would be taken anywhere.
-			job := get[*batchv1.Job](t, objects(t, render(t, with(nil))), "Job/regcred-uninstall").Spec.Template
+			job := get[*batchv1.Job](t, objects(t, render(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
 			s.AddServiceAccount(t, name, release+"-uninstall", nil)
 			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "uninstall", Labels: job.Labels}, Spec: job.Spec,

@@ -23,7 +23,7 @@ func TestCommandLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := objects(t, render(t, with(values{
+	all := objects(t, render(t, withValues(values{
 		"plugins.images": others["plugins.images"], "mode": "DryRun", "probe.image": "registry.example/probe:v1", "reserve": []any{"*.example"},
 		"anyImage": true, "reapplied": true, "uninstall.allowMissing": true,
 	})))

@@ -59,14 +59,14 @@ func TestNull(t *testing.T) {
 		return out, err
 	}
 	for _, path := range paths {
-		got, err := try(with(values{path: nil}))
+		got, err := try(withValues(values{path: nil}))
 		if err != nil {
 			if name := path[strings.LastIndexByte(path, '.')+1:]; !strings.Contains(err.Error(), "missing propert") || !strings.Contains(err.Error(), "'"+name+"'") {
 				t.Errorf("%s: %v", path, err)
 			}
 			continue
 		}
-		want, err := try(with(values{path: empty[path]}))
+		want, err := try(withValues(values{path: empty[path]}))
 		got, want = strings.ReplaceAll(got, " null\n", " {}\n"), strings.ReplaceAll(want, " null\n", " {}\n") // of resources
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: null is neither refused nor as if empty (%v) (-empty +null):\n%s", path, err, diff)
@@ -77,7 +77,7 @@ func TestNull(t *testing.T) {
 // TestNamesStayStrings verifies that names with a special meaning in YAML stay strings.
 func TestNamesStayStrings(t *testing.T) {
 	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
-		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", with(values{
+		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", withValues(values{
 			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
 			"podAnnotations": map[string]any{"kubectl.kubernetes.io/default-container": "other"}, "nodeSelector": map[string]any{"kubernetes.io/os": "windows", "pool": "1"},
 			"kubeletRootDir": "/a:", "updateStrategy.maxUnavailable": 100000,
@@ -103,7 +103,7 @@ func TestUnusualTexts(t *testing.T) {
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",
 		"--- ", "\ufeffa", "\a", "a\r\nb", "😀", strings.Repeat("x ", 600), "9007199254740993", " ", "", "k:\n---\nkind: Secret\n", "\\n",
 	}
-	rendered := render(t, with(values{"config.providers": []any{provider("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
+	rendered := render(t, withValues(values{"config.providers": []any{providerValues("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
 	for _, o := range objects(t, rendered) {
 		var got struct{ Providers []struct{ Args []any } }
 		if err := yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got); err != nil {
@@ -114,7 +114,7 @@ func TestUnusualTexts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a\u2028b\nc", "secret\u2028", "secret\x7f"} {
-		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
+		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
 		if err == nil || strings.Contains(stderr, "secret") || !strings.Contains(stderr, "config") {
 			t.Errorf("%q: %v", text, err)
 		}

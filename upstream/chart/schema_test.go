@@ -85,7 +85,7 @@ func TestSchemaKnowsValues(t *testing.T) {
 	sameKeys(t, "", v, schema, "global")
 }
 
-// free are objects with keys of Kubernetes or of the user; config is regcred schema's.
+// free lists objects whose keys Kubernetes or the user defines; config is regcred schema's.
 var free = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
 
 func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
@@ -107,7 +107,7 @@ func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string
 
 // TestSchemaRefuses verifies that an invalid value is rejected with its position before any change of the cluster.
 func TestSchemaRefuses(t *testing.T) {
-	one := func(changes ...any) []any { return []any{provider("registry.example", changes...)} }
+	one := func(changes ...any) []any { return []any{providerValues("registry.example", changes...)} }
 	plugin := func(name, image string, paths ...any) []any {
 		return []any{map[string]any{"name": name, "image": image, "paths": paths}}
 	}
@@ -161,7 +161,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"uninstall's time", values{"uninstall.timeoutSeconds": "5m"}, "'/uninstall/timeoutSeconds': got string, want integer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(tt.changes).file(t))
+			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(tt.changes).file(t))
 			if err == nil {
 				t.Fatal("it is taken")
 			}
@@ -175,7 +175,7 @@ func TestSchemaRefuses(t *testing.T) {
 // TestLint verifies that helm lint --strict has no findings, and that it names missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
-	h.Run(t, "lint", "--strict", helm.ChartDir(t), with(nil).file(t))
+	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).file(t))
 	out, _, err := h.Output(t.Context(), "lint", "--strict", helm.ChartDir(t))
 	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
 		t.Errorf("without values: %v\n%s", err, out)

@@ -40,7 +40,7 @@ func TestUpgradeChart(t *testing.T) {
 		}
 	}
 	in := []string{"--namespace", namespace}
-	s.helm.Run(t, append([]string{"install", release, earlier, with(values{"restart": "Never"}).file(t)}, in...)...)
+	s.helm.Run(t, append([]string{"install", release, earlier, withValues(values{"restart": "Never"}).file(t)}, in...)...)
 	first := s.config(t, release)
 	upgrade := append([]string{"upgrade", release, helm.ChartDir(t)}, in...)
 	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {

@@ -32,7 +32,7 @@ const (
 	cueLibrary = "lib.example/lib"
 )
 
-// push puts the content into the storage of all registries, through one.
+// push uploads the content through one registry into the storage of all registries.
 func (s *site) push(t *testing.T, host string) {
 	t.Helper()
 	for ref, image := range map[string]v1.Image{app: appImage(t), chart: chartArtifact(t), policy: policyArtifact(t), cueModule: cueArtifact(t)} {
@@ -49,7 +49,7 @@ func (s *site) push(t *testing.T, host string) {
 func appImage(t *testing.T) v1.Image {
 	t.Helper()
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(archive(t, "app", "an app"))), nil
+		return io.NopCloser(bytes.NewReader(newArchive(t, "app", "an app"))), nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,15 +64,15 @@ func appImage(t *testing.T) v1.Image {
 
 func chartArtifact(t *testing.T) v1.Image {
 	t.Helper()
-	content := archive(t, "chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n")
-	return artifact(t, "application/vnd.cncf.helm.config.v1+json", mutate.Addendum{
+	content := newArchive(t, "chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n")
+	return newArtifact(t, "application/vnd.cncf.helm.config.v1+json", mutate.Addendum{
 		Layer: static.NewLayer(content, "application/vnd.cncf.helm.chart.content.v1.tar+gzip"),
 	})
 }
 
 func policyArtifact(t *testing.T) v1.Image {
 	t.Helper()
-	return artifact(t, "application/vnd.cncf.openpolicyagent.config.v1+json", mutate.Addendum{
+	return newArtifact(t, "application/vnd.cncf.openpolicyagent.config.v1+json", mutate.Addendum{
 		Layer:       static.NewLayer([]byte("package main\n"), "application/vnd.cncf.openpolicyagent.policy.layer.v1+rego"),
 		Annotations: map[string]string{"org.opencontainers.image.title": "policy.rego"},
 	})
@@ -98,13 +98,13 @@ func cueArtifact(t *testing.T) v1.Image {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return artifact(t, "application/vnd.cue.module.v1+json",
+	return newArtifact(t, "application/vnd.cue.module.v1+json",
 		mutate.Addendum{Layer: static.NewLayer(buf.Bytes(), "application/zip")},
 		mutate.Addendum{Layer: static.NewLayer([]byte(cueModuleFile), "application/vnd.cue.modulefile.v1")})
 }
 
-// artifact is in the form of an image, with something else in it.
-func artifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v1.Image {
+// newArtifact returns an image manifest whose layer is not a file system.
+func newArtifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v1.Image {
 	t.Helper()
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config)
 	return withLayers(t, image, layers...)
@@ -119,8 +119,8 @@ func withLayers(t *testing.T, image v1.Image, layers ...mutate.Addendum) v1.Imag
 	return image
 }
 
-// archive is a tar file with one file in it, compressed.
-func archive(t *testing.T, name, content string) []byte {
+// newArchive returns a compressed tar file with one file.
+func newArchive(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	gz := gzip.NewWriter(&buf)

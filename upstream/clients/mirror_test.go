@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// mirror is where the pull-through cache listens.
+// mirror is the address of the pull-through cache.
 const mirror = "127.0.0.5:5000"
 
 // pullThrough starts distribution's registry as a cache of the image's
@@ -23,8 +23,8 @@ func pullThrough(t *testing.T, j job) (ok bool, said string) {
 	return throughMirror(t, j, "", app)
 }
 
-// throughMirror asks a cache for images of the registry that j's is in. With a
-// lifetime it keeps a credential for so long.
+// throughMirror pulls images of j's registry through a cache. A lifetime sets how long the cache keeps a
+// credential.
 func throughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
 	t.Helper()
 	host, _, _ := strings.Cut(j.image, "/")

@@ -32,7 +32,7 @@ type outcome struct {
 	calls []call
 }
 
-// call is a line that the recorder has noted.
+// call is a line written by the recorder.
 type call struct {
 	Args          []string
 	Stdin, Answer string
@@ -76,8 +76,7 @@ func (r *run) do(t *testing.T) outcome {
 	return o
 }
 
-// shortDir is a directory whose name podman takes for the state of containers:
-// it may have no more than 50 characters.
+// shortDir creates a directory for podman's container state. Podman limits that path to 50 characters.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "c")
@@ -92,7 +91,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// environ is the whole environment of a client.
+// environ returns the complete environment of a client.
 func (r *run) environ(home string) []string {
 	environ := []string{
 		"PATH=" + filepath.Join(tests.Dir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",

@@ -44,7 +44,7 @@ const (
 // user may pull from the private registries, with [canary.PasswordSecret].
 const user = "ci"
 
-// site is where all registries are, with one storage.
+// site holds all registries, with one common storage.
 type site struct {
 	dir    string
 	caFile string

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// ecrRun is what can be seen of an ECR plugin that a kubelet runs.
+// ecrRun is the observable behavior of an ECR plugin run by a kubelet.
 type ecrRun struct {
 	Cloud   []string // requests to the cloud
 	Granted []string // the private registry's accepted logins
@@ -61,7 +61,7 @@ func TestUpstreamECR(t *testing.T) {
 	}
 }
 
-// ecrAccount is an account at Amazon, of which a plugin is to pull.
+// ecrAccount is an AWS account whose registry a plugin serves.
 type ecrAccount struct {
 	site
 	cloud   *testcloud.AWS
@@ -97,7 +97,7 @@ func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account str
 	return a
 }
 
-// signedFor is the region and the service that a request is signed for.
+// signedFor returns the region and the service of a request's signature.
 func signedFor(r testcloud.Request) string {
 	s, _ := testcloud.ParseAWSSignature(r.Header)
 	return s.Region + " " + s.Service

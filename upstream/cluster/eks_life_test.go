@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// eksDir is where EKS has the kubelet's providers, and their configuration.
+// eksDir is the directory of the kubelet's providers and their configuration on EKS.
 const eksDir = "/etc/eks/image-credential-provider"
 
 // eksLayout is how EKS runs a kubelet on Amazon Linux 2023

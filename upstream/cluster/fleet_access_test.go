@@ -31,7 +31,7 @@ var agentLabels = map[string]string{
 	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
 }
 
-// fleetScene is an API server with what the chart has there.
+// fleetScene is an API server with the chart's objects.
 type fleetScene struct {
 	control *node.ControlPlane
 	admin   string // kubeconfig
@@ -66,7 +66,7 @@ func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout,
 	return out.String(), talk.String(), cmd.ProcessState.ExitCode()
 }
 
-// agentPod is a pod as the chart's DaemonSet makes it, for a node.
+// agentPod returns a node's pod as the chart's DaemonSet would create it.
 func agentPod(name, on, image string) *corev1.Pod {
 	pod := node.NewPod("fleet", name, image)
 	pod.Labels = agentLabels
@@ -93,7 +93,7 @@ func hookRole() []rbacv1.PolicyRule {
 	}
 }
 
-// grant gives a user a Role with these rules.
+// grant grants a user a Role with these rules.
 func (s *fleetScene) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	api := s.control.Client.RbacV1()
@@ -209,7 +209,7 @@ func (s *fleetScene) testPages(t *testing.T) {
 	}
 }
 
-// lists is how often all pods have been listed, by the API server's own counter.
+// lists returns the number of lists of all pods, from the API server's own metric.
 func (s *fleetScene) lists(t *testing.T) (n int) {
 	t.Helper()
 	metrics, err := s.control.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

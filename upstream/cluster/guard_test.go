@@ -33,7 +33,7 @@ type guard struct {
 	seen map[string][]login // by image, without the tag
 }
 
-// login is a user name and a password as the guard, or a keyring, shows it.
+// login is a user name and password that the guard received or a keyring returned.
 type login struct {
 	User   string
 	Secret string // tells the password apart from others, and does not show it

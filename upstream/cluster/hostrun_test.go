@@ -33,7 +33,7 @@ const (
 const podScript = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
 exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
 
-// runResult is what came of a run: see command hostrun.
+// runResult is the output of command hostrun.
 type runResult struct {
 	Code        int
 	Error, Type string
@@ -47,7 +47,7 @@ type runResult struct {
 // podRunner runs programs on a machine from a pod.
 type podRunner struct{ machine *node.Machine }
 
-// command is a run as a user, for a time.
+// command returns a command that runs a program as a user, with a timeout.
 func (h podRunner) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -83,8 +83,8 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// start begins a run, waits until the program has made a file, and returns what
-// waits for the run's end.
+// start begins a run, waits until the program has created a file, and returns a function that waits for the end
+// of the run.
 func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
 	type answer struct {
@@ -113,7 +113,7 @@ func (h podRunner) waitFile(t *testing.T, file string) {
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
 }
 
-// waitingProgram is a program that waits for a file, after it has made another one.
+// waitingProgram creates a file, and then waits for another one.
 func waitingProgram(name string) hostrun.Command {
 	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
 }

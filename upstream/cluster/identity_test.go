@@ -85,7 +85,7 @@ func (r *pluginRuns) of(kind regcred.EventKind, provider string) int {
 	return r.events[kind][provider]
 }
 
-// keyring is one with the kubelet's configuration.
+// keyring returns a keyring with the kubelet's configuration.
 func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
 	t.Helper()
 	cfg, err := config.Load(n.kubelet.Options.ProviderConfig)
@@ -163,8 +163,8 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// commandLogins are the credentials that a command, "get" or "explain", names
-// for a pod. Those of explain have no passwords.
+// commandLogins returns the credentials in the output of "get" or "explain" for a pod. explain prints no
+// passwords.
 func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
 	t.Helper()
 	stdout, stderr, code := n.command(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
@@ -204,8 +204,7 @@ func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string)
 	return names
 }
 
-// providerFailure is why, by the kubelet's log, a provider has failed first; "" if
-// it has not.
+// providerFailure returns the first failure of a provider in the kubelet's log, or "".
 func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string {
 	t.Helper()
 	if why := k.Failures(t, f); len(why) > 0 {
@@ -257,7 +256,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	return f
 }
 
-// link gives a plugin another name in a bin dir.
+// link links a plugin under another name in a bin directory.
 func link(t *testing.T, binDir, plugin, name string) {
 	t.Helper()
 	if err := os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)); err != nil {

@@ -49,11 +49,11 @@ func TestImage(t *testing.T) {
 	kubelet.AddStaticPod(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
-	ended(t, logs, ran, "version", 0, "regcred ")
-	ended(t, logs, ran, "pull", 0, digest)
-	ended(t, logs, ran, "outside", 1, "read-only file system")
+	containerEnded(t, logs, ran, "version", 0, "regcred ")
+	containerEnded(t, logs, ran, "pull", 0, digest)
+	containerEnded(t, logs, ran, "outside", 1, "read-only file system")
 	for _, name := range append(programs, plugins.Dispatcher) {
-		ended(t, logs, ran, name, 0, name+" ")
+		containerEnded(t, logs, ran, name, 0, name+" ")
 	}
 	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir", "work", "layout/index.json"))
 	if err != nil {
@@ -64,8 +64,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// pushOurs makes our image of the programs under test, pushes it, and returns
-// the digest of this machine's platform.
+// pushOurs builds our image from the programs under test, pushes it, and returns the digest of this machine's
+// platform.
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
@@ -109,7 +109,7 @@ func restricted(name, ref string) *corev1.Pod {
 	return pod
 }
 
-// addContainer gives the pod one more container: the image's own program, or another.
+// addContainer adds a container to the pod, with the image's own program or another one.
 func addContainer(pod *corev1.Pod, name, program string, args ...string) {
 	first := &pod.Spec.Containers[0]
 	if first.Args != nil {
@@ -147,9 +147,9 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 	return ran
 }
 
-// ended reports a container that ended with another code, or said nothing of
+// containerEnded reports a container that ended with another code, or said nothing of
 // this.
-func ended(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
+func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
 	said, err := os.ReadFile(filepath.Join(logs, dir, name, "0.log"))

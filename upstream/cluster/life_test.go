@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// life is a machine on which regcred is installed, changed and uninstalled, and registries under every name that require
+// life is a machine on which regcred is installed, changed and uninstalled. The registries for all names require
 // a password.
 type life struct {
 	m        *node.Machine
@@ -74,7 +74,7 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 	return l
 }
 
-// providersOf is a configuration with a provider for each host.
+// providersOf returns a configuration with a provider for each host.
 func providersOf(t *testing.T, hosts ...string) string {
 	t.Helper()
 	var list []provider
@@ -90,14 +90,13 @@ func providersOf(t *testing.T, hosts ...string) string {
 	return string(data)
 }
 
-// providerOf is the name of the provider for a host.
+// providerOf returns the name of the provider for a host.
 func providerOf(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name + "-credential-provider"
 }
 
-// programs are two releases of regcred, its dispatcher and its plugin, by where
-// they are on the machine.
+// programs returns two releases of regcred, its dispatcher and its plugin, by path on the machine.
 func (l *life) programs(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := releases()
@@ -129,7 +128,7 @@ var releases = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// release is where a program of a release is.
+// release returns the path of a release's program.
 func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
 // regcred runs a release's command, which has to end with a code, and returns
@@ -151,7 +150,7 @@ func (l *life) regcred(t *testing.T, version string, code int, args ...string) s
 	return string(said)
 }
 
-// install is "regcred install" with a configuration and its plugins.
+// install runs "regcred install" with a configuration and its plugins.
 func (l *life) install(t *testing.T, code int, config string, args ...string) string {
 	t.Helper()
 	args = append([]string{"install", lifeDir + "/" + config, "--bin-dir", filepath.Dir(release(v1, "regcred"))}, args...)
@@ -172,7 +171,7 @@ func (l *life) checkPullRefused(t *testing.T, host string) {
 	l.m.Kubelet.RemoveStaticPod(t, pod)
 }
 
-// pod is a new one, with a new image of a host.
+// pod returns a new pod with a new image of a host.
 func (l *life) pod(t *testing.T, host string) *corev1.Pod {
 	t.Helper()
 	l.pods++

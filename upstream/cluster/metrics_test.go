@@ -21,13 +21,13 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// answer is a plugin that answers with a document.
+// answer is a plugin that prints a document.
 const answer = `#!/bin/sh
 cat >/dev/null
 echo '%s'
 `
 
-// scripts are plugins that fail, or whose response differs in each run.
+// scripts lists plugins that fail, or whose response differs in each run.
 var scripts = map[string]string{
 	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
 	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
@@ -99,7 +99,7 @@ func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 	k.WaitStaticPodRunning(t, pod)
 }
 
-// count is how often a plugin ran, failed as a process, and failed at all.
+// count holds a plugin's runs, process failures and all failures.
 type count struct {
 	Runs, Errors uint64
 	Failures     int

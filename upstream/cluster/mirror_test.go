@@ -78,8 +78,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// checkOrigin holds what regcred reads in the runtime's files against what that
-// may do.
+// checkOrigin compares the route that regcred reads from the runtime's files with the runtime's requests.
 func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
 	read, err := containerd.Read("", runtime.ConfigPath(), containerd.Version{})

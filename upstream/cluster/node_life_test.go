@@ -103,8 +103,7 @@ func (l *life) checkText(t *testing.T, said, text string) {
 	}
 }
 
-// fussyKubelet is a kubelet that is given a flag which it does not know as soon as
-// it has to serve a host.
+// fussyKubelet is a kubelet that gets an unknown flag once its configuration covers a certain host.
 const fussyKubelet = `#!/bin/sh
 for arg; do
 	case $arg in

@@ -85,7 +85,7 @@ func containsAll(s string, texts ...string) bool {
 	return true
 }
 
-// applyRoles does what kubectl apply does with what regcred rbac prints.
+// applyRoles applies the output of "regcred rbac" like kubectl apply.
 func (s *scene) applyRoles(t *testing.T) {
 	t.Helper()
 	stdout, stderr, code := s.ours.command(t, "rbac")
@@ -111,8 +111,7 @@ func (s *scene) applyRoles(t *testing.T) {
 	}
 }
 
-// waitHealthy waits until doctor finds nothing wrong: an API server takes a
-// moment to see a new role.
+// waitHealthy waits until doctor reports no problem: a new role takes effect with a delay.
 func (s *scene) waitHealthy(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, 30*time.Second, func(context.Context) error {

@@ -27,8 +27,8 @@ func (s site) in(version string) provider {
 	return s.provider
 }
 
-// configurations are the ways in which all plugins are configured. Each writes
-// into a directory, and returns what the kubelet is given.
+// configurations lists ways to configure all plugins. Each writes into a directory and returns the kubelet's
+// flags.
 var configurations = []struct {
 	name  string
 	write func(t *testing.T, dir string, all []site) (path string)
@@ -136,8 +136,8 @@ func (s site) checkPull(t *testing.T, repo string) {
 	}
 }
 
-// registryResponses is who got which answer, each once: how often a runtime asks is its
-// own affair.
+// registryResponses returns the distinct pairs of user and response. The number of requests depends on the
+// runtime.
 func registryResponses(requests []testregistry.Request) (list []string) {
 	for _, r := range requests {
 		list = append(list, fmt.Sprintf("%q %d", r.User, r.Status))

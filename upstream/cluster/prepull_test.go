@@ -30,7 +30,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// imagePresentEvent is in the event of a pod for which nothing was pulled.
+// imagePresentEvent returns the text of the event of a pod whose image was not pulled again.
 func imagePresentEvent() string {
 	if node.FeaturePullRecords.IsEnabled() {
 		return "already present on machine and can be accessed by the pod"
@@ -127,7 +127,7 @@ func (p *prepulled) testPull(t *testing.T) {
 	}
 }
 
-// start gives the kubelet a pod that does not demand that its image is pulled.
+// start starts a pod that uses a present image without pulling it.
 func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)

@@ -23,8 +23,8 @@ const (
 	prepullSecret  = "/etc/regcred/registry-password"
 )
 
-// prepullMachine is a machine with the service of deploy/, whose pause image wants
-// a login. It has no list of images yet.
+// prepullMachine returns a machine with the service of deploy/, whose pause image requires a credential. It has no
+// list of images yet.
 func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()

@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// site is where a plugin leads: a registry, and how the plugin gets at its
-// credentials.
+// site is a plugin's registry, with the plugin's configuration.
 type site struct {
 	provider          // without a version
 	registry registry // private
@@ -52,7 +51,7 @@ func newAWS(t *testing.T) *testcloud.AWS {
 	return cloud
 }
 
-// ecrSite is a registry of Amazon, for this repository's plugin or another.
+// ecrSite returns an ECR registry, for this repository's plugin or another one.
 func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) site {
 	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
 	return site{

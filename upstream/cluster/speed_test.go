@@ -37,8 +37,8 @@ import (
 
 var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
-// keyringSide is one of the two keyrings, asked for the pods of its own node, so that
-// the API server's audit log tells the two apart.
+// keyringSide is one of the two keyrings. Each looks up the pods of its own node, so that the API server's audit
+// log distinguishes them.
 type keyringSide struct {
 	name   string
 	lookup func(ctx context.Context, image string, pod *corev1.Pod) (credentials int, err error)

@@ -65,7 +65,7 @@ func (v verifier) signed(token string) bool {
 	return rsa.VerifyPKCS1v15(v.key, crypto.SHA256, sum[:], signature) == nil
 }
 
-// signToken makes a token of a header and a payload.
+// signToken returns a signed token with the given header and payload.
 func signToken(t *testing.T, key *rsa.PrivateKey, header, payload string) string {
 	t.Helper()
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(payload))

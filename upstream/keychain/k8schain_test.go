@@ -30,10 +30,10 @@ const (
 	stale = "stale"
 )
 
-// login is a pull secret with one login. HOST in its key is the registry's.
+// login is a pull secret with one credential. HOST in its key is replaced with the registry's host.
 type login struct{ key, user, password string }
 
-// outcome is what came of an image: who pulled it, or why it was not.
+// outcome is the result of a pull: the user, or the reason for the failure.
 type outcome struct{ K8schain, Regcred, Kubelet string }
 
 // cases contains go-containerregistry#723 and #1431, knative/serving#13126, and other differences between k8schain and a
@@ -156,7 +156,7 @@ func byK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list [
 		t.Fatal(err)
 	}
 	_, err = remote.Get(ref, remote.WithAuthFromKeychain(keys))
-	return who(s, err)
+	return pulledBy(s, err)
 }
 
 func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
@@ -171,7 +171,7 @@ func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []
 		t.Fatal(err)
 	}
 	_, err = remote.Get(ref, remote.WithTransport(tr.Wrapper()))
-	return who(s, err)
+	return pulledBy(s, err)
 }
 
 // byKubelet tries what the kubelet's keyring lists, each once, as its image
@@ -185,19 +185,19 @@ func byKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []
 	creds, found := ring.Lookup(ref.Context().String())
 	if !found {
 		_, err := remote.Get(ref)
-		return who(s, err)
+		return pulledBy(s, err)
 	}
 	for _, c := range creds {
 		_, err := remote.Get(ref, remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})))
-		if got = who(s, err); err == nil {
+		if got = pulledBy(s, err); err == nil {
 			break
 		}
 	}
 	return got
 }
 
-// who had the manifest, or the status with which it was refused.
-func who(s *testregistry.Server, err error) string {
+// pulledBy returns the user who got the manifest, or the status of the rejected request.
+func pulledBy(s *testregistry.Server, err error) string {
 	defer s.ResetLog()
 	requests := s.Requests()
 	last := requests[len(requests)-1]

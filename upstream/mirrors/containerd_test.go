@@ -28,7 +28,7 @@ type daemon struct {
 	images  runtimeapi.ImageServiceClient
 }
 
-// programs are the containerds, by version.
+// programs returns the containerd programs by version.
 func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
 // start starts a containerd that trusts only ca. DIR in the configuration is replaced by its directory.
@@ -37,7 +37,7 @@ func start(t *testing.T, program, config, ca string) *daemon {
 	return startPrepared(t, program, config, ca, func(string) {})
 }
 
-// startPrepared is [start] after something is done in its directory.
+// startPrepared is like [start], but calls a function with the directory first.
 func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "d") // in memory
@@ -79,8 +79,7 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	return d
 }
 
-// serves waits until the runtime answers a kubelet: a daemon that has booted may
-// not have prepared that part of it yet.
+// serves waits until the runtime service responds: a daemon that has booted may not have started it yet.
 func (d *daemon) serves(t *testing.T) {
 	t.Helper()
 	var err error

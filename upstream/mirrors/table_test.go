@@ -16,14 +16,14 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// files are a configuration: below the directory of a daemon, in which certs.d is.
+// files maps paths below a daemon's directory, which contains certs.d, to their content.
 type files map[string]string
 
-// hostsTOML is a hosts.toml for origin.example.
+// hostsTOML returns the files of a hosts.toml for origin.example.
 func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
 
-// table are configurations by hand. Each is there for a rule of which containerd's
-// own documents say nothing, or something else.
+// table lists hand-written configurations. Each covers a rule that containerd's documents omit or describe
+// differently.
 var table = []struct {
 	name  string
 	image string // origin.example/team/app if it is ""
@@ -138,7 +138,7 @@ func section(version string, keys ...string) string {
 	return "[" + strings.Join(append([]string{plugin}, keys...), ".") + "]\n"
 }
 
-// baseConfig is the configuration of a daemon, in which nothing is run; registry is more of it.
+// baseConfig returns the configuration of a daemon that runs no containers; registry is appended to it.
 func baseConfig(version, registry string) string {
 	if version == "2" {
 		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
@@ -162,8 +162,8 @@ func TestContainerd(t *testing.T) {
 	}
 }
 
-// compare makes a daemon pull by tag and by digest, first if no host has the image and then if only the last one has it,
-// and compares the requests.
+// compare pulls by tag and by digest, first if no host has the image and then if only the last one has it, and
+// compares the requests.
 func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
 	t.Helper()
 	if err := os.RemoveAll(d.path("certs.d")); err != nil {

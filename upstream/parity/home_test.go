@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// kubeletAt is the variable that makes a kubelet of the test binary, which
-// reads its home at its start: its value lists working directories.
+// kubeletAt is the variable that makes the test binary run as a kubelet, which reads its home directory when it
+// starts. The value lists working directories.
 const kubeletAt = "REGCRED_PARITY_WORKDIRS"
 
 // TestNodeDockerConfigHome compares where the node's docker config files are

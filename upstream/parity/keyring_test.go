@@ -58,7 +58,7 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// pullSecrets makes secrets of the corpus for both sides.
+// pullSecrets returns secrets of the corpus for both sides.
 func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
 	secret := func(s corpus.PullSecretCase) corev1.Secret {
 		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
@@ -111,7 +111,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// hideSecrets says which secrets there were, without their contents.
+// hideSecrets describes the secrets without their contents.
 func hideSecrets(list []corev1.Secret) string {
 	var b strings.Builder
 	for _, s := range list {

@@ -49,7 +49,7 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Logf("%d cases, seed %d", n, *seed)
 }
 
-// keyring makes a keyring of providers that answer as given.
+// keyring returns a keyring of providers with the given responses.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	k, err := ours.NewKeyring(answers, opts)
@@ -77,7 +77,7 @@ func users(list []corpus.Auth) []string {
 	return out
 }
 
-// writeScript makes an executable shell script.
+// writeScript creates an executable shell script.
 func writeScript(t testing.TB, path, body string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700); err != nil {

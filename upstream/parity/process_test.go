@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// observe is a plugin that writes down all that it is given.
+// observe is a plugin that records its input, arguments and environment.
 const observe = `{
 	env | sort
 	pwd
@@ -54,7 +54,7 @@ func TestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup("registry.io/app")
-		want := seen(t, dir)
+		want := takeRecorded(t, dir)
 		c, err := config.Load(path)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seen(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
+		if got := takeRecorded(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
 			t.Errorf("the plugin was given:\n%s\nby the kubelet (%d credentials):\n%s", got, len(creds), want)
 			return false
 		}
@@ -73,8 +73,8 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// seen returns what the plugin wrote down, and forgets it.
-func seen(t *testing.T, dir string) string {
+// takeRecorded returns what the plugin wrote down, and forgets it.
+func takeRecorded(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")
 	data, err := os.ReadFile(path)

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// query is the page's request to its module, and the same query of the command.
+// query is the page's request to its module, and the same query for the command.
 type query struct{ Text, Image, Kubelet string }
 
 // answer is the response: documents or an error.
@@ -141,7 +141,7 @@ func texts(t *testing.T) (list []string) {
 	return list
 }
 
-// withoutEachLine is a text without each of its lines in turn.
+// withoutEachLine returns the text without each of its lines in turn.
 func withoutEachLine(text string) (list []string) {
 	lines := strings.SplitAfter(text, "\n")
 	for i := range lines {
@@ -150,7 +150,7 @@ func withoutEachLine(text string) (list []string) {
 	return list
 }
 
-// command asks the command.
+// command runs the command for the query.
 func command(t *testing.T, q query) (a answer) {
 	t.Helper()
 	dir := t.TempDir()

@@ -83,7 +83,7 @@ func (b *tab) end() {
 	}
 }
 
-// note is called for every event.
+// note handles every event.
 func (b *tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +115,7 @@ func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
 	return result
 }
 
-// do does something in the browser.
+// do runs an action in the browser.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
@@ -123,7 +123,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get is the value of an expression, or of a promise.
+// get returns the value of an expression or of a promise.
 func get[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -133,7 +133,7 @@ func get[T any](b *tab, expression string) T {
 	return value
 }
 
-// waitFor waits until an expression is true, also while the page is on its way.
+// waitFor waits until an expression is true, even while the page is loading.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)

@@ -87,7 +87,7 @@ providers:
 	}
 }
 
-// fiftyProviders is a configuration with fifty providers, of three patterns each.
+// fiftyProviders returns a configuration with fifty providers of three patterns each.
 func fiftyProviders() string {
 	var s strings.Builder
 	s.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")

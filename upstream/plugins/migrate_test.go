@@ -89,7 +89,7 @@ providers:
 `
 )
 
-func built(t *testing.T, dir, name string) string {
+func buildPlugins(t *testing.T, dir, name string) string {
 	t.Helper()
 	path, err := Build(dir, name)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestMigrateEKS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, regcred := built(t, dir, ECR), built(t, dir, "regcred")
+	ours, regcred := buildPlugins(t, dir, ECR), buildPlugins(t, dir, "regcred")
 	args := migrated(t, regcred, eksConfig).Arguments()
 	var all []scenario
 	for _, host := range []string{
@@ -187,7 +187,7 @@ func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) 
 // TestMigrateGKE verifies that the responses have the same keys as upstream's, for each image of a node's patterns.
 func TestMigrateGKE(t *testing.T) {
 	dir := t.TempDir()
-	path, regcred := built(t, dir, GCR), built(t, dir, "regcred")
+	path, regcred := buildPlugins(t, dir, GCR), buildPlugins(t, dir, "regcred")
 	cloud, err := NewGoogle()
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestMigrateGKE(t *testing.T) {
 // service principal.
 func TestMigrateAKS(t *testing.T) {
 	dir := t.TempDir()
-	path, regcred := built(t, dir, ACR), built(t, dir, "regcred")
+	path, regcred := buildPlugins(t, dir, ACR), buildPlugins(t, dir, "regcred")
 	const user = "00000000-0000-0000-0000-000000000000"
 	for name, tt := range map[string]struct {
 		file string // azure.json

@@ -18,9 +18,9 @@ import (
 // TestStore verifies that Go reads the same from the store as from Debian's: all CAs in the bundle, and again in the
 // directory's files.
 func TestStore(t *testing.T) {
-	world := httptest.NewTLSServer(nil)
-	defer world.Close()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: world.Certificate().Raw})
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	s, err := newCertStore(t.TempDir(), ca)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestStore(t *testing.T) {
 		if err != nil {
 			t.Fatalf("certificate %d: %v", count, err)
 		}
-		found = found || cert.Equal(world.Certificate())
+		found = found || cert.Equal(server.Certificate())
 		count++
 	}
 	// Debian's bundle has 220 kB.

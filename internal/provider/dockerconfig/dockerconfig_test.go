@@ -163,7 +163,7 @@ func checkMatches(t *testing.T, key, image string) {
 	}
 }
 
-// failures are the errors for one registry, r.io.
+// failures lists errors for the registry r.io.
 var failures = []struct{ name, file, want string }{
 	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},

@@ -143,7 +143,7 @@ func TestReplacedFilesAreRead(t *testing.T) {
 	}
 }
 
-// failure is an error, and how it comes about.
+// failure is an error and its cause.
 type failure struct {
 	name  string
 	opts  static.Options

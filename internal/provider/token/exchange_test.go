@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// answering is a server that gives the body to every request.
-func answering(t *testing.T, body string) *testcloud.Server {
+// newConstantServer starts a server that responds to every request with the body.
+func newConstantServer(t *testing.T, body string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,7 +50,7 @@ func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Optio
 }
 
 func TestTokenExchange(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
+	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestAnswers(t *testing.T) {
 		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchangeProvider(t, answering(t, tt.body), func(o *Options) {
+			p := exchangeProvider(t, newConstantServer(t, tt.body), func(o *Options) {
 				o.Exchange.Response, o.CacheDuration = tt.response, tt.cache
 				if tt.response.Username != "" {
 					o.Username = ""
@@ -191,7 +191,7 @@ func TestAnswers(t *testing.T) {
 
 // TestFailures verifies the errors for failures before a response.
 func TestFailures(t *testing.T) {
-	elsewhere := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	elsewhere := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
 	page := "<html>" + canary.PasswordSecret + "</html>"
 	for title, tt := range map[string]struct {
@@ -220,7 +220,7 @@ func TestFailures(t *testing.T) {
 		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			server.Inject(tt.fault)
 			p := exchangeProvider(t, server, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -245,7 +245,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestSilentServer(t *testing.T) {
-	server := answering(t, "")
+	server := newConstantServer(t, "")
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
 	p := exchangeProvider(t, server, nil)
 	p.client.Timeout = 20 * time.Millisecond
@@ -254,7 +254,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	server := answering(t, "")
+	server := newConstantServer(t, "")
 	server.Close()
 	_, err := exchangeProvider(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
 	wantError(t, err, "/token: connection refused, 3 times")
@@ -275,7 +275,7 @@ func TestAnnotationCannotInject(t *testing.T) {
 		"white space": " a\tb ",
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			const placeholder = "{annotation:example/value}"
 			for _, x := range []Exchange{
 				{JSON: map[string]any{"value": placeholder, "n": 1}},
@@ -314,7 +314,7 @@ func TestInjectionRefused(t *testing.T) {
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			p := exchangeProvider(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
 				o.Exchange.URL += "/" + placeholder
@@ -331,7 +331,7 @@ func TestInjectionRefused(t *testing.T) {
 }
 
 func TestScopeOfTemplates(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	for title, change := range map[string]func(*Exchange){
 		"url":    func(x *Exchange) { x.URL += "/{repository}" },
 		"query":  func(x *Exchange) { x.URL += "?i={image}" },
@@ -359,7 +359,7 @@ func TestScopeOfTemplates(t *testing.T) {
 func TestWarnIfTokenIsEchoed(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
-	p := exchangeProvider(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
+	p := exchangeProvider(t, newConstantServer(t, `{"access_token":"`+token+`"}`), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
 	if _, err := get(t, p, request(token, nil)); err != nil {

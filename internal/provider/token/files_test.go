@@ -33,7 +33,7 @@ func TestSecretFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"open": "other users can read or change it; run chmod 600", "missing": "no such file or directory", ".": "is a directory, not a regular file", "empty": "file is empty", "two": "not a single line of text", "binary": "not a single line of text", "long": "larger than 1048576 bytes",
 	} {
-		p := exchangeProvider(t, answering(t, ""), func(o *Options) {
+		p := exchangeProvider(t, newConstantServer(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
 		})
 		_, err := get(t, p, request(serviceAccountToken(nil), nil))

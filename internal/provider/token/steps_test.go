@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// vault is a server whose login gives a token for which it gives a password.
-func vault(t *testing.T, login, read string) *testcloud.Server {
+// newVaultServer starts a server whose login returns a token that can be exchanged for a password.
+func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -62,7 +62,7 @@ const (
 )
 
 func TestSteps(t *testing.T) {
-	server := vault(t, loggedIn, given)
+	server := newVaultServer(t, loggedIn, given)
 	got, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestResponseValuesInBodies(t *testing.T) {
 		"basic": {BasicAuth: &BasicAuth{"u", "<{answer:login.v}>"}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := vault(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
+			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
 			step.URL, step.Response = server.URL()+"/read", Response{Secret: "data.password"}
 			p := twoSteps(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
 			if _, err := get(t, p, request(serviceAccountToken(nil), nil)); err != nil {
@@ -135,7 +135,7 @@ func TestStepFails(t *testing.T) {
 		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.PasswordSecret + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := vault(t, tt.login, tt.read)
+			server := newVaultServer(t, tt.login, tt.read)
 			if tt.fault.Status != 0 {
 				server.Inject(tt.fault)
 			}
@@ -151,7 +151,7 @@ func TestStepFails(t *testing.T) {
 
 // TestStepRefused verifies that the error of an endpoint that received no token does not mention tokens.
 func TestStepRefused(t *testing.T) {
-	server, refusing := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	server, refusing := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	refusing.Inject(testcloud.Fault{Status: 403})
 	_, err := get(t, twoSteps(t, server, refusing, nil), request(serviceAccountToken(nil), nil))
 	wantError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
@@ -162,7 +162,7 @@ func TestStepRefused(t *testing.T) {
 
 // TestStepExpired verifies that a token that is used later must not have expired.
 func TestStepExpired(t *testing.T) {
-	server := vault(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
+	server := newVaultServer(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
 	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
 	_, err := get(t, p, request(serviceAccountToken(nil), nil))
 	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
@@ -170,7 +170,7 @@ func TestStepExpired(t *testing.T) {
 
 // TestStepsShareTheTime verifies that the timeout covers the whole run, not each step.
 func TestStepsShareTheTime(t *testing.T) {
-	first, second := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	first, second := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	second.Inject(testcloud.Fault{Hang: true, Times: -1})
 	p := twoSteps(t, first, second, nil)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("that was all"))

@@ -18,11 +18,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// now is the clock of these tests.
+// now is the time in these tests.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// serviceAccountToken is a token of the service account "puller" in "team",
-// for the audience "registry.example". Its first part is planted.
+// serviceAccountToken returns a token of the service account "puller" in "team" for the audience
+// "registry.example". Its first part contains the marker.
 func serviceAccountToken(claims map[string]any) string {
 	all := map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
@@ -225,7 +225,7 @@ func TestOtherHosts(t *testing.T) {
 // TestForAPIServer verifies that a token for the API server is not sent, because its receiver could act as the pod.
 func TestForAPIServer(t *testing.T) {
 	const issuer = "https://cluster.example"
-	asked := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	asked := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	exchange := func() *Exchange { return &Exchange{URL: asked.URL(), TokenExchange: &TokenExchange{}} }
 	for title, tt := range map[string]struct {
 		opts     Options

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/tally/metrics"
 )
 
-// noon is when these tests count.
+// noon is the time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // TestWrite verifies the complete metrics output.

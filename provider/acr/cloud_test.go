@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// world is a cloud on loopback with the names of the real one, and a node.
-// Nothing in it has the address of the metadata server.
-type world struct {
+// testCloud is a cloud on loopback with the host names of the real one, and a node. No address leads to the real
+// metadata server.
+type testCloud struct {
 	t    *testing.T
 	az   *testcloud.Azure
 	net  *testcloud.FakeNetwork
@@ -48,7 +48,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func newWorld(t *testing.T, config string) *world {
+func newTestCloud(t *testing.T, config string) *testCloud {
 	t.Helper()
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, config string) *world {
 	az.AddHosts(net)
 	net.Handle("imds.test", az)
 	net.Handle("127.0.0.1", az)
-	w := &world{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
+	w := &testCloud{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
 	w.setenv(az.Environ())
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://imds.test"
 	w.opts = Options{
@@ -72,14 +72,14 @@ func newWorld(t *testing.T, config string) *world {
 }
 
 // setenv sets variables for the provider.
-func (w *world) setenv(environ []string) {
+func (w *testCloud) setenv(environ []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		w.env[name] = value
 	}
 }
 
-func (w *world) file(name, text string) string {
+func (w *testCloud) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -89,7 +89,7 @@ func (w *world) file(name, text string) string {
 }
 
 // fileWithMode is file with other rights than 0600.
-func (w *world) fileWithMode(mode os.FileMode, text string) string {
+func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
 	if err := os.Chmod(path, mode); err != nil {
@@ -98,8 +98,8 @@ func (w *world) fileWithMode(mode os.FileMode, text string) string {
 	return path
 }
 
-// asked is the first request for a path that ends so.
-func (w *world) asked(path string) testcloud.Request {
+// findRequest returns the first request whose path ends with path.
+func (w *testCloud) findRequest(path string) testcloud.Request {
 	w.t.Helper()
 	for _, r := range w.az.Requests() {
 		if strings.HasSuffix(r.Path, path) {
@@ -111,7 +111,7 @@ func (w *world) asked(path string) testcloud.Request {
 }
 
 // checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have been requested in parallel.
-func (w *world) checkNoTokenRequest() {
+func (w *testCloud) checkNoTokenRequest() {
 	w.t.Helper()
 	for _, line := range w.az.SortedLines() {
 		if line != pingLine {
@@ -120,8 +120,8 @@ func (w *world) checkNoTokenRequest() {
 	}
 }
 
-// provider is one on this node, whatever the machine is that the test runs on.
-func (w *world) provider() *Provider {
+// provider returns a provider for this node, independent of the machine that runs the test.
+func (w *testCloud) provider() *Provider {
 	w.t.Helper()
 	p, err := New(w.opts)
 	if err != nil {
@@ -131,8 +131,9 @@ func (w *world) provider() *Provider {
 	return p
 }
 
-// ask calls the provider once, and checks that logs and errors contain no secret and that no unknown host was called.
-func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
+// getCredentials calls the provider once, and checks that logs and errors contain no secret and that no unknown
+// host was called.
+func (w *testCloud) getCredentials(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
 	resp, err := w.provider().GetCredentials(context.Background(), req)
 	if err != nil {
@@ -148,9 +149,9 @@ func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	return resp, err
 }
 
-func (w *world) checkError(req *plugin.Request, want ...string) {
+func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 	w.t.Helper()
-	resp, err := w.ask(req)
+	resp, err := w.getCredentials(req)
 	if err == nil {
 		w.t.Fatalf("no error, but an answer with %d keys", len(resp.Auth))
 	}
@@ -161,11 +162,10 @@ func (w *world) checkError(req *plugin.Request, want ...string) {
 	}
 }
 
-// checkKeys asks and returns the keys with the password "*" for the one that the
-// registry handed out; others as they are.
-func (w *world) checkKeys(req *plugin.Request) *plugin.Response {
+// checkKeys returns the response's keys. The registry's password is replaced with "*".
+func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
-	resp, err := w.ask(req)
+	resp, err := w.getCredentials(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func keys(resp *plugin.Response) map[string]string {
 
 func image(name string) *plugin.Request { return &plugin.Request{APIVersion: plugin.V1, Image: name} }
 
-// pod is a request for a pod that has an identity.
+// pod returns a request for a pod with an identity.
 func pod(name string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
 }
