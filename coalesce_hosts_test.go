@@ -174,7 +174,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if p.ended["dead.example"] != 1 {
-			t.Error("the exec of dead.example goes on, though nobody waits for it")
+			t.Error("the exec of dead.example goes on, though no caller waits for it")
 		}
 		wg.Wait()
 	})
@@ -235,7 +235,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		// Too late to wait, but before the response.
 		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
-			t.Errorf("%v after %v, %d execs; want the answer for a after 0.5s", got.err, got.took, p.execs["b.example"])
+			t.Errorf("%v after %v, %d execs; want the response for a after 0.5s", got.err, got.took, p.execs["b.example"])
 		}
 		wg.Wait()
 		if _, err := k.Lookup(t.Context(), Request{Image: "d.example/x"}); err != nil || p.execs["d.example"] != 0 {

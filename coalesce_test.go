@@ -209,7 +209,7 @@ func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 		begin := time.Now()
 		lookupAll(k, images(5, "r.example/app-%d")...)
 		if took := time.Since(begin); took != time.Second {
-			t.Errorf("took %v, want 1s: no answer of this plugin serves another image", took)
+			t.Errorf("took %v, want 1s: no response of this plugin serves another image", took)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func TestDependencies(t *testing.T) {
 				}
 			}
 			if len(modules) > 0 && !slices.Contains(deps, "sigs.k8s.io/json") {
-				t.Errorf("%s on %s: %q: the list is not that of its dependencies", pkg, goos, deps)
+				t.Errorf("%s on %s: %q: the list does not contain its dependencies", pkg, goos, deps)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	for pkg := range kubernetes {
 		if !used[pkg] {
-			t.Errorf("%s imports nothing of Kubernetes: the list is not that of the module, or of no use", pkg)
+			t.Errorf("%s imports nothing of Kubernetes: the list does not contain the module, or of no use", pkg)
 		}
 	}
 	for _, dep := range list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...") {

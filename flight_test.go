@@ -133,7 +133,7 @@ func TestValuesOfTheContext(t *testing.T) {
 		wg.Wait()
 		for _, where := range []string{"token", "provider", "provider at its end, <nil>"} {
 			if tr.saw[where] != "leader" {
-				t.Errorf("%s saw the trace %q, want that of the leader", where, tr.saw[where])
+				t.Errorf("%s saw the trace %q, want the leader's", where, tr.saw[where])
 			}
 		}
 	})
@@ -196,7 +196,7 @@ func TestResponseWhileWaiting(t *testing.T) {
 		r.cache.put(a)
 		wg.Wait()
 		if got.err != nil || got.response != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
-			t.Errorf("%v, %q, %d execs; want the answer, coalesced", got.err, got.cache, p.execs["live.example"])
+			t.Errorf("%v, %q, %d execs; want the response, coalesced", got.err, got.cache, p.execs["live.example"])
 		}
 	})
 }

@@ -536,7 +536,7 @@ func TestRefreshAhead(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		if a := look().Attempts[0]; a.Cache != CacheHit || s.execs() != 2 {
-			t.Errorf("the refreshed answer is not in the cache: %+v", a)
+			t.Errorf("the refreshed response is not in the cache: %+v", a)
 		}
 	})
 }

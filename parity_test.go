@@ -268,7 +268,7 @@ func TestParityResponse(t *testing.T) {
 				want.Auth[string(a.Key)] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
 			}
 			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
-				t.Errorf("the decoded answer differs: %d keys, want %d", len(got.Auth), len(want.Auth))
+				t.Errorf("the decoded response differs: %d keys, want %d", len(got.Auth), len(want.Auth))
 			}
 		})
 	}

@@ -127,7 +127,7 @@ func TestRemovedProviderServesItsLookups(t *testing.T) {
 		r.cancelRefreshes()
 		<-done
 		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("%v, %q, %d execs that ended with %v; want the answer that was begun ahead", got.err, got.cache, s.execs(), s.ended)
+			t.Errorf("%v, %q, %d execs that ended with %v; want the response that was begun ahead", got.err, got.cache, s.execs(), s.ended)
 		}
 	})
 }

@@ -283,7 +283,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if look(); execs["a"].Load() != 2 {
-		t.Errorf("%d execs, want 2: the answer was the other's", execs["a"].Load())
+		t.Errorf("%d execs, want 2: the response was the other's", execs["a"].Load())
 	}
 }
 
@@ -354,7 +354,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if n := execs["a"].Load(); n != 1 {
-			t.Errorf("%d execs, want 1: the answer is for nobody", n)
+			t.Errorf("%d execs, want 1: the response is for nobody", n)
 		}
 	})
 }
@@ -510,7 +510,7 @@ func TestCommandOptions(t *testing.T) {
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
 	if err == nil || res.Attempts[0].Stage != plugin.StageOutput {
-		t.Errorf("got %v at stage %q, want a failure of the answer's length", err, res.Attempts[0].Stage)
+		t.Errorf("got %v at stage %q, want a failure of the response's length", err, res.Attempts[0].Stage)
 	}
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}

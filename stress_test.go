@@ -167,7 +167,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	}
 	synctest.Wait()
 	if s.running != 0 || len(r.inFlight) != 0 {
-		t.Errorf("%d runs and %d flights are left though nobody waits", s.running, len(r.inFlight))
+		t.Errorf("%d runs and %d flights are left though no caller waits", s.running, len(r.inFlight))
 	}
 	k.Close()
 }

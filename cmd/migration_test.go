@@ -161,7 +161,7 @@ func TestMigrationConfigurations(t *testing.T) {
 		}
 		for _, p := range cfg.Providers {
 			if pluginPages[p.Name] == "" {
-				t.Errorf("provider %q is none of ours", p.Name)
+				t.Errorf("provider %q is not ours", p.Name)
 			}
 			seen[p.Name] = true
 		}

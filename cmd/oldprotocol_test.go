@@ -49,7 +49,7 @@ func newTestEnv(t *testing.T, host, user string) *testEnv {
 	}
 	t.Cleanup(func() {
 		if strays := net.UnknownHosts(); len(strays) > 0 {
-			t.Errorf("somebody else was asked: %q", strays)
+			t.Errorf("another host was called: %q", strays)
 		}
 		net.Close()
 	})
@@ -83,13 +83,13 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	}
 	login := plugin.AuthConfig{Username: w.user, Password: plugin.NewSecret(password)}
 	if today := want.Auth[w.host]; !today.Equal(login) {
-		t.Errorf("today's answer has %v under %s, want %v", today, w.host, login)
+		t.Errorf("today's response has %v under %s, want %v", today, w.host, login)
 	}
 	if !cmp.Equal(got.Auth, map[string]plugin.AuthConfig{image: login}) {
-		t.Errorf("the old answer has %v, want %v under %s", got.Auth, login, image)
+		t.Errorf("the old response has %v, want %v under %s", got.Auth, login, image)
 	}
 	if kept := *want.CacheDuration - *got.CacheDuration; kept < 0 || kept > time.Minute {
-		t.Errorf("the old answer may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
+		t.Errorf("the old response may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
 	}
 	testArgument(t, cmd, image)
 }
@@ -111,7 +111,7 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	behind.APIVersion, behind.Args = "", append(plugin.NewSecrets("--v=0", "get-credentials"), cmd.Args...)
 	x, err = behind.RunRaw(t.Context(), strings.NewReader(stdin))
 	if err != nil || !strings.Contains(x.Stdout.Reveal(), protocol.KindOutOfTreeResponse) {
-		t.Errorf("the old protocol, with a flag before get-credentials: %v, want an answer in it", err)
+		t.Errorf("the old protocol, with a flag before get-credentials: %v, want a response in it", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestPull(t *testing.T) {
 			p.prepare(t, w)
 			w.pull(t, dir, p.plugin, digest, registry)
 			if strays := net.UnknownHosts(); len(strays) > 0 {
-				t.Errorf("somebody else was asked: %q", strays)
+				t.Errorf("another host was called: %q", strays)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func (w *testEnv) pull(t *testing.T, bin, plugin, digest string, registry *testr
 		t.Error(err)
 	}
 	if users := usersOf(registry); !slices.Contains(users, w.user) {
-		t.Errorf("the registry was asked by %q, not by %q", users, w.user)
+		t.Errorf("the registry was called by %q, not by %q", users, w.user)
 	}
 }
 

@@ -179,7 +179,7 @@ func (n *node) run(path string) []string {
 		n.t.Fatalf("%v\n%s", err, x.Stderr)
 	}
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
-		n.t.Errorf("somebody else was asked: %q", strays)
+		n.t.Errorf("another host was called: %q", strays)
 	}
 	samples := n.tap.samples()
 	if len(samples) > 1 && strings.HasPrefix(samples[0], "GET https://team.azurecr.io/v2/") {

@@ -165,7 +165,7 @@ func TestOutOfOrderPing(t *testing.T) {
 		}
 	}
 	if logins != 1 {
-		t.Errorf("%d tokens were asked for", logins)
+		t.Errorf("%d tokens were requested", logins)
 	}
 }
 

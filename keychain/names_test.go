@@ -216,7 +216,7 @@ func TestInsecure(t *testing.T) {
 		}
 	}
 	if n := len(f.requests("/manifests/")); n == 0 {
-		t.Error("nothing was asked")
+		t.Error("no provider was called")
 	}
 }
 

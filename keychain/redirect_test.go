@@ -184,7 +184,7 @@ type guard struct {
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(req.URL.Hostname(), ".example.com") {
-		g.t.Errorf("%s was asked", req.URL)
+		g.t.Errorf("%s was called", req.URL)
 		return nil, fmt.Errorf("refused")
 	}
 	return g.inner.RoundTrip(req)

@@ -208,7 +208,7 @@ func TestAccountStale(t *testing.T) {
 				time.Sleep(time.Until(read.Add(time.Hour)))
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 				if e := wantError(t, err, "get serviceaccounts ci/builder: ", tt.says); !e.IsUnavailable() {
-					t.Errorf("%v counts as an answer", err)
+					t.Errorf("%v counts as a response", err)
 				}
 			})
 		})
@@ -256,7 +256,7 @@ func TestAccountRefused(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 				if e := wantError(t, err, tt.says); e.IsUnavailable() {
-					t.Errorf("%v does not count as an answer", err)
+					t.Errorf("%v does not count as a response", err)
 				}
 				api.Stop()
 				_, err = c.GetServiceAccount(t.Context(), "ci", "builder")
@@ -274,7 +274,7 @@ func TestServerDownAtStart(t *testing.T) {
 	for name, ask := range calls(c) {
 		err := ask(t.Context())
 		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.IsUnavailable() {
-			t.Errorf("%s: %v counts as an answer", name, err)
+			t.Errorf("%s: %v counts as a response", name, err)
 		}
 	}
 }

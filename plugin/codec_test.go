@@ -475,11 +475,11 @@ func FuzzDecodeResponse(f *testing.F) {
 		}
 		again, err := encodeResponse(resp, time.Now())
 		if err != nil {
-			t.Fatalf("an answer that was read cannot be written: %v", err)
+			t.Fatalf("a response that was read cannot be encoded: %v", err)
 		}
 		back, err := DecodeResponse(again, V1)
 		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
-			t.Errorf("an answer changes when it is written and read again (%v)", err)
+			t.Errorf("a response changes when it is written and read again (%v)", err)
 		}
 	})
 }
@@ -502,12 +502,12 @@ func FuzzDecodeLogin(f *testing.F) {
 		}
 		again, err := encodeResponse(resp, now)
 		if err != nil {
-			t.Fatalf("an answer that was read cannot be written: %v", err)
+			t.Fatalf("a response that was read cannot be encoded: %v", err)
 		}
 		back, err := decodeResponse(again, OutOfTree, now)
 		*resp.CacheDuration = resp.CacheDuration.Truncate(time.Second) // the precision of the protocol
 		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
-			t.Errorf("an answer changes when it is written and read again (%v)", err)
+			t.Errorf("a response changes when it is written and read again (%v)", err)
 		}
 	})
 }
@@ -534,7 +534,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		again, err := EncodeRequest(req)
 		if err != nil {
-			t.Fatalf("a request that was read cannot be written: %v", err)
+			t.Fatalf("a request that was read cannot be encoded: %v", err)
 		}
 		back, err := decodeRequest(again)
 		if err != nil || !cmp.Equal(req, back, cmpopts.EquateEmpty()) {

@@ -67,7 +67,7 @@ func TestServe(t *testing.T) {
 			}, ServeOptions{Args: args})
 			want := strings.Replace(goodResponse, V1, version, 1)
 			if got.code != 0 || got.stdout != want || got.stderr != "" {
-				t.Errorf("%s %q: got code %d and stderr %q, or another answer", version, args, got.code, got.stderr)
+				t.Errorf("%s %q: got code %d and stderr %q, or another response", version, args, got.code, got.stderr)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestServe(t *testing.T) {
 
 func TestServeRefusesRequests(t *testing.T) {
 	called := func(context.Context, *Request) (*Response, error) {
-		t.Error("the provider was asked")
+		t.Error("the provider was called")
 		return nil, nil
 	}
 	for name, tt := range map[string]struct{ stdin, want string }{

@@ -171,7 +171,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 			}
 			resp, err := DecodeResponse([]byte(got.stdout), OutOfTree)
 			if err != nil || got.code != 0 || got.stderr != "" {
-				t.Fatalf("got code %d, stderr %q, answer %v", got.code, got.stderr, err)
+				t.Fatalf("got code %d, stderr %q, response %v", got.code, got.stderr, err)
 			}
 			if want := map[string]AuthConfig{"": {"ci", NewSecret(canary.PasswordSecret)}}; !cmp.Equal(resp.Auth, want) {
 				t.Errorf("got %v, want %v", resp, want)
@@ -214,7 +214,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 			}, ServeOptions{Args: []string{"get-credentials"}})
 			canary.AssertAbsent(t, "what was written", got.stdout+got.stderr)
 			if got != tt.want {
-				t.Error("got another answer than wanted")
+				t.Error("got another response than wanted")
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
 	canary.AssertAbsent(n.t, "standard error", x.Stderr)
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
-		n.t.Errorf("others were asked: %q", strays)
+		n.t.Errorf("other hosts were called: %q", strays)
 	}
 	return x, err
 }
@@ -152,7 +152,7 @@ func TestClientSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
-			t.Errorf("static %t: the secret is in the answer: %t", static, got)
+			t.Errorf("static %t: the secret is in the response: %t", static, got)
 		}
 		if asked := len(n.az.SortedLines()) > 0; asked == static {
 			t.Errorf("static %t: asked %q", static, n.az.SortedLines())
@@ -191,7 +191,7 @@ func TestForeignHosts(t *testing.T) {
 		x, err = n.run(pod(image), config, "--other-hosts=empty")
 		const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 		if diff := cmp.Diff(want, x.Stdout.Reveal()); err != nil || diff != "" {
-			t.Errorf("%s: %v, answer (-want +got)\n%s", image, err, diff)
+			t.Errorf("%s: %v, response (-want +got)\n%s", image, err, diff)
 		}
 	}
 	if len(n.az.SortedLines()) > 0 {

@@ -100,7 +100,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestPod(t *testing.T) {
 				t.Errorf("asked %q", got)
 			}
 			if strays := net.UnknownHosts(); len(strays) > 0 {
-				t.Errorf("others were asked: %q", strays)
+				t.Errorf("other hosts were called: %q", strays)
 			}
 		})
 	}
@@ -285,11 +285,11 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		}
 	}
 	if got := proxy.RequestLines(); len(got) > 0 {
-		t.Errorf("the proxy was asked: %q", got)
+		t.Errorf("the proxy was called: %q", got)
 	}
 	// And the proxy would have been there.
 	if _, err := run("--sts-audience=pool"); err == nil || len(proxy.Requests()) == 0 {
-		t.Errorf("the proxy was not asked for STS: %v", err)
+		t.Errorf("the proxy got no request to STS: %v", err)
 	}
 }
 

@@ -70,12 +70,12 @@ func TestGet(t *testing.T) {
 		}
 		want := fmt.Sprintf(`{"ServerURL":%q,"Username":%q,"Secret":%q}`+"\n", strings.TrimSpace(tt.server), tt.username, secret)
 		if got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(stdout); got != want || code != 0 || len(plugins) != 1 {
-			t.Errorf("%q: exit code %d, runs of %q, or another answer than wanted", tt.server, code, plugins)
+			t.Errorf("%q: exit code %d, runs of %q, or another response than wanted", tt.server, code, plugins)
 		}
 	}
 	stdout, code := b.get("none.example")
 	if plugins, _ := b.runs(); stdout != notFound || code != 1 || len(plugins) != 1 {
-		t.Errorf("an empty answer: exit code %d, %q, runs of %q", code, stdout, plugins)
+		t.Errorf("an empty response: exit code %d, %q, runs of %q", code, stdout, plugins)
 	}
 }
 
@@ -197,11 +197,11 @@ func TestDockerConfigFiles(t *testing.T) {
 	}
 	env := []string{"HOME=" + b.dir, "DOCKER_CONFIG=" + b.path("docker"), "TEST_ROOT=" + b.path("root")}
 	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
-		t.Errorf("exit code %d, or an answer of a file's", code)
+		t.Errorf("exit code %d, or a response from a file", code)
 	}
 	b.write("config.json", "another program's")
 	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
-		t.Errorf("exit code %d, %q: that file is none of ours", code, stdout)
+		t.Errorf("exit code %d, %q: that file is not ours", code, stdout)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestConcurrentGets(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.PasswordSecret) {
-				t.Errorf("%v, or another answer than wanted", err)
+				t.Errorf("%v, or another response than wanted", err)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestReplacedConfiguration(t *testing.T) {
 	} {
 		b.configure(tt.entries)
 		if stdout, _ := b.get("r.example"); !strings.Contains(stdout, tt.want) {
-			t.Errorf("%s: want an answer with %q", tt.entries, tt.want)
+			t.Errorf("%s: want a response with %q", tt.entries, tt.want)
 		}
 	}
 	if left, _ := filepath.Glob(b.path("*")); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, "cache") }) {

@@ -43,7 +43,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	expect := func(what, want string, env ...string) {
 		t.Helper()
 		if stdout, code := b.get("r.example", env...); code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("%s: exit code %d, want an answer with %q", what, code, want)
+			t.Errorf("%s: exit code %d, want a response with %q", what, code, want)
 		}
 	}
 	expect("this machine's own", `"Username":"second"`)

@@ -72,7 +72,7 @@ func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
 	}
 	want := map[string]plugin.AuthConfig{key: {Username: "AWS", Password: plugin.NewSecret("open-sesame")}}
 	if !cmp.Equal(x.Response.Auth, want) || x.Response.CacheKeyType != plugin.CacheRegistry {
-		t.Error("the answer is another one")
+		t.Error("the response is another one")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestOtherHosts(t *testing.T) {
 		t.Errorf("got %+v, %q, %v", x.Response, x.Stderr, err)
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 	x, err = run(t, command(t, environ, "--any-host"), "docker.io/library/nginx")
 	checkServed(t, x, err, "docker.io")

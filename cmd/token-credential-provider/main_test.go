@@ -135,7 +135,7 @@ func TestProcess(t *testing.T) {
 			}
 			if err != nil {
 				canary.AssertAbsent(t, "the error", err.Error())
-				t.Fatal("the answer was refused")
+				t.Fatal("the response was refused")
 			}
 			registry := req.Registry()
 			if got := x.Response.Auth[registry]; got.Username != tt.username || tt.username != "" && got.Password.Reveal() != tt.token {

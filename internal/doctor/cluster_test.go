@@ -100,7 +100,7 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 	wg.Wait()
 	if !clock.measured || clock.skew != time.Minute {
-		t.Errorf("got %v, %v; want the first answer's minute", clock.measured, clock.skew)
+		t.Errorf("got %v, %v; want the first response's minute", clock.measured, clock.skew)
 	}
 }
 

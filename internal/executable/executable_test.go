@@ -58,7 +58,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	_, err := Read(dir)
 	if _, ok := errors.AsType[*regularfile.NotRegularError](err); !ok {
-		t.Errorf("got %v, want that it is a directory", err)
+		t.Errorf("got %v, want an error that it is a directory", err)
 	}
 	broken := errors.New("broken")
 	if _, err := parse(readerAt{iotest.ErrReader(broken)}); !errors.Is(err, broken) {

@@ -230,7 +230,7 @@ func TestDeletedNodes(t *testing.T) {
 				t.Errorf("nodes may be listed: %v; it took %v", allowed, took)
 			}
 			if n := r.CountRequests("list", "nodes"); !allowed && n != 1 {
-				t.Errorf("nodes were asked for %d times", n)
+				t.Errorf("nodes were listed %d times", n)
 			}
 		})
 	}

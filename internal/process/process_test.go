@@ -197,7 +197,7 @@ func TestForkedChildFinishesAnswer(t *testing.T) {
 	child := f.pids(t, 1)["child"]
 	select {
 	case <-done:
-		t.Fatal("Run returns with half an answer")
+		t.Fatal("Run returns with half a response")
 	case <-time.After(3 * closeTimeout): // longer than a whole answer is waited for
 	}
 	f.goOn(t)

@@ -175,7 +175,7 @@ func TestContainerdPins(t *testing.T) {
 					t.Errorf("%s was pulled from a mirror that demands a login", elsewhere)
 				}
 				if len(mirror.Requests()) == 0 {
-					t.Fatal("the mirror was not asked at all")
+					t.Fatal("the mirror got no request")
 				}
 				if got := loggedIn(mirror); got != "" {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)

@@ -171,7 +171,7 @@ func TestSocketPath(t *testing.T) {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		t.Skip("a path with a drive is not asked for")
+		t.Skip("a path with a drive is not used")
 	}
 	if got, err := SocketPath("/run/a:b.sock"); err != nil || got != "/run/a:b.sock" {
 		t.Errorf("got %q, %v", got, err)

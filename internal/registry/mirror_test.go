@@ -75,7 +75,7 @@ func TestScope(t *testing.T) {
 		"quay.io": plugin.CacheRegistry, target: plugin.CacheRegistry,
 	} {
 		if got := m.CacheKeyType(host); got != want {
-			t.Errorf("an answer for %s is good for %s, want %s", host, got, want)
+			t.Errorf("a response for %s is good for %s, want %s", host, got, want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestNotRegular(t *testing.T) {
 		_, err := Read(t.Context(), path, 1)
 		refused, ok := errors.AsType[*NotRegularError](err)
 		if !ok || refused.Kind() != want {
-			t.Errorf("%s: got %v, want that it is %s", path, err, want)
+			t.Errorf("%s: got %v, want an error that it is %s", path, err, want)
 		}
 	}
 	root, err := os.OpenRoot(dir)
@@ -41,7 +41,7 @@ func TestNotRegular(t *testing.T) {
 	}
 	defer root.Close()
 	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(BareError(err)) != "is a named pipe, not a regular file" {
-		t.Errorf("got %v, want that it is a named pipe", err)
+		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestFileReplacedByPipe(t *testing.T) {
 	}
 	_, err := open(swapped{regular: path}, pipe)
 	if _, ok := errors.AsType[*NotRegularError](err); !ok {
-		t.Errorf("got %v, want that it is a named pipe", err)
+		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
 

@@ -90,6 +90,6 @@ func TestReadErrors(t *testing.T) {
 		t.Error("a link has led out of the directory")
 	}
 	if _, err = OpenIn(root, "."); text(BareError(err)) != "is a directory, not a regular file" {
-		t.Errorf("got %v, want that it is a directory", err)
+		t.Errorf("got %v, want an error that it is a directory", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestPackedAnswer(t *testing.T) {
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("got error %v, want %q", err, tt.want)
 			case tt.want == "" && (err != nil || len(answer.Body) != tt.size):
-				t.Errorf("got error %v, or another answer", err)
+				t.Errorf("got error %v, or another response", err)
 			}
 		})
 	}

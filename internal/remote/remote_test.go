@@ -44,7 +44,7 @@ func callError(t *testing.T, c remote.Client, ctx context.Context, call remote.C
 	answer, err := c.Do(ctx, call)
 	var failed *remote.Error
 	if !errors.As(err, &failed) || answer != nil {
-		t.Fatalf("got answer %v and an error of type %T", answer, err)
+		t.Fatalf("got response %v and an error of type %T", answer, err)
 	}
 	canary.AssertAbsent(t, "the error", err.Error())
 	return failed
@@ -153,7 +153,7 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 		}
 	}
 	if got := other.Requests(); len(got) != 0 {
-		t.Errorf("the other host was asked: %v", got[0])
+		t.Errorf("the other host was called: %v", got[0])
 	}
 }
 

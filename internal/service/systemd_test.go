@@ -178,7 +178,7 @@ func TestReload(t *testing.T) {
 		f := &faulty{look: constantState(runningUnit(7, "LoadState", load, "LoadError", loadError))}
 		check(t, f.service(t).Reload(t.Context()), want[0], want[1])
 		if !f.asked("Reload") {
-			t.Error("systemd was not asked to")
+			t.Error("systemd got no request to")
 		}
 	}
 }

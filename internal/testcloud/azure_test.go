@@ -120,6 +120,6 @@ func TestAzure(t *testing.T) {
 		t.Errorf("login server: status %d, challenge %v", status, answer["challenge"])
 	}
 	if len(net.UnknownHosts()) > 0 {
-		t.Errorf("asked elsewhere: %q", net.UnknownHosts())
+		t.Errorf("called other hosts: %q", net.UnknownHosts())
 	}
 }

@@ -87,7 +87,7 @@ func TestGoogle(t *testing.T) {
 		})
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("status %d, error %v, claims %v", code, err, claims)
 		}
 		if !strings.Contains(string(body), token) {
-			t.Error("the token in the log is not the one in the answer")
+			t.Error("the token in the log is not the one in the response")
 		}
 		for what, text := range map[string]string{"token": token, "bearer token": s.Token("x")} {
 			if got := canary.FindMarker(text) != ""; got != tt.planted {

@@ -322,7 +322,7 @@ func TestTokenFlow(t *testing.T) {
 				t.Fatal(err)
 			}
 			if answer.Token == "" || answer.Token != answer.Access || answer.ExpiresIn != 60 {
-				t.Errorf("not a good answer: token %d bytes, access_token %d bytes, expires_in %d", len(answer.Token), len(answer.Access), answer.ExpiresIn)
+				t.Errorf("not a good response: token %d bytes, access_token %d bytes, expires_in %d", len(answer.Token), len(answer.Access), answer.ExpiresIn)
 			}
 			bearer := map[string]string{"Authorization": "Bearer " + answer.Token}
 			status := func(url string) int {

@@ -110,10 +110,10 @@ func TestAWS(t *testing.T) {
 				t.Fatalf("got another password, or %v", err)
 			}
 			if keys := ecrCallers(aws); len(keys) != 1 || keys[0] != tt.signer {
-				t.Errorf("ECR was asked by %q, want %q once", keys, tt.signer)
+				t.Errorf("ECR was called by %q, want %q once", keys, tt.signer)
 			}
 			if n := w.metadataRequests(); (n > 0) != tt.node {
-				t.Errorf("the node's metadata server was asked %d times", n)
+				t.Errorf("the node's metadata server was called %d times", n)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestAWSFails(t *testing.T) {
 			w, aws := newAWS(t)
 			w.checkError(tt.environ(t, aws), tt.want...)
 			if keys := ecrCallers(aws); len(keys) != 0 {
-				t.Errorf("ECR was asked by %q", keys)
+				t.Errorf("ECR was called by %q", keys)
 			}
 		})
 	}

@@ -320,7 +320,7 @@ func TestConcurrentLookupsShareRequest(t *testing.T) {
 				}
 				wg.Wait()
 				if n := w.passwordRequests(); n != 1 {
-					t.Errorf("round %d: the cloud was asked %d times, want once", round+1, n)
+					t.Errorf("round %d: the cloud was called %d times, want once", round+1, n)
 				}
 			}
 		})

@@ -82,7 +82,7 @@ func TestGoogle(t *testing.T) {
 				t.Fatalf("got another password than %q, or %v", tt.password, err)
 			}
 			if n := w.metadataRequests(); (n > 0) != tt.node {
-				t.Errorf("the metadata server was asked %d times", n)
+				t.Errorf("the metadata server was called %d times", n)
 			}
 		})
 	}

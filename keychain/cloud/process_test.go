@@ -123,7 +123,7 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s\nstandard error\n%s", got, want, stderr.String())
 			}
 			if refused := len(server.Requests()) - asked; asked < lookups || refused < lookups {
-				t.Errorf("the cloud was asked %d times, and then %d", asked, refused)
+				t.Errorf("the cloud was called %d times, and then %d", asked, refused)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func newNet(t *testing.T) *testcloud.FakeNetwork {
 	t.Cleanup(func() {
 		net.Close()
 		if strays := net.UnknownHosts(); len(strays) > 0 {
-			t.Errorf("others were asked: %q", strays)
+			t.Errorf("other hosts were called: %q", strays)
 		}
 	})
 	return net

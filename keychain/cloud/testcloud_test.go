@@ -110,7 +110,7 @@ func (w *testCloud) checkError(environ map[string]string, want ...string) {
 		}
 	}
 	if n := w.metadataRequests(); n != 0 {
-		w.t.Errorf("the node's metadata server was asked %d times", n)
+		w.t.Errorf("the node's metadata server was called %d times", n)
 	}
 }
 

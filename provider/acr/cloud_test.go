@@ -106,7 +106,7 @@ func (w *testCloud) findRequest(path string) testcloud.Request {
 			return r
 		}
 	}
-	w.t.Fatalf("%s was not asked", path)
+	w.t.Fatalf("%s was not called", path)
 	return testcloud.Request{}
 }
 
@@ -144,7 +144,7 @@ func (w *testCloud) getCredentials(req *plugin.Request) (*plugin.Response, error
 	}
 	canary.AssertAbsent(w.t, "the log", w.log.String())
 	if strays := w.net.UnknownHosts(); len(strays) > 0 {
-		w.t.Errorf("asked elsewhere: %q", strays)
+		w.t.Errorf("called other hosts: %q", strays)
 	}
 	return resp, err
 }
@@ -153,7 +153,7 @@ func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 	w.t.Helper()
 	resp, err := w.getCredentials(req)
 	if err == nil {
-		w.t.Fatalf("no error, but an answer with %d keys", len(resp.Auth))
+		w.t.Fatalf("no error, but a response with %d keys", len(resp.Auth))
 	}
 	for _, part := range want {
 		if !strings.Contains(err.Error(), part) {

@@ -217,6 +217,6 @@ func TestManagedIdentityCannotRedirect(t *testing.T) {
 	}))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 307, Header: http.Header{"Location": {"http://evil.example/"}}, Times: -1})
 	if _, err := w.getCredentials(image("foo.azurecr.io/app")); err == nil || reached {
-		t.Errorf("error %v; somebody else was asked: %t", err, reached)
+		t.Errorf("error %v; another host was called: %t", err, reached)
 	}
 }

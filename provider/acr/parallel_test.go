@@ -21,7 +21,7 @@ func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 		select {
 		case <-other:
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s was asked alone", r.URL.Path)
+			t.Errorf("only %s was called", r.URL.Path)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -42,7 +42,7 @@ func TestChallengeInParallel(t *testing.T) {
 			w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/v2/" {
 					if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" || r.URL.RawQuery != "" || r.ContentLength > 0 {
-						t.Errorf("the challenge was asked for with %v", r.Header)
+						t.Errorf("the challenge was requested with %v", r.Header)
 					}
 					close(challenged)
 				}

@@ -75,7 +75,7 @@ func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response,
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("got an answer with an error, or an error of several lines: %v", err)
+			t.Errorf("got a response with an error, or an error of several lines: %v", err)
 		}
 	}
 	return resp, err

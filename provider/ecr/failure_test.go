@@ -61,7 +61,7 @@ func TestHostNotServed(t *testing.T) {
 		}
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestAllowedHost(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := signatures(cloud); len(got) > 0 {
-			t.Errorf("%s: ECR was asked", name)
+			t.Errorf("%s: ECR was called", name)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func TestIdentityFails(t *testing.T) {
 				}
 			}
 			if got := signatures(cloud); len(got) > 0 {
-				t.Error("ECR was asked")
+				t.Error("ECR was called")
 			}
 		})
 	}
@@ -477,7 +477,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 }
 

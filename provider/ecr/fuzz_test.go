@@ -20,10 +20,10 @@ import (
 func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	t.Helper()
 	if (resp == nil) == (err == nil) {
-		t.Errorf("got an answer %v, and error %v", resp != nil, err)
+		t.Errorf("got a response %v, and error %v", resp != nil, err)
 	}
 	if err == nil && (resp.CacheDuration == nil || *resp.CacheDuration < 0) {
-		t.Error("the answer's duration is negative or missing")
+		t.Error("the response's duration is negative or missing")
 	}
 }
 

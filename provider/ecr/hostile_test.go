@@ -71,7 +71,7 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 		t.Fatal("there are credentials")
 	}
 	if got := signatures(cloud); len(got) > 0 {
-		t.Error("ECR was asked")
+		t.Error("ECR was called")
 	}
 	asked := 0
 	for _, r := range cloud.Requests() {
@@ -80,7 +80,7 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 		}
 	}
 	if asked == 0 || asked > 6 {
-		t.Errorf("the endpoint was asked %d times", asked)
+		t.Errorf("the endpoint was called %d times", asked)
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func TestRedirectsOfIdentities(t *testing.T) {
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
 				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
 				if got := other.RequestLines(); len(got) > 0 {
-					t.Errorf("another host was asked: %q", got)
+					t.Errorf("another host was called: %q", got)
 				}
 			})
 		}

@@ -86,10 +86,10 @@ func TestRedirectsOverTLS(t *testing.T) {
 					t.Errorf("elsewhere %v: got %v", elsewhere, err)
 				}
 				if got := asked.Load(); got == 0 || got > tt.most {
-					t.Errorf("elsewhere %v: the server was asked %d times, want at most %d", elsewhere, got, tt.most)
+					t.Errorf("elsewhere %v: the server was called %d times, want at most %d", elsewhere, got, tt.most)
 				}
 				if got := othersAsked.Load(); got > 0 {
-					t.Errorf("the other host was asked %d times", got)
+					t.Errorf("the other host was called %d times", got)
 				}
 			}
 		})

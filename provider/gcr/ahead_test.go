@@ -30,7 +30,7 @@ func TestConnectsToImpersonationAhead(t *testing.T) {
 					select {
 					case <-connected:
 					case <-time.After(5 * time.Second):
-						t.Error("nobody connects before the answer of STS")
+						t.Error("no connection is opened before the response of STS")
 					}
 				}
 				io.WriteString(w, `{"access_token":"federated","expires_in":3600}`)
@@ -64,7 +64,7 @@ func TestConnectsToImpersonationAhead(t *testing.T) {
 			t.Errorf("%v, %v", resp, err)
 		}
 		if account == "" && len(connected) > 0 {
-			t.Error("connected to a service that is not asked")
+			t.Error("connected to a service that is not called")
 		}
 	}
 }

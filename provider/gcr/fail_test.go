@@ -122,7 +122,7 @@ func TestSTSFails(t *testing.T) {
 				})
 			for _, r := range w.Requests() {
 				if r.Host != "sts.googleapis.com" {
-					t.Errorf("%v was asked too", r)
+					t.Errorf("%v was called, too", r)
 				}
 			}
 		})
@@ -170,7 +170,7 @@ func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hint
 		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.RequestLines())
 	}
 	if strays := w.net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 

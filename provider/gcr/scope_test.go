@@ -36,7 +36,7 @@ func TestCacheKeyIsNotTooWide(t *testing.T) {
 				t.Fatal(err)
 			}
 			if resp.CacheKeyType != tt.want {
-				t.Errorf("set to %s, the answer is for %s, want %s", tt.set, resp.CacheKeyType, tt.want)
+				t.Errorf("set to %s, the response is for %s, want %s", tt.set, resp.CacheKeyType, tt.want)
 			}
 		})
 	}

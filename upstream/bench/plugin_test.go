@@ -39,7 +39,7 @@ func TestRemoteCalls(t *testing.T) {
 				theirs = *s.recorded
 			}
 			if got, want := seen[0].calls, s.targetCalls(theirs); got > want || got == 0 {
-				t.Errorf("%d remote calls for one answer, want at most %d", got, want)
+				t.Errorf("%d remote calls for one response, want at most %d", got, want)
 			}
 			if m := seen[0].memory; m < 1<<20 || m > 100<<20 {
 				t.Errorf("%d bytes of memory at most: that is not what a plugin needs", m)

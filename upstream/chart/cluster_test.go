@@ -281,7 +281,7 @@ func (s *site) permissions(t *testing.T) {
 		"deleting a pod":    func() error { return core.Pods(namespace).Delete(t.Context(), "pod", metav1.DeleteOptions{}) },
 	} {
 		if err := try(); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: %v, want that it is forbidden", what, err)
+			t.Errorf("%s: %v, want an error that it is forbidden", what, err)
 		}
 	}
 }

@@ -196,13 +196,13 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	}
 	for _, c := range o.calls {
 		if c.Answer != "not found" {
-			t.Errorf("the helper's answer for a public registry is %q", c.Answer)
+			t.Errorf("the helper's response for a public registry is %q", c.Answer)
 		}
 	}
 	failing := b.pull(t, "public while the helper fails", public, b.broken, forAllRegistries())
 	for _, c := range failing.calls {
 		if c.Answer != "error" {
-			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
+			t.Errorf("the helper's response while its plugin fails is %q", c.Answer)
 		}
 	}
 	return o.asked(), reactionToFailure(failing)

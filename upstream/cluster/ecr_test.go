@@ -54,10 +54,10 @@ func TestUpstreamECR(t *testing.T) {
 		t.Errorf("the kubelet counts %+v, want %+v, and logs %d failures, want 1", got.Counts, want, got.Failed)
 	}
 	if len(got.Cloud) < 3 {
-		t.Errorf("the cloud was asked: %q", got.Cloud)
+		t.Errorf("the cloud was called: %q", got.Cloud)
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("somebody else was asked: %q", strays)
+		t.Errorf("another host was called: %q", strays)
 	}
 }
 

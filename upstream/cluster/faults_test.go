@@ -474,6 +474,6 @@ func (f *faults) testContainerd(t *testing.T) {
 	f.waitPullError(t, pod, byKubelet, "code = Unavailable")
 	f.control.WaitRunning(t, pod)
 	if pulls := r.ManifestRequests("team/idle"); len(pulls) != 0 {
-		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", registryResponses(pulls))
+		t.Errorf("the registry got a request for the image that regcred could not begin to pull: %v", registryResponses(pulls))
 	}
 }

@@ -96,7 +96,7 @@ func TestPlugins(t *testing.T) {
 		}
 	})
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("somebody else was asked: %q", strays)
+		t.Errorf("another host was called: %q", strays)
 	}
 }
 
@@ -126,7 +126,7 @@ func (s site) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
 		if len(r.LogLines(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {
-			t.Errorf("the registry was not asked by %q for %s", s.user, repo)
+			t.Errorf("the registry was not called by %q for %s", s.user, repo)
 		}
 		return
 	}

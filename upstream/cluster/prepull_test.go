@@ -106,7 +106,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 			"use --allow-all-pods")
 	}
 	if got := p.team.ManifestRequests("team/private"); len(got) > 0 {
-		t.Errorf("the registry was asked all the same: %q", registryResponses(got))
+		t.Errorf("the registry was called nevertheless: %q", registryResponses(got))
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
 	}
 	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
-		t.Errorf("the registries were asked: %q", registryResponses(got))
+		t.Errorf("the registries were called: %q", registryResponses(got))
 	}
 	want := map[string]node.PluginCounts{}
 	if !node.ChecksImageFirst.IsEnabled() {

@@ -92,7 +92,7 @@ func TestSetPlugin(t *testing.T) {
 	k.Lookup("registry.example/a")
 	k.Lookup("registry.example/b")
 	if s.calls != 1 {
-		t.Errorf("the plugin ran %d times, want 1: its answer is kept globally", s.calls)
+		t.Errorf("the plugin ran %d times, want 1: its response is kept globally", s.calls)
 	}
 	if err := kubelet.SetPlugin(1, s); err == nil {
 		t.Error("SetPlugin of a provider that does not exist: no error")

@@ -89,7 +89,7 @@ func (d *daemon) serves(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("containerd has booted, and does not answer a kubelet after 30 s: %v", err)
+	t.Fatalf("containerd has booted, and does not respond to a kubelet after 30 s: %v", err)
 }
 
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }

@@ -444,7 +444,7 @@ func TestDispatchTokens(t *testing.T) {
 		}
 		for s := range n.asks {
 			if !receivedSame(asked, s) {
-				t.Errorf("%s was asked what it would not have been: %+v\n%s", s.provider, s, w)
+				t.Errorf("%s was called what it would not have been: %+v\n%s", s.provider, s, w)
 				return false
 			}
 		}

@@ -148,7 +148,7 @@ func TestIndex(t *testing.T) {
 		return true
 	})
 	if asked < 1000 {
-		t.Errorf("only %d providers were asked", asked)
+		t.Errorf("only %d providers were called", asked)
 	}
 }
 

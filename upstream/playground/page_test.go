@@ -131,7 +131,7 @@ func TestTypingNeverBlocks(t *testing.T) {
 		t.Errorf("%d keys, each answered, but %d questions", len(keys), n)
 	}
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
-		t.Errorf("the answer is %s", said)
+		t.Errorf("the response is %s", said)
 	}
 	// Faster than anything can answer.
 	before = get[int](b, "asked")
@@ -147,7 +147,7 @@ func TestTypingNeverBlocks(t *testing.T) {
 		t.Errorf("200 keys at once are %d questions, want the first and the last", n)
 	}
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
-		t.Errorf("the answer is not to the last: %s", said)
+		t.Errorf("the response is not to the last: %s", said)
 	}
 	if most := get[int](b, "most"); most != 1 {
 		t.Errorf("%d questions at a time, want 1", most)

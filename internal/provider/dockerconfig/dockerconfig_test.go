@@ -224,7 +224,7 @@ func TestMissingFile(t *testing.T) {
 	}
 	resp, err := ask(t, opts, "r.io/app")
 	if err != nil || len(resp.Auth) > 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 10*time.Second {
-		t.Errorf("error %v, or another answer than an empty one for the registry, for 10s", err)
+		t.Errorf("error %v, or another response than an empty one for the registry, for 10s", err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("a warning: %s", log.String())

@@ -93,7 +93,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	}
 	opts.OtherHosts = "empty"
 	if resp, err := ask(t, opts, image); err != nil || len(resp.Auth) > 0 || *resp.CacheDuration != 0 {
-		t.Errorf("%s: error %v, or an answer that is not empty, or kept", image, err)
+		t.Errorf("%s: error %v, or a response that is not empty, or kept", image, err)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestTokenExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the endpoint's")
+		t.Error("another response than the endpoint's")
 	}
 	if len(server.Requests()) != 1 {
 		t.Fatalf("asked %q", server.RequestLines())
@@ -183,7 +183,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got user name %q, want %q", got.Username, want)
 			}
 			if !strings.HasPrefix(got.Password, canary.PasswordSecret) {
-				t.Error("another password than the answer's")
+				t.Error("another password than the response's")
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	if got := elsewhere.RequestLines(); len(got) != 0 {
-		t.Errorf("another host was asked: %q", got)
+		t.Errorf("another host was called: %q", got)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestInjectionRefused(t *testing.T) {
 			_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
 			wantError(t, err, tt.want)
 			if len(server.Requests()) != 0 {
-				t.Error("the endpoint was asked")
+				t.Error("the endpoint was called")
 			}
 		})
 	}

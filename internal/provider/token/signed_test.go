@@ -105,7 +105,7 @@ func TestSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the endpoint's")
+		t.Error("another response than the endpoint's")
 	}
 	r := server.Requests()[0]
 	header, claims := claimsOf(t, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
@@ -158,7 +158,7 @@ func TestSignedNeedsToken(t *testing.T) {
 		})
 	}
 	if len(server.Requests()) > 0 {
-		t.Error("the endpoint was asked")
+		t.Error("the endpoint was called")
 	}
 	p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
 	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
@@ -192,7 +192,7 @@ func TestSignedFails(t *testing.T) {
 			wantError(t, err, "registry.example: get a credential: exchange.jwt.keyFile: read "+fmt.Sprintf("%q", tt.file))
 			wantError(t, err, tt.want)
 			if len(server.Requests()) > 0 {
-				t.Error("the endpoint was asked")
+				t.Error("the endpoint was called")
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the last step's, for half the life of the shortest")
+		t.Error("another response than the last step's, for half the life of the shortest")
 	}
 	if got, want := strings.ReplaceAll(strings.Join(server.RequestLines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
 		t.Fatalf("asked %q, want %q", got, want)

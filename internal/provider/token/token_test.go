@@ -80,7 +80,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil {
-			t.Error("an answer and an error")
+			t.Error("a response and an error")
 		}
 		return outcome{}, err
 	}
@@ -212,7 +212,7 @@ func TestOtherHosts(t *testing.T) {
 			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = "empty"
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
-				t.Errorf("error %v, or an answer that is not empty", err)
+				t.Errorf("error %v, or a response that is not empty", err)
 			}
 		})
 	}
@@ -250,7 +250,7 @@ func TestForAPIServer(t *testing.T) {
 		wantError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.RequestLines(); len(got) > 0 {
-		t.Errorf("the endpoint was asked: %q", got)
+		t.Errorf("the endpoint was called: %q", got)
 	}
 	// A token that stays on the node is safe.
 	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})

@@ -280,7 +280,7 @@ func TestEmpty(t *testing.T) {
 	b.counts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
 	b.print(t)
 	if r := got[released]; r.pulled || r.execs != 1 {
-		t.Errorf("upstream: %+v; want the answer kept", r)
+		t.Errorf("upstream: %+v; want the response kept", r)
 	}
 	if r := got[embedded]; !r.pulled || r.execs < 2 {
 		t.Errorf("inside: %+v; want another exec, and a pull", r)

@@ -173,7 +173,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 			ran = append(ran, at.runs(t, p.title())...)
 		}
 		if len(ran) != step.runs {
-			t.Errorf("step %d, %s: %d runs by then, want %d", i, image, len(ran), step.runs)
+			t.Errorf("step %d, %s: %d runs so far, want %d", i, image, len(ran), step.runs)
 		}
 		if c.request != "" && i == 0 && (len(ran) == 0 || ran[0] != c.request) {
 			t.Errorf("the executable was given %q, want %q", ran, c.request)
