@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -54,10 +55,7 @@ func (p *paced) count(m *map[string]int, host string) {
 
 func (p *paced) keyring(t *testing.T) *Keyring {
 	t.Helper()
-	k, err := New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 	return k
 }
 
@@ -67,9 +65,7 @@ func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
 	p.answer = respond(scope, time.Second, "*.example")
-	if _, err := k.Lookup(t.Context(), Request{Image: "teacher.example/x"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Lookup(t.Context(), Request{Image: "teacher.example/x"}))(t)
 	time.Sleep(time.Minute)
 	p.answer, p.execs = answer, nil
 }

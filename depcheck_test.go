@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const module = "github.com/regcred/regcred"
@@ -148,10 +150,7 @@ func TestKubernetes(t *testing.T) {
 // TestDependenciesAreExplained verifies that docs/project/dependencies.md has one row for each direct dependency in
 // go.mod, and no others.
 func TestDependenciesAreExplained(t *testing.T) {
-	doc, err := os.ReadFile("docs/project/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("docs/project/dependencies.md"))(t)
 	modules, _, found := strings.Cut(string(doc), "\n| package |")
 	if !found {
 		t.Fatal("there is no table of packages")
@@ -175,9 +174,7 @@ func direct(t *testing.T) []string {
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file))
 	var paths []string
 	for _, r := range file.Require {
 		if !r.Indirect {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // newMachine creates a home directory and a configuration with one plugin, next to the
@@ -28,9 +30,7 @@ func newMachine(t *testing.T) (dir, home string) {
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example", "docker.io", "*.pattern.example"], "defaultCacheDuration": "1m",
 		"args": ["--host=registry.example", "--host=docker.io", "--host=*.pattern.example", "--username=node", "--password-file=` + secret + `"]}]}`
 	for path, text := range map[string]string{secret: password, filepath.Join(home, "c.json"): config} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for variable, value := range map[string]string{
 		"HOME": home, "TMPDIR": home, "REGCRED_CONFIG": filepath.Join(home, "c.json"), "REGCRED_BIN_DIR": dir,
@@ -73,10 +73,7 @@ func TestHelperInstalled(t *testing.T) {
 	} {
 		output(t, regcred, step.args...)
 		for host, want := range step.user {
-			registry, err := name.NewRegistry(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			registry := must.Get(name.NewRegistry(host))(t)
 			auth, err := authn.DefaultKeychain.Resolve(registry)
 			if err != nil {
 				t.Errorf("%q, %s: %v", step.args, host, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -43,10 +44,7 @@ func TestOldProtocol(t *testing.T) {
 
 func newTestEnv(t *testing.T, host, user string) *testEnv {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(func() {
 		if strays := net.UnknownHosts(); len(strays) > 0 {
 			t.Errorf("another host was called: %q", strays)
@@ -77,10 +75,7 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(cmd.GetCredentials(t.Context(), &plugin.Request{Image: image}))(t)
 	login := plugin.AuthConfig{Username: w.user, Password: plugin.NewSecret(password)}
 	if today := want.Auth[w.host]; !today.Equal(login) {
 		t.Errorf("today's response has %v under %s, want %v", today, w.host, login)
@@ -147,12 +142,8 @@ func testDocumentsExample(t *testing.T, bin string) {
 	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)
 	plugins := filepath.Join(w.dir, "plugins")
-	if err := os.Mkdir(plugins, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(plugins, 0o755))
+	must.Do(t, os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")))
 	for name, config := range map[string]string{"the document's": theExample, "today's": todaysExample} {
 		cmd := exec.Command(program(bin, "regcred"), "--config", w.file(t, "config.yaml", config), "--bin-dir", plugins,
 			"get", "--no-node-config", "-o", "docker-config", w.host+"/my-image")
@@ -167,9 +158,7 @@ func testDocumentsExample(t *testing.T, bin string) {
 		var got struct {
 			Auths map[string]struct{ Auth []byte }
 		}
-		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(stdout.Bytes(), &got))
 		if auth := string(got.Auths[w.host].Auth); len(got.Auths) != 1 || auth != "AWS:"+password {
 			t.Errorf("%s: got %s, want the credential of AWS for %s", name, &stdout, w.host)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -57,10 +58,7 @@ func TestPull(t *testing.T) {
 	dir := build(t)
 	for _, p := range pulls {
 		t.Run(p.plugin, func(t *testing.T) {
-			net, err := testcloud.NewFakeNetwork()
-			if err != nil {
-				t.Fatal(err)
-			}
+			net := must.Get(testcloud.NewFakeNetwork())(t)
 			defer net.Close()
 			w := &testEnv{dir: t.TempDir(), net: net, host: p.host, user: p.user}
 			secret := password
@@ -77,10 +75,7 @@ func TestPull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer registry.Close()
-			digest, err := registry.Push("team/app", "v1", testregistry.Image{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			digest := must.Get(registry.Push("team/app", "v1", testregistry.Image{}))(t)
 			net.Handle(p.host, registry)
 			p.prepare(t, w)
 			w.pull(t, dir, p.plugin, digest, registry)
@@ -167,27 +162,19 @@ func list(b *strings.Builder, field string, values []string, write func(string) 
 func (w *testEnv) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
 func prepareAWS(t *testing.T, w *testEnv) {
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.Password = password })
 	w.env = cloud.Environ()
 }
 
 func prepareGoogle(t *testing.T, w *testEnv) {
-	cloud, err := testcloud.NewGoogle(w.net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewGoogle(w.net))(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.GoogleState) { s.Token = password })
 	w.args, w.env = []string{"get-credentials", "--v=3"}, cloud.Environ()

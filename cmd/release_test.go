@@ -26,6 +26,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // shipped lists the programs of a release.
@@ -60,16 +62,12 @@ func newReleaseCheckout(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 	}
 	bash(t, dir, "git init -q && git add -A && git -c user.name=a -c user.email=a@example.test commit -qm begin")
 	return dir
@@ -86,10 +84,7 @@ func copyReal(t *testing.T, files map[string]string, pattern string) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(path))(t)
 		files[strings.TrimPrefix(path, "../")] = string(content)
 	}
 }
@@ -111,9 +106,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	bash(t, dir, "git clone -q . '"+other+"'")
 	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
 	begin := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	if err := os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin))
 	bash(t, other, `git tag v1.2.3; umask 077
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
 		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
@@ -151,10 +144,7 @@ func main() {
 // checksums, and files that they contain.
 func checkKrew(t *testing.T, dist string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dist, "regcred.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dist, "regcred.yaml")))(t)
 	var manifest struct {
 		APIVersion, Kind string
 		Metadata         struct{ Name string }
@@ -167,9 +157,7 @@ func checkKrew(t *testing.T, dist string) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalStrict(data, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &manifest))
 	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 2 {
 		t.Errorf("got %+v", manifest)
 	}
@@ -194,10 +182,7 @@ func checkKrew(t *testing.T, dist string) {
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
 	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
-	top, err := layout.ImageIndexFromPath(filepath.Join(dist, "../layout"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(layout.ImageIndexFromPath(filepath.Join(dist, "../layout")))(t)
 	indexes, err := partial.FindIndexes(top, func(v1.Descriptor) bool { return true })
 	if err != nil || len(indexes) != 1 {
 		t.Fatalf("%d indexes, %v", len(indexes), err)
@@ -211,10 +196,7 @@ func checkImage(t *testing.T, dist string) {
 		t.Fatalf("%d lists of modules, %v", len(boms), err)
 	}
 	for i, image := range images {
-		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(image.ConfigFile())(t)
 		name := "regcred_1.2.3_linux_" + config.Architecture
 		bash(t, dist, "mkdir -p ../archives && tar -xzf "+name+".tar.gz -C ../archives")
 		if err := validate.Image(image); err != nil {
@@ -227,10 +209,7 @@ func checkImage(t *testing.T, dist string) {
 		if err != nil || len(layers) != 1 {
 			t.Fatalf("%d layers, %v", len(layers), err)
 		}
-		file, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.ReadFile(filepath.Join(dist, name+".cdx.json")))(t)
 		if digest, err := layers[0].Digest(); err != nil || digest.Hex != sum(file) {
 			t.Errorf("%s.cdx.json is not what is beside the image, %s (%v)", name, digest, err)
 		}
@@ -244,10 +223,7 @@ func archivedChecksums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range append(slices.Clone(shipped), "LICENSE") {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if name != "docker-credential-regcred" {
 			files[name] = sum(content)
 		}
@@ -272,10 +248,7 @@ func imageChecksums(t *testing.T, image v1.Image) map[string]string {
 		if h.Typeflag != tar.TypeReg || h.Name == "etc/passwd" {
 			continue
 		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(r))(t)
 		files[path.Base(h.Name)] = sum(data)
 	}
 }
@@ -287,10 +260,7 @@ func contents(t *testing.T, archive string) string {
 	if strings.HasSuffix(archive, ".zip") {
 		command = []string{"zip", "-sf", archive}
 	}
-	out, err := exec.Command(command[0], command[1:]...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command(command[0], command[1:]...).Output())(t)
 	return string(out)
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -108,24 +109,14 @@ func startHolder() {
 // in which they are to run.
 func helpers(t testing.TB) (dir string, environ []string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir = t.TempDir()
 	for name := range roles {
-		if err := os.Symlink(self, filepath.Join(dir, helperPrefix+name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, helperPrefix+name)))
 	}
 	fifo := filepath.Join(t.TempDir(), "hold")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
+	f := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { f.Close() })
 	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.EnvSecret}
 }

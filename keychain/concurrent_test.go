@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -228,19 +229,11 @@ func TestSlowLookup(t *testing.T) {
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	tr := mustTransport(t, New(newGoodKeyrings(t, s.Addr()), Options{}), ref.Context())
-	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := img.Manifest(); err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(remote.Image(ref, remote.WithTransport(tr.Wrapper())))(t)
+	must.Get(img.Manifest())(t)
 	s.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 1000})
 	layers, _ := img.Layers()
-	rc, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rc := must.Get(layers[0].Compressed())(t)
 	defer rc.Close()
 	if n, err := io.Copy(io.Discard, rc); !errors.Is(err, io.ErrUnexpectedEOF) || n > 1000 {
 		t.Errorf("%d bytes, %v", n, err)
@@ -256,9 +249,7 @@ func TestPasswordChangeDuringRequests(t *testing.T) {
 			u := &users{}
 			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			s.SetUser("good", canary.PasswordSecret+"2")
 			s.ExpireTokens()
 			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -159,9 +160,7 @@ func TestPortOfRequests(t *testing.T) {
 // TestHub verifies all names of Docker Hub with one transport.
 func TestHub(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
-	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
 	rt = dialer(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
 	keys := New(newGoodKeyrings(t, "docker.io"), Options{Transport: rt})
@@ -237,10 +236,7 @@ func TestAuthenticator(t *testing.T) {
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	ref := reference(t, "registry.example/team/app")
-	got, err := keys.Resolve(ref.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(keys.Resolve(ref.Context()))(t)
 	a := got.(*authenticator)
 	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.PasswordSecret {
 		t.Errorf("got %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -55,9 +56,7 @@ func TestHostHeader(t *testing.T) {
 			other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
 			f, ref := serve(t, testregistry.Options{Auth: auth}, 1, nil)
 			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
-			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			shown := func() (n int) {
 				for _, r := range f.requests("/manifests/") {
 					if r.Header.Get("Authorization") != "" {
@@ -70,10 +69,7 @@ func TestHostHeader(t *testing.T) {
 			for _, tt := range []struct{ url, host string }{{other.URL, f.host()}, {f.URL, other.host()}} {
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", tt.url+"/v2/team/app/manifests/v1", nil)
 				req.Host = tt.host
-				resp, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(tr.RoundTrip(req))(t)
 				resp.Body.Close()
 			}
 			if n := shown(); n != before {
@@ -92,10 +88,7 @@ func TestRedirectToOtherHost(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
 	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(tr.RoundTrip(req))(t)
 	resp.Body.Close()
 	if n := len(f.requests("")); n > 0 {
 		t.Errorf("%d requests to the registry", n)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -103,10 +104,7 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 		get := func() int {
 			t.Helper()
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(tr.RoundTrip(req))(t)
 			return resp.StatusCode
 		}
 		for minute := 1; minute <= 5; minute++ {
@@ -257,9 +255,7 @@ func TestRenewalCancelled(t *testing.T) {
 		}
 		hold := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := tr.lookUp(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tr.lookUp(ctx))(t)
 		u.wait = hold
 		u.set(pair{key: "registry.example", user: "good", password: "new"})
 		go get(ctx)

@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -41,10 +42,7 @@ func secret(t testing.TB, title, key, user, password string) regcred.PullSecret 
 // newEmptyKeyring returns a keyring without providers.
 func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 	t.Helper()
-	k, err := regcred.New(new(config.Config), regcred.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(new(config.Config), regcred.Options{}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -53,13 +51,8 @@ func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
 	t.Helper()
 	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
-	if _, err := s.Push("team/db", "v1", testregistry.Image{Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
-	db, err := name.ParseReference(s.Addr() + "/team/db:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/db", "v1", testregistry.Image{Seed: 2}))(t)
+	db = must.Get(name.ParseReference(s.Addr() + "/team/db:v1"))(t)
 	return s, app, db
 }
 
@@ -172,10 +165,7 @@ func TestRegistryAndRepository(t *testing.T) {
 	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
 	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
-		a, err := keys.ResolveContext(t.Context(), resource)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(keys.ResolveContext(t.Context(), resource))(t)
 		if got, err := authn.Authorization(t.Context(), a); err != nil || got.Username != want {
 			t.Errorf("%s: got %q, %v, want %q", resource, got.Username, err, want)
 		}

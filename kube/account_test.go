@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -23,10 +24,7 @@ func TestGetServiceAccount(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)
 	c := newClient(t, api, node, kube.Options{})
-	got, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 	want := &regcred.ServiceAccount{
 		Namespace: "ci", Name: "builder", UID: req.ServiceAccountUID,
 		Annotations: map[string]string{"example.com/role": "reader"},
@@ -76,10 +74,7 @@ func TestAccountAge(t *testing.T) {
 
 func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 	t.Helper()
-	a, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 	return a
 }
 
@@ -225,9 +220,7 @@ func TestAccountRecovers(t *testing.T) {
 		api.Stop()
 		time.Sleep(time.Minute)
 		mustGet(t, c)
-		if err := api.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Start())
 		api.Delete("serviceaccounts", "ci", "builder")
 		time.Sleep(10 * time.Second)
 		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
@@ -333,15 +326,11 @@ func TestAccountsBounded(t *testing.T) {
 	for i := range most + 1 {
 		name := fmt.Sprint("account-", i)
 		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: name})
-		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+1)
 	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // still there, and dropped
-		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+2)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -21,14 +22,10 @@ func TestTryToken(t *testing.T) {
 	var queries queryLog
 	c := connectVia(t, api, &queries)
 	for range 2 {
-		if err := c.TryToken(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.TryToken(t.Context(), req))
 	}
 	wantCalls(t, api, "create", "serviceaccounts/token", 2)
-	if _, err := c.RequestToken(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.RequestToken(t.Context(), req))(t)
 	wantCalls(t, api, "create", "serviceaccounts/token", 3)
 	if diff := cmp.Diff(queryLog{"dryRun=All", "dryRun=All", ""}, queries); diff != "" {
 		t.Errorf("queries: -want +got\n%s", diff)
@@ -52,10 +49,7 @@ func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client 
 			return next.RoundTrip(r)
 		})
 	})
-	c, err := kube.New(cfg, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, kube.Options{}))(t)
 	return c
 }
 

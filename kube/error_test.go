@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -235,10 +236,7 @@ func TestRedirect(t *testing.T) {
 	defer other.Close()
 	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.TokenSecret), http.StatusFound))
 	defer proxy.Close()
-	c, err := kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{}))(t)
 	for _, ask := range calls(c) {
 		wantError(t, ask(t.Context()), "returned 302 Found: the server sent a redirect, which an API server never does: check its address")
 	}
@@ -310,9 +308,7 @@ func TestURL(t *testing.T) {
 // TestNewCopies verifies that one configuration can serve several clients and is not modified.
 func TestNewCopies(t *testing.T) {
 	cfg := &rest.Config{Host: "https://api.example", Timeout: time.Hour}
-	if _, err := kube.New(cfg, kube.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kube.New(cfg, kube.Options{}))(t)
 	if cfg.UserAgent != "" || cfg.Timeout != time.Hour {
 		t.Errorf("user agent %q, timeout %v", cfg.UserAgent, cfg.Timeout)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -25,10 +26,7 @@ const node = "system:node:node-1"
 // start starts an API server on loopback.
 func start(t testing.TB, opts testkube.Options) *testkube.Server {
 	t.Helper()
-	api, err := testkube.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(opts))(t)
 	t.Cleanup(api.Close)
 	return api
 }
@@ -46,10 +44,7 @@ func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Option
 	if cfg.CAData = api.CA(); cfg.CAData == nil {
 		cfg.Dial = api.Dial
 	}
-	c, err := kube.New(cfg, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, opts))(t)
 	return c
 }
 

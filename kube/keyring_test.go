@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -177,9 +178,7 @@ func TestKeyringWhileDown(t *testing.T) {
 		all := pods(api, 2)
 		p := &cloud{}
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
-		if _, err := lookup(t, k, all[0], "app"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(lookup(t, k, all[0], "app"))(t)
 		api.Stop()
 		time.Sleep(59 * time.Minute) // the token is due, and still good
 		a, err := lookup(t, k, all[0], "app")
@@ -207,9 +206,7 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		seen := map[string]bool{}
 		for range 30 {
-			if _, err := lookup(t, k, pod, "app"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(lookup(t, k, pod, "app"))(t)
 			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -77,10 +78,7 @@ func FuzzImageKey(f *testing.F) {
 // servedUser returns the user name of OutOfTree's response.
 func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	req, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image}))(t)
 	var stdout bytes.Buffer
 	code := plugin.Serve(t.Context(), plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
@@ -95,10 +93,7 @@ func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) s
 // firstUser returns the user name that a keyring tries first.
 func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ring := must.Get(regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}}))(t)
 	defer ring.Close()
 	res, err := ring.Lookup(t.Context(), regcred.Request{Image: image})
 	if err != nil || len(res.Credentials) == 0 {

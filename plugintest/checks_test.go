@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -63,13 +64,8 @@ func inSettingsDir(t testing.TB, c *plugin.Command) {
 // lockForChild holds the lock that runChild waits for until the test ends.
 func lockForChild(t testing.TB, c *plugin.Command) {
 	path := strings.TrimPrefix(c.Env[len(c.Env)-1].Reveal(), stateVar+"=")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
+	must.Do(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	t.Cleanup(func() { f.Close() })
 }
 
@@ -459,10 +455,7 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	if len(findings) == 0 {
 		t.Fatal("no finding")
 	}
-	text, err := json.Marshal(findings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(findings))(t)
 	canary.AssertAbsent(t, "a finding", string(text)+fmt.Sprintf("%v %+v", findings, findings))
 	for _, f := range findings {
 		if f.Severity != tt.want {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -49,16 +50,10 @@ func newNode(t *testing.T) *node {
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
 	az.Update(func(s *testcloud.AzureState) { s.RefreshToken = password })
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	az.AddHosts(net)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	n := &node{t: t, az: az, net: net}
 	n.cmd = plugin.Command{
 		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
@@ -75,9 +70,7 @@ const password = "e30.eyJpYXQiOjk5OTk5OTAwMDAsImV4cCI6OTk5OTk5NzIwMH0.open-sesam
 func (n *node) config(text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.t.TempDir(), "azure.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -91,10 +84,7 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 		req.APIVersion = plugin.V1
 	}
 	cmd.APIVersion = req.APIVersion
-	stdin, err := plugin.EncodeRequest(&req)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	stdin := must.Get(plugin.EncodeRequest(&req))(n.t)
 	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
 	canary.AssertAbsent(n.t, "standard error", x.Stderr)
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
@@ -147,10 +137,7 @@ func TestClientSecret(t *testing.T) {
 		if static {
 			args = append(args, "--static-client-secret")
 		}
-		x, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(n.run(plugin.Request{Image: "foo.azurecr.io/app"}, args...))(t)
 		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
 			t.Errorf("static %t: the secret is in the response: %t", static, got)
 		}
@@ -165,10 +152,7 @@ func TestPod(t *testing.T) {
 	n := newNode(t)
 	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
 		n.az.Reset()
-		x, err := n.run(pod("foo.azurecr.io/app"), n.config(config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(n.run(pod("foo.azurecr.io/app"), n.config(config)))(t)
 		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), x.Stdout.Reveal()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

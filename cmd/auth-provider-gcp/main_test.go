@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -36,15 +37,9 @@ func TestMain(m *testing.M) {
 // newTestCloud starts Google's cloud and its network.
 func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	return google, net
 }
@@ -52,10 +47,7 @@ func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 // command returns a command that runs the plugin in the test cloud with an otherwise empty environment.
 func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
 		// The race detector otherwise takes a second to end.
@@ -123,10 +115,7 @@ func TestPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			google.Reset()
-			x, err := command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app")))(t)
 			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || got.Password.Reveal() != tt.password {
 				t.Errorf("got another credential, of user %q", got.Username)
 			}
@@ -188,10 +177,7 @@ func TestFails(t *testing.T) {
 				req.ServiceAccountAnnotations = nil
 			}
 			// As it is, since Run would remove the request's token from Stderr.
-			stdin, err := plugin.EncodeRequest(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stdin := must.Get(plugin.EncodeRequest(req))(t)
 			x, err := cmd.RunRaw(t.Context(), strings.NewReader(string(stdin)))
 			var failed *plugin.ExecError
 			if !errors.As(err, &failed) || failed.ExitCode != 1 || !x.Stdout.IsZero() {
@@ -251,10 +237,7 @@ func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
 	cmd := command(t, google)
 	cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1m")
-	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"}))(t)
 	if resp.CacheKeyType != plugin.CacheGlobal || resp.CacheDuration.String() != "1m0s" {
 		t.Errorf("%s for %v", resp.CacheKeyType, resp.CacheDuration)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -123,14 +124,9 @@ type box struct {
 func newBox(t *testing.T, entries ...string) *box {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	link := func(name string) {
-		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	link(programName)
 	for name := range testPlugins {
@@ -148,12 +144,8 @@ func (b *box) configure(entries ...string) { b.write("c.yaml", configuration(ent
 
 func (b *box) write(name, text string) {
 	b.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(b.path(name)), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.MkdirAll(filepath.Dir(b.path(name)), 0o755))
+	must.Do(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
 }
 
 // command returns a command that runs the helper, with additions to its environment.

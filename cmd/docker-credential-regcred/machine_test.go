@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // newBareBox returns a box whose environment names no configuration.
@@ -37,9 +39,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	b.checkFailure("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this path is relative to the working directory")
 
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
-	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/etc/regcred/bin")))
 	expect := func(what, want string, env ...string) {
 		t.Helper()
 		if stdout, code := b.get("r.example", env...); code != 0 || !strings.Contains(stdout, want) {
@@ -50,9 +50,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	expect("given", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
 	expect("given, with this machine's plugins", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"))
 	b.write("root/var/lib/rancher/credentialprovider/config.yaml", configuration("identity r.example"))
-	if err := os.Symlink(b.dir, b.path("root/var/lib/rancher/credentialprovider/bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/var/lib/rancher/credentialprovider/bin")))
 	expect("a node's", "token")
 
 	for _, broken := range []string{"", "{", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"} {
@@ -70,12 +68,8 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 func TestConfigurationOfOthers(t *testing.T) {
 	b := newBareBox(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
-	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/etc/regcred/bin")))
+	must.Do(t, os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666))
 	stdout, code := b.get("r.example")
 	b.checkFailure("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use this configuration anyway")
 	if plugins, _ := b.runs(); len(plugins) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -32,10 +33,7 @@ const privateHost = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
 
 func newCloud(t *testing.T) *testcloud.AWS {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	return cloud
 }
@@ -43,10 +41,7 @@ func newCloud(t *testing.T) *testcloud.AWS {
 // command returns a command that runs the plugin in a separate process with only environ as its environment.
 func command(t *testing.T, environ []string, args ...string) plugin.Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: plugin.NewSecrets(args...), Environ: append(environ, asMain), APIVersion: plugin.V1}
 }
 
@@ -185,10 +180,7 @@ func TestEndpoints(t *testing.T) {
 		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
 	}
 	cloud := newCloud(t)
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
 	for _, name := range []string{"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.us-west-2.api.aws", "*.us-east-1.api.aws", "*.api.amazonwebservices.com.cn", "*.c2s.ic.gov"} {
 		net.Handle(name, cloud)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -24,16 +25,11 @@ func TestSignalOnHungMount(t *testing.T) {
 		return
 	}
 	dir := testenv.MountHungFS(t)
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, regcred, "validate", filepath.Join(dir, "config.yaml"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	for !waitsForFUSE(cmd.Process.Pid) {
 		if ctx.Err() != nil {
 			t.Fatal("it does not look at the mount")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -33,10 +34,7 @@ func TestMain(m *testing.M) {
 // binDir returns a directory with the plugin in it.
 func binDir(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	name := pluginName
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -71,9 +69,7 @@ func TestProcess(t *testing.T) {
 	dir := binDir(t)
 	token := tokenFor("registry.example")
 	tokenFile := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(tokenFile, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tokenFile, []byte(token), 0o600))
 	for title, tt := range map[string]struct {
 		apiVersion string
 		args       []string
@@ -160,10 +156,7 @@ func TestHelpAndVersion(t *testing.T) {
 
 // TestFlagsAreDocumented verifies that docs/plugins/token.md has a row for each flag.
 func TestFlagsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md")))(t)
 	usage := program().Flags.FlagUsages()
 	for _, line := range strings.Split(strings.TrimSpace(usage), "\n") {
 		name := strings.Fields(line)[0]

@@ -33,6 +33,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -260,10 +261,7 @@ func TestSamples(t *testing.T) {
 				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
 			reg, host := registryOf(t, s, secret)
-			web, err := testcloud.NewFakeNetwork()
-			if err != nil {
-				t.Fatal(err)
-			}
+			web := must.Get(testcloud.NewFakeNetwork())(t)
 			t.Cleanup(web.Close)
 			web.Handle(host, reg)
 			if s.host != "" {
@@ -284,10 +282,7 @@ func TestSamples(t *testing.T) {
 func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
-	keyring, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()}))(t)
 	defer keyring.Close()
 	req := regcred.Request{Image: s.image + ":v1", Annotations: s.annotations}
 	if s.audience != "" {
@@ -339,20 +334,13 @@ func copySamples(t *testing.T, name, token string) string {
 		t.Fatalf("found %q, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		there := strings.NewReplacer("/etc/token-credential-provider/", dir+"/", "/run/spiffe-helper/", dir+"/")
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(there.Replace(string(text))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(there.Replace(string(text))), 0o600))
 	}
 	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
 	for file, text := range map[string]string{"client-secret": canary.EnvSecret + "\n", "jwt_svid.token": token, "github-app.pem": string(key)} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, name+".kubelet.yaml")
 }
@@ -360,10 +348,7 @@ func copySamples(t *testing.T, name, token string) string {
 // documentedResponse returns the documented response with the secret in it.
 func documentedResponse(t *testing.T, name, secret string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../internal/provider/token/testdata/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../internal/provider/token/testdata/" + name + ".json"))(t)
 	filled := strings.NewReplacer("@secret@", secret, "@between@", between, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
 	if filled == string(text) {
 		t.Fatal("the sample has no place for a secret")
@@ -380,13 +365,8 @@ func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	}
 	t.Cleanup(func() { reg.Close() })
 	host, repo, _ := strings.Cut(s.image, "/")
-	if _, err := reg.Push(repo, "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(reg.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push(repo, "v1", testregistry.Image{}))(t)
+	target := must.Get(url.Parse(reg.URL()))(t)
 	return httputil.NewSingleHostReverseProxy(target), host
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // configuration has secrets in env and args that must not be printed.
@@ -156,15 +157,11 @@ func (p *pod) restart() {
 func (p *pod) write(t *testing.T, name, content string) {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	if strings.HasSuffix(name, "/") {
 		return
 	}
-	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o755))
 }
 
 // runFor runs the agent for so long, and may do something meanwhile.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // workIn is the environment variable with the directory of [runWriter].
@@ -88,13 +89,9 @@ func TestKilled(t *testing.T) {
 		cmd.Env = append(os.Environ(), workIn+"="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		time.Sleep(rand.N(400 * time.Millisecond)) // to be killed at any moment, not to have come somewhere
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		if err := cmd.Wait(); stderr.Len() > 0 {
 			t.Fatalf("%v: %s", err, stderr.String())
 		}

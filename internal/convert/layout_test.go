@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
@@ -141,10 +142,7 @@ func writeMixedVersions(t *testing.T) string {
 
 func TestConvertSingle(t *testing.T) {
 	dir := writeMixedVersions(t)
-	res, err := Convert(dir, LayoutSingle, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(Convert(dir, LayoutSingle, Options{}))(t)
 	const top = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n  - name: ecr\n    matchImages:\n"
 	if got := contents(res); !strings.HasPrefix(got, top) {
 		t.Errorf("it does not begin with\n%s", top)
@@ -177,10 +175,7 @@ func lines(places []config.Position) []int {
 }
 
 func TestConvertSplit(t *testing.T) {
-	res, err := Convert(writeMixedVersions(t), LayoutSplit, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(Convert(writeMixedVersions(t), LayoutSplit, Options{}))(t)
 	var names []string
 	for _, f := range res.Files {
 		names = append(names, f.Name)

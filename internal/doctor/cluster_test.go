@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -74,9 +75,7 @@ func TestClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			times := []time.Time{start, start.Add(2 * time.Second)}
 			clock := &ClockSkew{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
-			if _, err := clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil))(t)
 			if clock.measured != tt.seen || clock.skew != tt.skew {
 				t.Errorf("got %v, %v; want %v, %v", clock.measured, clock.skew, tt.seen, tt.skew)
 			}
@@ -90,9 +89,7 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	clock := &ClockSkew{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
 	transport := clock.WrapTransport(answerer(header))
-	if _, err := transport.RoundTrip(nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(transport.RoundTrip(nil))(t)
 	header["Date"] = []string{start.Add(time.Hour).Format(http.TimeFormat)}
 	var wg sync.WaitGroup
 	for range 4 {

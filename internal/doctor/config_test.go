@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/tally"
 )
@@ -46,13 +47,9 @@ func TestCheckFindings(t *testing.T) {
 // own configuration does not list it.
 func TestCommandNamesConfig(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
-	if err := root.Mkdir("/run", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, root.Mkdir("/run", 0o755))
 	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.ResultFound}}}
-	if err := tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch))
 	r := &checkResults{}
 	checkCounts(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -23,10 +24,7 @@ import (
 // newSilentServer accepts connections and never responds.
 func newSilentServer(t *testing.T, accepted func()) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -93,9 +91,7 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { r.Close() })
-		if _, err := r.Push("team/app", "v1", testregistry.Image{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Push("team/app", "v1", testregistry.Image{}))(t)
 		hosts[user] = r.Addr()
 	}
 	i := hangingImage(t, time.Minute, func() {})

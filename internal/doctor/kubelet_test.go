@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
 )
@@ -35,9 +36,7 @@ func newKubeadmNode(t *testing.T) *Kubelet {
 		"/opt/bin/other": "",
 	} {
 		file := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 	}
 	k := &Kubelet{Node: node.Node{Root: root}.NewReader()}
 	var err error
@@ -93,9 +92,7 @@ func TestConfigJudge(t *testing.T) {
 	k := newKubeadmNode(t)
 	path, _ := k.Config.Path()
 	data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"...)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	k.Origin = &node.Origin{Config: path, From: "here", Unit: "kubelet.service"}
 	k.Setup.Gates = map[string]bool{"AllAlpha": true}
 	for _, tt := range []struct {
@@ -226,9 +223,7 @@ func TestNextStartFilesAreChecked(t *testing.T) {
 		next, _ := k.Config.Path()
 		old := k.Node.HostPath("/etc/old.yaml")
 		good := k.Config.Files()[0].Data()
-		if err := errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)))
 		runs := node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}
 		k.Origin = &node.Origin{Config: old, BinDir: k.Node.HostPath("/opt/bin"), Unit: "kubelet.service"}
 		if tt.without {
@@ -385,9 +380,7 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		k.Config = nil
 		file := k.Node.HostPath("/etc/c.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		k.Origin = &node.Origin{Config: file}
 		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: restartingUnit(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
@@ -466,10 +459,7 @@ func TestKubeletWithoutService(t *testing.T) {
 // TestNoKubelet verifies that there are no findings on a machine that is not a node.
 func TestNoKubelet(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
-	setup, err := n.Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	setup := must.Get(n.Setup(t.Context()))(t)
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup}}, &r)
 	if len(r.list) != 0 {
 		t.Errorf("got %+v", r.list)

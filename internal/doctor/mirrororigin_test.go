@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -75,12 +76,8 @@ func TestCheckMirrorOrigin(t *testing.T) {
 func writeContainerdFile(t *testing.T, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, "etc/containerd", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestFindContainerd verifies that on a k3s node a packaged containerd is found too, unless it serves only Docker, and

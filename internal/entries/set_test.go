@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // plain and token are entries of regcred; names are their names.
@@ -181,10 +182,7 @@ func TestSetText(t *testing.T) {
 
 // TestSetCreated verifies that a missing file is created, and removed again.
 func TestSetCreated(t *testing.T) {
-	data, err := Set("f", nil, token, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(Set("f", nil, token, nil))(t)
 	c, err := config.Parse("f", data)
 	if err != nil || !sameProviders(c.Providers, toProviders(token)) || c.Validate() != nil {
 		t.Errorf("%v, %v:\n%s", err, c.Validate(), data)
@@ -230,10 +228,7 @@ func TestSetKeepsConcurrentChanges(t *testing.T) {
 				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": [\n        \"r.example\"\n      ],\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"v\"\n    }\n  ]\n}\n"
 		},
 	}
-	installed, err := Set("f", []byte(corpus["lines"]), token, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	installed := must.Get(Set("f", []byte(corpus["lines"]), token, nil))(t)
 	for name, change := range theirs {
 		t.Run(name, func(t *testing.T) {
 			changed, want := change(string(installed))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -32,10 +33,7 @@ type cluster struct {
 // newCluster has a DaemonSet of the release kube-system/regcred.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	api, err := testkube.New(testkube.Options{Pipe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(testkube.Options{Pipe: true}))(t)
 	t.Cleanup(api.Close)
 	c := &cluster{api, t}
 	c.Put("daemonsets", c.daemonSet())
@@ -46,10 +44,7 @@ func (c *cluster) client(user string) *Client {
 	c.t.Helper()
 	transport := &http.Transport{DialContext: c.Dial}
 	c.t.Cleanup(transport.CloseIdleConnections)
-	client, err := New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	client := must.Get(New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport}))(c.t)
 	return client
 }
 

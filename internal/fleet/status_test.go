@@ -21,15 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 )
 
 func look(t *testing.T, c *cluster) *Fleet {
 	t.Helper()
-	f, err := c.client(testkube.Admin).Status(t.Context(), Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
 	return f
 }
 
@@ -337,10 +335,7 @@ func TestForbidden(t *testing.T) {
 						c.Grant("eve", "*", resource)
 					}
 				}
-				f, err := c.client("eve").Status(t.Context(), Query{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must.Get(c.client("eve").Status(t.Context(), Query{}))(t)
 				if diff := cmp.Diff(tt.want, formatNodes(f.Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/systemd"
 )
 
@@ -47,9 +48,7 @@ func TestExecutable(t *testing.T) {
 		t.Skip("this machine has SELinux")
 	}
 	file := t.TempDir() + "/program"
-	if err := os.WriteFile(file, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o755))
 	if err := SetExecutableLabel(file); err != nil {
 		t.Error(err)
 	}
@@ -168,9 +167,7 @@ func TestNoSystemdReason(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range tt.have {
-				if err := os.Mkdir(dir+"/"+name, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(dir+"/"+name, 0o700))
 			}
 			err := unavailableErrorFor(tt.mounts(dir), dir+"/private", fs.ErrNotExist)
 			if got := fmt.Sprintf("%T", err); got != tt.want || !strings.Contains(err.Error(), tt.says) || !errors.Is(err, fs.ErrNotExist) {

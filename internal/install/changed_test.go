@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // edit replaces a text in a file of the node.
@@ -92,12 +93,8 @@ func TestChangedByOthers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := nodeAfter(t, layoutNamed(t, tt.layout))
 			pristine := snapshot(t, c.root())
-			if err := c.do(t.Context(), "install a"); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(tt.change(c), c.save()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(t.Context(), "install a"))
+			must.Do(t, errors.Join(tt.change(c), c.save()))
 			spoilt := snapshot(t, c.root())
 			c.newInstaller(t)
 			if s, err := c.Status(t.Context()); err != nil || !strings.Contains(strings.Join(s.Problems, "\n"), tt.status) || (len(s.Problems) > 0) != (tt.status != "") {

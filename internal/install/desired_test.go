@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -52,9 +53,7 @@ func writeConfigs(t testing.TB) (dir string) {
 		"a/" + generation.DispatcherName: "#!/bin/sh\n# of a\n", "b/" + generation.DispatcherName: "#!/bin/sh\n# of b\n", "c/" + generation.DispatcherName: "#!/bin/sh\n# of a\n",
 	} {
 		name = filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
 	}
 	return dir
 }
@@ -94,15 +93,10 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
-		in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
 		in.Setup.Gates = map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": gate}
 		w := wish(dir, "b")
-		if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 		if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), refused) {
 			t.Errorf("with the gate %v: %v", gate, err)
 		}
@@ -119,9 +113,7 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	}
 	in.Setup.Version = node.Version{Why: "it does not say"}
 	w := wish(dir, "b")
-	if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 	_, err = in.Plan(t.Context(), w)
 	e, ok := errors.AsType[*node.HintError](err)
 	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with this configuration, and this node's kubelet version is unknown (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
@@ -133,13 +125,8 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 // support that, because the dispatcher reads it.
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Install(t.Context(), wish(dir, "a"), options()); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
+	must.Get(in.Install(t.Context(), wish(dir, "a"), options()))(t)
 	w := install.Desired{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, SkipExec: true}
 	if _, err := in.Install(t.Context(), w, options()); err != nil {
 		t.Error(err)
@@ -161,10 +148,7 @@ func configDirectory(t *testing.T) string {
 // kubelet's file.
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
 	w := wish(dir, "a")
 	w.Config = configDirectory(t)
 	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
@@ -182,10 +166,7 @@ func TestDesiredStateOfDirectory(t *testing.T) {
 // values are to be hidden.
 func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w, err := install.NewManualChange(configDirectory(t), hidden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(install.NewManualChange(configDirectory(t), hidden))(t)
 		cfg, err := config.Parse("f", []byte(w.Config))
 		if err == nil {
 			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.33"})

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // fullMatrix makes the test interrupt every step of every layout, which takes minutes.
@@ -76,18 +78,13 @@ func newFakeNode(t testing.TB, l layout) *fakeNode {
 	t.Helper()
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
 	l.make(t, w.root())
-	f, err := w.flags()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(w.flags())(t)
 	w.Loaded = f
 	w.start()
 	if w.Running == nil {
 		t.Fatalf("%s: the kubelet does not start: %v", l.name, w.Calls)
 	}
-	if err := w.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.save())
 	return w
 }
 
@@ -136,15 +133,10 @@ func (s *scene) names(w *fakeNode) []string {
 // copy returns the node as it was before the change.
 func (s *scene) copy() *fakeNode {
 	s.t.Helper()
-	dir, err := os.MkdirTemp(s.t.TempDir(), "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(s.t.TempDir(), ""))(s.t)
 	copyTree(s.t, s.base, dir)
 	w := &fakeNode{dir: dir, layout: s.layout}
-	if err := w.load(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, w.load())
 	return w
 }
 
@@ -267,9 +259,7 @@ func (s *scene) try(b broken, step int) {
 	w := s.copy()
 	defer os.RemoveAll(w.dir)
 	err := b.make(w, step)
-	if loadErr := w.load(); loadErr != nil {
-		s.t.Fatal(loadErr)
-	}
+	must.Do(s.t, w.load())
 	fail := func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("step %d %s (%v): "+format, append([]any{step, b.how, err}, args...)...)

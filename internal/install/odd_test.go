@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -31,13 +32,8 @@ func newOdd(t *testing.T, name string) *layoutNode {
 // in returns an installer for that node, whose state directory is dir.
 func (o *layoutNode) in(dir string) *install.Installer {
 	o.t.Helper()
-	if err := o.load(); err != nil {
-		o.t.Fatal(err)
-	}
-	in, err := o.installer(nil)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, o.load())
+	in := must.Get(o.installer(nil))(o.t)
 	in.Store.Dir = dir
 	return in
 }
@@ -53,27 +49,19 @@ func (o *layoutNode) do(changes ...string) {
 
 func (o *layoutNode) status() *install.Status {
 	o.t.Helper()
-	s, err := o.in(stateDir).Status(o.t.Context())
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	s := must.Get(o.in(stateDir).Status(o.t.Context()))(o.t)
 	return s
 }
 
 func (o *layoutNode) write(name, text string) {
 	o.t.Helper()
 	name = filepath.Join(o.root(), name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 }
 
 func (o *layoutNode) read(name string) string {
 	o.t.Helper()
-	data, err := os.ReadFile(filepath.Join(o.root(), name))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(o.root(), name)))(o.t)
 	return string(data)
 }
 
@@ -177,10 +165,7 @@ func TestReleaseReservedPatterns(t *testing.T) {
 	} {
 		w := wish(o.wishes, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
-		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
 		if s := o.status(); s.Current.Number != step.number {
 			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.Nothing)
 		}
@@ -219,9 +204,7 @@ func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newOdd(t, name)
 		o.do("install a")
-		if err := os.RemoveAll(filepath.Join(o.root(), stateDir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
 		if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "was removed") {
 			t.Errorf("%s: status: %q", name, s.Problems)
 		}

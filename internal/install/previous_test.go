@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // install installs a wish, by its name.
@@ -104,13 +105,9 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}
 	w := wish(o.wishes, "a") // a kubelet that was started again has the entries of its time
 	w.AnyImage = &no
-	if _, err := o.in(stateDir).Install(t.Context(), w, install.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
 	o.start()
-	if err := o.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.save())
 	w.AnyImage = &yes
 	_, err := o.in(stateDir).Install(t.Context(), w, install.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the kubelet must be restarted: its loaded entries do not cover ") {
@@ -207,9 +204,7 @@ func TestInstallRepairs(t *testing.T) {
 			o := newOdd(t, tt.layout)
 			o.do("install a")
 			whole := snapshot(t, o.root()).without(recordFiles()...)
-			if err := errors.Join(o.load(), tt.spoil(o), o.save()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(o.load(), tt.spoil(o), o.save()))
 			s := o.status()
 			if said := strings.Join(append(s.Problems, s.Restart...), "\n"); !strings.Contains(said, tt.status) {
 				t.Fatalf("status: %q, want %q", said, tt.status)
@@ -276,12 +271,8 @@ func TestOwner(t *testing.T) {
 	off := func(owner string) error {
 		return o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Owner: owner})
 	}
-	if err := errors.Join(as("web/one", "a"), as("web/one", "b")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.in(stateDir).Rollback(t.Context(), 1, options()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(as("web/one", "a"), as("web/one", "b")))
+	must.Get(o.in(stateDir).Rollback(t.Context(), 1, options()))(t)
 	if s := o.status(); s.Current.Owner != "web/one" || s.Current.Source != "release web/one" || s.Current.Number != 1 {
 		t.Errorf("after a rollback: %+v", s.Current)
 	}
@@ -294,9 +285,7 @@ func TestOwner(t *testing.T) {
 	if diff := before.differs(snapshot(t, o.root())); diff != "" {
 		t.Errorf("what was refused has changed: %s", diff)
 	}
-	if err := errors.Join(as("web/one", "c"), off("web/one"), as("", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(as("web/one", "c"), off("web/one"), as("", "a")))
 	for what, err := range map[string]error{"onto one by hand": as("web/one", "a"), "uninstall of one by hand": off("web/one")} {
 		if e, ok := errors.AsType[*install.OwnerError](err); !ok || e.Owner != "" {
 			t.Errorf("%s: %v", what, err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/service"
 )
 
@@ -50,10 +51,7 @@ func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 // newInstaller replaces the installer by a new one for the same node.
 func (c *changing) newInstaller(t *testing.T) {
 	t.Helper()
-	in, err := c.installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.installer(nil))(t)
 	c.Installer = in
 }
 
@@ -199,9 +197,7 @@ func TestNeverHealthy(t *testing.T) {
 		t.Errorf("status: %+v, %v", s, err)
 	}
 	c.newInstaller(t)
-	if err := c.do(t.Context(), "uninstall"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.do(t.Context(), "uninstall"))
 	c.sameAs(t, before)
 }
 

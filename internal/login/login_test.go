@@ -21,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -71,18 +72,10 @@ func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/app", "v1", testregistry.Image{}))(t)
 	f.inner = s
-	registry, err := name.NewRegistry(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := NewTarget(registry, "repository:team/app:pull", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(name.NewRegistry(host))(t)
+	target := must.Get(NewTarget(registry, "repository:team/app:pull", false))(t)
 	r := &Registry{Target: target, Secrets: &Secrets{}, Retry: RetryOptions{Wait: time.Millisecond}}
 	if tls {
 		f.StartTLS()
@@ -101,15 +94,9 @@ func credential(user, password string) *regcred.Credential {
 // get requests the manifest with the user agent "tool".
 func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
 	req.Header.Set("User-Agent", "tool/1")
-	resp, err := rt.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(rt.RoundTrip(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }
@@ -177,10 +164,7 @@ func TestPingNotKept(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	broken = false
-	s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 	if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
@@ -202,10 +186,7 @@ func TestTimeouts(t *testing.T) {
 		if shared {
 			r.Budget = NewRetryBudget(r.Retry)
 		}
-		s, err := r.Login(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), nil))(t)
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		first := n
 		if shared {
@@ -284,10 +265,7 @@ func TestCredentialStaysAtRegistry(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 		for _, tt := range []struct {
 			url, host string
 			want      bool
@@ -329,14 +307,8 @@ func TestIsRegistryURL(t *testing.T) {
 		{"index.docker.io", "https://docker.io/v2/", false},
 		{"registry-1.docker.io", "https://index.docker.io/v2/", false},
 	} {
-		registry, err := name.NewRegistry(tt.registry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target, err := NewTarget(registry, "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		registry := must.Get(name.NewRegistry(tt.registry))(t)
+		target := must.Get(NewTarget(registry, "", false))(t)
 		req, _ := http.NewRequestWithContext(context.Background(), "GET", tt.url, nil)
 		if got := target.IsToRegistry(req); got != tt.want {
 			t.Errorf("%s, %s: %t", tt.registry, tt.url, got)
@@ -367,10 +339,7 @@ func TestUploadOnce(t *testing.T) {
 			}
 			return true
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 		req, _ := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/v2/team/app/manifests/x", io.NopCloser(strings.NewReader("body")))
 		if again {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // dribble is a body of size bytes that arrives in small parts.
@@ -40,10 +42,7 @@ func TestFailedRequestIsReleased(t *testing.T) {
 		sent = req.Context()
 		return nil, io.ErrUnexpectedEOF
 	})}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
 	if _, err := w.RoundTrip(req); err != io.ErrUnexpectedEOF {
 		t.Errorf("got %v", err)
 	}
@@ -59,18 +58,12 @@ func TestContentAgain(t *testing.T) {
 		sent = append(sent, req.Header)
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBodySize+1)))}, nil
 	})}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
 	req.Header.Set("User-Agent", "tool")
 	req = markContentRequest(req)
 	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
 	for range 2 {
-		resp, err := w.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.RoundTrip(req))(t)
 		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBodySize+1 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}

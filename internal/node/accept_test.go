@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // kubelet133Config is a configuration that only kubelet 1.33 with the feature gate accepts.
@@ -34,13 +35,8 @@ providers:
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(o.Config, []byte(kubelet133Config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(o.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.Config, []byte(kubelet133Config), 0o600))
+	cfg := must.Get(config.Load(o.Config))(t)
 	kubelet, err := n.NewReader().ValidateConfig(t.Context(), o, cfg)
 	if err != nil {
 		return kubelet.KubeletVersion + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
@@ -119,10 +115,7 @@ func TestLoadUnknownKubelet(t *testing.T) {
 		}
 	}
 	s := Setup{Version: Version{Kubelet: "1.33.4"}, Unread: []string{"/c.yaml", "/d"}}
-	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(file))(t)
 	r := n.NewReader()
 	r.setup = &s
 	target, err := r.ValidateConfig(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
@@ -145,13 +138,8 @@ func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
 	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
 	put(t, filepath.Join(dir, "d/1.conf"), "featureGates: {"+tokenGate+": true}\n")
-	if err := os.Symlink("d", filepath.Join(dir, "l")); err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel("/", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("d", filepath.Join(dir, "l")))
+	relative := must.Get(filepath.Rel("/", dir))(t)
 	for _, tt := range []struct {
 		want string
 		args []string
@@ -163,9 +151,7 @@ func TestAcceptRunning(t *testing.T) {
 	} {
 		want, args := tt.want, tt.args
 		cmd := startKubelet(t, "", nil, args...)
-		if err := os.Remove(cmd.Path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(cmd.Path))
 		if got := accepted(t, Node{}, &Origin{Kubelet: cmd.Process.Pid}); got != want {
 			t.Errorf("with %q: got %q, want %q", args, got, want)
 		}
@@ -180,9 +166,7 @@ func TestAcceptRunning(t *testing.T) {
 func TestVersionRoot(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho Kubernetes v1.33.4\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\necho Kubernetes v1.33.4\n"), 0o700))
 	for root, want := range map[string]string{"": "1.33.4", "/": "1.33.4", dir: ""} {
 		if got := (Node{Root: root}).kubeletVersion(t.Context(), program); got.Kubelet != want {
 			t.Errorf("root %q: got %+v, want %q", root, got, want)

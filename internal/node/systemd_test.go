@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -57,19 +58,11 @@ func TestSystemdAgrees(t *testing.T) {
 // TestSystemdReadsQuotedWords verifies that systemd reads the words of a drop-in as they were quoted.
 func TestSystemdReadsQuotedWords(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
-	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar"))(t)
 	root := createNode(t, archive)
-	s, err := Node{Root: root}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	text := "[Service]\nExecStart=\nExecStart=" + s.Unit.Exec.With(args...) + "\n"
-	if err := plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)))
 	got := askSystemd(t, systemd(t), root, s.Unit.Name).Command
 	if len(got) < len(args) {
 		t.Fatalf("got %q", got)
@@ -162,12 +155,8 @@ func retarget(t *testing.T, root, dir string) {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		if target, err := os.Readlink(name); err == nil && filepath.IsAbs(target) && !strings.HasPrefix(target, root) && target != "/dev/null" {
-			if err := os.Remove(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(filepath.Join(root, target), name); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(name))
+			must.Do(t, os.Symlink(filepath.Join(root, target), name))
 		}
 	}
 }
@@ -176,9 +165,7 @@ func retarget(t *testing.T, root, dir string) {
 func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 }
 

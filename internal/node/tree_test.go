@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
@@ -39,9 +41,7 @@ func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 		if name == golden {
 			continue
 		}
-		if err := plantFile(filepath.Join(root, name), kind, f.Data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plantFile(filepath.Join(root, name), kind, f.Data))
 	}
 	return root
 }
@@ -92,10 +92,7 @@ func TestNodeTrees(t *testing.T) {
 				t.Error("it does not say where it is from")
 			}
 			root := createNode(t, archive)
-			s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 			got := shownSetup(t, s, root)
 			if *update {
 				writeGolden(t, file, archive, got)
@@ -121,9 +118,7 @@ func shownSetup(t *testing.T, s *Setup, root string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(s))
 	return strings.ReplaceAll(b.String(), root, "")
 }
 
@@ -136,7 +131,5 @@ func writeGolden(t *testing.T, file string, archive *txtar.Archive, got string) 
 		}
 	}
 	out.Files = append(out.Files, txtar.File{Name: golden, Data: []byte(got)})
-	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, txtar.Format(out), 0o644))
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -53,22 +54,15 @@ func ownNetwork(t *testing.T) bool {
 func replaceFile(t *testing.T, at, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount(file, at, "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
+	must.Do(t, syscall.Mount(file, at, "", syscall.MS_BIND, ""))
 	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
 // serveNames answers at 127.0.0.53.
 func serveNames(t *testing.T) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.53:53")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.ListenPacket("udp", "127.0.0.53:53"))(t)
 	t.Cleanup(func() { conn.Close() })
 	go func() {
 		buf := make([]byte, 1500)

@@ -29,6 +29,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/testenv"
@@ -60,22 +61,13 @@ func newAuthority(t *testing.T, name string, parent *authority) *authority {
 
 func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	parent, signer := template, key
 	if by != nil {
 		parent, signer = by.cert, by.key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return cert, key
 }
 
@@ -104,9 +96,7 @@ func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certi
 func (a *authority) file(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600))
 	return name
 }
 
@@ -128,14 +118,9 @@ func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 // newRegistry starts a registry with team/app:v1, which user ci may pull.
 func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reg := must.Get(testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}}))(t)
 	t.Cleanup(func() { reg.Close() })
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
 	return reg
 }
 
@@ -317,10 +302,7 @@ func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	check(t, newProber("").Query(t.Context(), newHop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
 	check(t, newProber("").Query(t.Context(), newHop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
 	check(t, newProber("").Query(t.Context(), newHop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
@@ -510,10 +492,7 @@ func TestMirror(t *testing.T) {
 
 // TestBounded verifies that a probe ends with its context.
 func TestBounded(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
@@ -29,19 +30,14 @@ func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe
 
 // TestProxy verifies that the proxy of the runtime's environment is used.
 func TestProxy(t *testing.T) {
-	fakeNet, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(fakeNet.Close)
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { reg.Close() })
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
 	fakeNet.Handle("registry.example", reg)
 	fakeNet.Handle("auth.example", reg)
 	proxy := ""
@@ -89,10 +85,7 @@ func TestProxyRefuses(t *testing.T) {
 		t.Error("the address is not named")
 	}
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
 	check(t, newProxiedProber(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
 

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // patience bounds the wait for something that has to come.
@@ -35,9 +37,7 @@ func newFIFOs(t *testing.T) *fifos {
 	dir := t.TempDir()
 	report, goPath := filepath.Join(dir, "report"), filepath.Join(dir, "go")
 	for _, path := range []string{report, goPath} {
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(path, 0o600))
 	}
 	f := &fifos{
 		env:    []string{testReport + "=" + report, testGo + "=" + goPath},
@@ -289,12 +289,8 @@ func TestReplacedWhileRunning(t *testing.T) {
 	done := goRun(t.Context(), c, nil)
 	f.pids(t, 1)
 	newer := c.Path + ".new"
-	if err := os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(newer, c.Path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755))
+	must.Do(t, os.Rename(newer, c.Path))
 	f.goOn(t)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
@@ -364,10 +360,7 @@ func TestStdinIsClosed(t *testing.T) {
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	l := runLimits{ctx: t.Context()}
-	p, err := c.start(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.start(l))(t)
 	if failed := p.writeAndWait(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
 		t.Fatal(failed)
 	}

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // The test binary plays every program: TestMain looks at testMode.
@@ -44,10 +46,7 @@ const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
 // testCommand returns a Command whose program is the test binary.
 func testCommand(t testing.TB, mode string, env ...string) Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return Command{
 		Path: self,
 		// The race detector otherwise takes a second to end.
@@ -221,17 +220,9 @@ func startChild(mode string, attr *syscall.SysProcAttr) {
 // copySelf copies the test binary to a file that can be changed.
 func copySelf(t *testing.T, name string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	data := must.Get(os.ReadFile(self))(t)
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o755))
 	return path
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -30,10 +31,7 @@ import (
 func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runtime, *testcri.Containerd) {
 	t.Helper()
 	c := testcri.StartContainerd(t, environ...)
-	r, err := DialRuntime(t.Context(), c.Socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(DialRuntime(t.Context(), c.Socket, opts))(t)
 	t.Cleanup(func() { r.Close() })
 	if r.Name != "containerd" || r.Version == "" {
 		t.Errorf("it calls itself %q, version %q", r.Name, r.Version)
@@ -139,14 +137,8 @@ func TestContainerdPauseImage(t *testing.T) {
 	if err != nil || got != want {
 		t.Fatalf("got %q, %v; want %q", got, err, want)
 	}
-	res, err := r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := r.Pull(t.Context(), got, PullNever, fixedLookup())
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good)))(t)
+	again := must.Get(r.Pull(t.Context(), got, PullNever, fixedLookup()))(t)
 	// That of Debian 12 is older than pinning, which came with 1.6.22 and 1.7.2.
 	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
 		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
@@ -208,9 +200,7 @@ func loggedIn(reg *testregistry.Server) (user string) {
 // test server.
 func TestContainerdDockerHub(t *testing.T) {
 	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
-	if _, err := reg.Push("library/nginx", "latest", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("library/nginx", "latest", testregistry.Image{}))(t)
 	hub := httptest.NewUnstartedServer(reg)
 	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd tries once more, with the certificate checked
 	hub.StartTLS()
@@ -268,12 +258,8 @@ func TestContainerdRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c := dialContainerd(t, RuntimeOptions{})
 			reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-			if _, err := r.Pull(t.Context(), image, PullAlways, fixedLookup(good)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Pull(t.Context(), image, PullAlways, fixedLookup(good)))(t)
+			must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 1}))(t)
 			slow := reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Delay: time.Minute, Times: testregistry.Forever})
 			done := make(chan error, 1)
 			go func() {

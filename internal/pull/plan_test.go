@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -64,10 +65,7 @@ func TestPlatforms(t *testing.T) {
 			if whole := len(tt.have) == 1 || tt.want == "all"; whole != (res.Digest == digest) {
 				t.Errorf("digest %s of %s", res.Digest, digest)
 			}
-			m, err := v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"])))(t)
 			got := ""
 			if p := m.Manifests[0].Platform; p != nil {
 				got = p.String()
@@ -82,15 +80,9 @@ func TestPlatforms(t *testing.T) {
 // put uploads a manifest as it is.
 func put(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw)))(t)
 	req.Header.Set("Content-Type", mediaType)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	resp.Body.Close()
 	if resp.StatusCode != 201 {
 		t.Fatalf("putting a manifest: status %d", resp.StatusCode)
@@ -151,10 +143,7 @@ func setLayerSize(raw string, l Layer, size int64) string {
 
 func TestDeepIndex(t *testing.T) {
 	reg, image, digest := startRegistry(t, testregistry.AuthNone)
-	reg2, err := http.Get(reg.URL() + "/v2/team/app/manifests/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reg2 := must.Get(http.Get(reg.URL() + "/v2/team/app/manifests/v1"))(t)
 	reg2.Body.Close()
 	size, mediaType := reg2.ContentLength, ociImage
 	for depth := range maxDepth + 1 {
@@ -290,10 +279,7 @@ func TestArtifact(t *testing.T) {
 func TestTargetNames(t *testing.T) {
 	got := map[string]string{}
 	for _, image := range []string{"nginx", "nginx:1.25", "docker.io/team/app", "index.docker.io/library/nginx", "localhost/x", "registry.example:443/a/b:c"} {
-		tg, err := parseTarget(image, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tg := must.Get(parseTarget(image, false))(t)
 		got[image] = tg.name
 	}
 	want := map[string]string{

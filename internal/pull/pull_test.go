@@ -28,6 +28,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testfault"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -56,10 +57,7 @@ func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { reg.Close() })
-	digest, err = reg.Push("team/app", "v1", img)
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest = must.Get(reg.Push("team/app", "v1", img))(t)
 	return reg, reg.Addr() + "/team/app:v1", digest
 }
 
@@ -122,14 +120,8 @@ func checkNoTemp(t *testing.T, dir string) {
 // names returns the digests in index.json by reference.
 func names(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := v1.ParseIndexManifest(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
+	m := must.Get(v1.ParseIndexManifest(strings.NewReader(string(raw))))(t)
 	got := map[string]string{}
 	for _, d := range m.Manifests {
 		got[d.Annotations["org.opencontainers.image.ref.name"]] = d.Digest.String()
@@ -393,9 +385,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}))(t)
 	// Every layer stalls half way; the first byte that arrives ends the pull.
 	reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -410,10 +400,7 @@ func TestInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &all) || len(all.Tries) != 1 || all.Untried != 1 {
 		t.Errorf("error %v, want one try that was cancelled, and one not made", err)
 	}
-	after, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
 	if diff := cmp.Diff(string(before), string(after)); diff != "" {
 		t.Errorf("index.json changed (-before +after):\n%s", diff)
 	}

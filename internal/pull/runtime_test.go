@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/plugin"
 )
@@ -27,10 +28,7 @@ const anImage = "registry.example/team/app:v1"
 func dial(t *testing.T, s *testcri.Server, opts RuntimeOptions) *Runtime {
 	t.Helper()
 	s.Start(t)
-	r, err := DialRuntime(t.Context(), "unix://"+s.Socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(DialRuntime(t.Context(), "unix://"+s.Socket, opts))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -52,10 +50,7 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 	s := &testcri.Server{OnPull: onlyDev}
 	var refused []string
 	r := dial(t, s, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Username) }})
-	res, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good)))(t)
 	if res.Credential.Username != dev.Username || res.Ref != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
 		t.Errorf("got %+v, want a pull with the second credential after a 401", res)
 	}

@@ -12,19 +12,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNotRegular has a writer for none of the pipes: to open one would wait for ever.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)))
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	for path, want := range map[string]string{
 		pipe: "a named pipe", link: "a named pipe", socket: "a socket", "/dev/zero": "a device", "/": "a directory",
@@ -35,10 +32,7 @@ func TestNotRegular(t *testing.T) {
 			t.Errorf("%s: got %v, want an error that it is %s", path, err, want)
 		}
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(BareError(err)) != "is a named pipe, not a regular file" {
 		t.Errorf("got %v, want an error that it is a named pipe", err)
@@ -56,9 +50,7 @@ func (s swapped) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
 func TestFileReplacedByPipe(t *testing.T) {
 	path, _ := write(t, "")
 	pipe := path + ".pipe"
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := open(swapped{regular: path}, pipe)
 	if _, ok := errors.AsType[*NotRegularError](err); !ok {
 		t.Errorf("got %v, want an error that it is a named pipe", err)

@@ -12,19 +12,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // write writes a file, and returns its path and the root of its directory.
 func write(t *testing.T, data string) (path string, root *os.Root) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(data), 0o600))
+	root = must.Get(os.OpenRoot(filepath.Dir(path)))(t)
 	t.Cleanup(func() { root.Close() })
 	return path, root
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
@@ -64,10 +65,7 @@ func TestDo(t *testing.T) {
 			s := server(t)
 			call := tt.call
 			call.URL = s.URL() + "/v1/token?q=1"
-			answer, err := newFastClient().Do(t.Context(), call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(newFastClient().Do(t.Context(), call))(t)
 			if answer.Status != 200 || string(answer.Body) != "well" || answer.URL.Path != "/v1/token" {
 				t.Errorf("got %d, %q from %v", answer.Status, answer.Body, answer.URL)
 			}
@@ -212,10 +210,7 @@ func TestNotHTTP(t *testing.T) {
 // rawServer writes the same text to everybody who connects.
 func rawServer(t *testing.T, text string) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	t.Cleanup(func() { listener.Close(); <-done })
 	go func() {
@@ -327,9 +322,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	if _, err := newFastClient().Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(newFastClient().Do(t.Context(), remote.Call{URL: s.URL}))(t)
 	select {
 	case <-closed:
 	case <-time.After(5 * time.Second): // before an idle connection ends by itself

@@ -14,6 +14,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const denied = "org.freedesktop.DBus.Error.AccessDenied"
@@ -110,9 +112,7 @@ func TestNoSocket(t *testing.T) {
 		return // who may use any socket
 	}
 	file := filepath.Join(t.TempDir(), "socket")
-	if err := os.WriteFile(file, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0))
 	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
@@ -227,9 +227,7 @@ func TestInterrupted(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for dir, want := range map[string]Manager{"run/systemd/system": Systemd{}, "run/openrc": OpenRC{}, "run/runit": nil} {
 		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 		got, err := detectManager(root)
 		if got != want || (err == nil) != (want != nil) {
 			t.Errorf("%s: got %v, %v", dir, got, err)

@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // writeJournalctl creates a fake journalctl, one that prints in reverse order.
 func writeJournalctl(t *testing.T, script string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "journalctl")
-	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755))
 	return name
 }
 
@@ -41,10 +41,7 @@ func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (
 	m := s.Manager.(Systemd)
 	m.Journalctl = writeJournalctl(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
 	s.Manager = m
-	before, err := (&faulty{look: constantState(runningUnit(7))}).service(t).State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get((&faulty{look: constantState(runningUnit(7))}).service(t).State(t.Context()))(t)
 	state, err := s.WaitHealthy(t.Context(), before, want)
 	unhealthy, _ := errors.AsType[*UnhealthyError](err)
 	if (err == nil) != (unhealthy == nil) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/provider/dockerconfig"
 	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/keychain/cloud"
@@ -196,13 +197,9 @@ func TestImages(t *testing.T) {
 // for images without a provider.
 func TestOtherProviders(t *testing.T) {
 	password := file(t, canary.PasswordSecret)
-	if err := os.Chmod(password, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(password, 0o600))
 	logins := file(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.PasswordSecret+`"}}}`)
-	if err := os.Chmod(logins, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(logins, 0o600))
 	k, err := cloud.New(regcred.Options{},
 		withNameAndImages("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
 		withNameAndImages("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/acr"
@@ -97,17 +98,9 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 			cmd.Env = append(environ, inPod+"="+tt.image, "GOCOVERDIR="+t.TempDir())
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdin := must.Get(cmd.StdinPipe())(t)
+			stdout := must.Get(cmd.StdoutPipe())(t)
+			must.Do(t, cmd.Start())
 			defer cmd.Process.Kill()
 			lines := bufio.NewReader(stdout)
 			said, _ := lines.ReadString('\n')
@@ -130,19 +123,13 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 }
 
 func amazonProcess(t *testing.T) (*testcloud.Server, []string) {
-	aws, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	return aws.Server, append(aws.Environ(), "AWS_CONFIG_FILE=", "AWS_SHARED_CREDENTIALS_FILE=")
 }
 
 func googleProcess(t *testing.T) (*testcloud.Server, []string) {
-	google, err := testcloud.NewGoogle(newNet(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(newNet(t)))(t)
 	t.Cleanup(google.Close)
 	return google.Server, google.Environ()
 }
@@ -157,10 +144,7 @@ func azureProcess(t *testing.T) (*testcloud.Server, []string) {
 // newNet creates a fake network in which connections to unknown hosts fail.
 func newNet(t *testing.T) *testcloud.FakeNetwork {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(func() {
 		net.Close()
 		if strays := net.UnknownHosts(); len(strays) > 0 {

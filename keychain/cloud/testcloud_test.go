@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 )
@@ -60,10 +61,7 @@ func newTestCloud(t *testing.T) *testCloud {
 // keyring returns a keyring with only the cloud's provider, which retries failures at once.
 func (w *testCloud) keyring(environ map[string]string) *regcred.Keyring {
 	w.t.Helper()
-	k, err := cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	k := must.Get(cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ)))(w.t)
 	w.t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -124,7 +122,5 @@ func file(t testing.TB, text string) string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }

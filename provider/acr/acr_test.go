@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -341,16 +342,11 @@ func TestPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reg.Close()
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
 	w := newTestCloud(t, managed)
 	w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
 	auth := w.checkKeys(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
-	ref, err := name.ParseReference("foo.azurecr.io/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference("foo.azurecr.io/team/app:v1"))(t)
 	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.PasswordSecret: false} {
 		_, err := remote.Image(ref, remote.WithTransport(w.net.Transport()), remote.WithAuth(&authn.Basic{Username: auth.Username, Password: password}))
 		if (err == nil) != works {

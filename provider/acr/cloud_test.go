@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -52,10 +53,7 @@ func newTestCloud(t *testing.T, config string) *testCloud {
 	t.Helper()
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	az.AddHosts(net)
 	net.Handle("imds.test", az)
@@ -82,9 +80,7 @@ func (w *testCloud) setenv(environ []string) {
 func (w *testCloud) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -92,9 +88,7 @@ func (w *testCloud) file(name, text string) string {
 func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
-	if err := os.Chmod(path, mode); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.Chmod(path, mode))
 	return path
 }
 
@@ -123,10 +117,7 @@ func (w *testCloud) checkNoTokenRequest() {
 // provider returns a provider for this node, independent of the machine that runs the test.
 func (w *testCloud) provider() *Provider {
 	w.t.Helper()
-	p, err := New(w.opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := must.Get(New(w.opts))(w.t)
 	p.arc = w.arc
 	return p
 }
@@ -165,10 +156,7 @@ func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 // checkKeys returns the response's keys. The registry's password is replaced with "*".
 func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
-	resp, err := w.getCredentials(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	resp := must.Get(w.getCredentials(req))(w.t)
 	return resp
 }
 

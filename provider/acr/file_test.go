@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/internal/testcloud"
 )
@@ -32,19 +33,10 @@ import (
 // selfSigned returns a certificate and its key, both in PEM.
 func selfSigned(t testing.TB) (cert, key []byte, private *rsa.PrivateKey) {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private = must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+	pkcs8 := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	return toPEM("CERTIFICATE", der), toPEM("PRIVATE KEY", pkcs8), private
 }
 
@@ -160,14 +152,8 @@ func checkSigned(t *testing.T, token string, cert []byte, key *rsa.PrivateKey, n
 func TestCertificateRefused(t *testing.T) {
 	cert, key, _ := selfSigned(t)
 	_, otherKey, _ := selfSigned(t)
-	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(curve)
-	if err != nil {
-		t.Fatal(err)
-	}
+	curve := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(curve))(t)
 	const (
 		none     = "not a private key in PEM format, which begins with -----BEGIN; convert the certificate and RSA key to PEM"
 		unread   = "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"
@@ -286,9 +272,7 @@ func TestFilePermissions(t *testing.T) {
 	for mode, want := range map[os.FileMode]string{0o644: "", 0o646: writable} {
 		w := newTestCloud(t, managed)
 		w.bind(unchanged)
-		if err := os.Chmod(w.opts.Binding.CAFile, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(w.opts.Binding.CAFile, mode))
 		if _, err := w.getCredentials(pod("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("authority with %v: %v", mode, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -161,19 +162,12 @@ func TestBackoffOfTheController(t *testing.T) {
 // TestReadOnce verifies that azure.json is read once per response.
 func TestReadOnce(t *testing.T) {
 	w := newTestCloud(t, managed)
-	p, err := New(w.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(w.opts))(t)
 	s := p.newSession(image("foo.azurecr.io/app"))
 	defer s.close()
 	for range 2 {
-		if _, err := s.loadConfig(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.loadConfig())(t)
+		must.Do(t, os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600))
 	}
 	w.checkError(image("foo.azurecr.io/app"), "neither JSON nor YAML")
 }

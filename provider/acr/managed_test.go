@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -55,9 +56,7 @@ func newArcCloud(t *testing.T, config, name, key string) *testCloud {
 	w := newTestCloud(t, config)
 	w.arc = arcAgent{keys: t.TempDir()}
 	path := filepath.Join(w.arc.keys, name)
-	if err := os.WriteFile(path, []byte(key), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(key), 0o640))
 	w.az.Update(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
 	w.setenv(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
@@ -106,12 +105,8 @@ func TestArcKey(t *testing.T) {
 	write := func(name, text string) place {
 		return func(t *testing.T, keys string) string {
 			path := filepath.Join(keys, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			return path
 		}
 	}

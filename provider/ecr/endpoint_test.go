@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -43,10 +44,7 @@ type testCloud struct {
 
 func newTestCloud(t *testing.T, environ ...string) *testCloud {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	for _, entry := range append(cloud.Environ(), environ...) {
 		key, value, _ := strings.Cut(entry, "=")
@@ -190,10 +188,7 @@ func TestFallback(t *testing.T) {
 func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
 	t.Helper()
 	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.baseTransport, time.Millisecond
-	p, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(opts))(t)
 	req := &plugin.Request{Image: host + "/app"}
 	if pod {
 		req.ServiceAccountToken = plugin.NewSecret(canary.TokenSecret)
@@ -227,9 +222,7 @@ func TestEndpointsOfForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, tt.environ)
-			if _, err := w.get(t, tt.opts, tt.host, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.get(t, tt.opts, tt.host, true))(t)
 			if diff := cmp.Diff([]string{tt.sts, tt.ecr}, w.calledHosts()); diff != "" {
 				t.Error(diff)
 			}
@@ -309,15 +302,9 @@ func TestNoFallback(t *testing.T) {
 func foreignServer(t *testing.T, says string) net.Conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { there.Close() })
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	go func() {
 		if says != "" {
 			go io.Copy(io.Discard, there)

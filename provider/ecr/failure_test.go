@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
@@ -131,9 +132,7 @@ func TestImageForms(t *testing.T) {
 func TestAllowedHost(t *testing.T) {
 	const host = "registry.corp.example:5000"
 	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte("[default]\nregion = ap-south-1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("[default]\nregion = ap-south-1\n"), 0o600))
 	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
 	for name, tt := range map[string]struct {
 		allow    string
@@ -325,9 +324,7 @@ func TestIdentityFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, "AWS_CONFIG_FILE="+config)
-			if err := os.WriteFile(config, []byte(tt.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(config, []byte(tt.config), 0o600))
 			if tt.environ != nil {
 				setenv(t, tt.environ(cloud)...)
 			}
@@ -364,9 +361,7 @@ func TestProcessEnds(t *testing.T) {
 	dir := t.TempDir()
 	config, pipe := filepath.Join(dir, "config"), filepath.Join(dir, "pipe")
 	process := "[default]\ncredential_process = exec sleep 60 > " + pipe + "\n"
-	if err := os.WriteFile(config, []byte(process), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(process), 0o600))
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v\n%s", err, out)
 	}
@@ -424,14 +419,10 @@ func TestNoURL(t *testing.T) {
 func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 	home := t.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	name := fmt.Sprintf("%x.json", sha1.Sum([]byte("https://start.example")))
 	session := `{"accessToken":"` + canary.TokenSecret + `","expiresAt":"2999-01-01T00:00:00Z"}`
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600))
 	return func(*testcloud.AWS) []string { return []string{"HOME=" + home, "USERPROFILE=" + home} }
 }
 
@@ -485,9 +476,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 // a credentials endpoint.
 func TestMaxAttemptsOfNode(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
 	for name, environ := range map[string]func(*testcloud.AWS) []string{
 		"STS": func(*testcloud.AWS) []string {
 			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
@@ -32,9 +33,7 @@ type endpoint struct {
 func endpoints(t *testing.T) []endpoint {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
 	path := func(suffix string) func(testcloud.Request) bool {
 		return func(r testcloud.Request) bool { return strings.HasSuffix(r.Path, suffix) }
 	}
@@ -91,10 +90,7 @@ func TestRedirectsOfIdentities(t *testing.T) {
 	for _, e := range endpoints(t) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			t.Run(e.name+" "+http.StatusText(status), func(t *testing.T) {
-				other, err := testcloud.NewAWS()
-				if err != nil {
-					t.Fatal(err)
-				}
+				other := must.Get(testcloud.NewAWS())(t)
 				defer other.Close()
 				other.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
@@ -142,11 +138,7 @@ func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, text))(t)
+	must.Do(t, w.Close())
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
@@ -23,10 +24,7 @@ import (
 // ask for the docker config, through a real transport of the provider's own.
 func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
 	t.Helper()
-	p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1}))(t)
 	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: image})
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
@@ -60,10 +58,7 @@ func TestDockercfg(t *testing.T) {
 				w.Update(func(s *testcloud.GoogleState) {
 					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.ArgSecret+"\n"
 				})
-				resp, err := askDockercfg(t, w, flow, "registry.example/app")
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(askDockercfg(t, w, flow, "registry.example/app"))(t)
 				if diff := cmp.Diff(tt.want, resp.Auth); diff != "" {
 					t.Error(diff)
 				}

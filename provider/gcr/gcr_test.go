@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
@@ -33,15 +34,9 @@ type testCloud struct {
 
 func newTestCloud(t testing.TB) *testCloud {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	return &testCloud{google, net}
 }
@@ -58,10 +53,7 @@ func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 		opts.Transport = transport
 	}
 	opts.Backoff = time.Millisecond
-	p, err := gcr.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(gcr.New(opts))(t)
 	return p
 }
 
@@ -117,10 +109,7 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 
 func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
 	t.Helper()
-	got, err := ask(t, p, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(ask(t, p, req))(t)
 	return got
 }
 

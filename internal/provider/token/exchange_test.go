@@ -21,6 +21,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -52,19 +53,14 @@ func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Optio
 func TestTokenExchange(t *testing.T) {
 	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600))
 	p := exchangeProvider(t, server, func(o *Options) {
 		o.Exchange.TokenExchange = &TokenExchange{Audience: "{registry}", Scope: "pull", Resource: "https://registry.example", RequestedTokenType: "urn:example:t"}
 		o.Exchange.Form = map[string]string{"client_id": "a&b"}
 		o.Exchange.BasicAuth = &BasicAuth{Username: "node", Password: "{file:" + secret + "}"}
 	})
 	token := serviceAccountToken(nil)
-	got, err := get(t, p, request(token, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, p, request(token, nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
@@ -345,10 +341,7 @@ func TestScopeOfTemplates(t *testing.T) {
 				o.Exchange.Response.Secret = "access_token"
 				change(o.Exchange)
 			})
-			got, err := get(t, p, request(serviceAccountToken(nil), nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 			if got.Scope != plugin.CacheImage {
 				t.Errorf("got scope %s, want Image", got.Scope)
 			}
@@ -362,9 +355,7 @@ func TestWarnIfTokenIsEchoed(t *testing.T) {
 	p := exchangeProvider(t, newConstantServer(t, `{"access_token":"`+token+`"}`), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
-	if _, err := get(t, p, request(token, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(get(t, p, request(token, nil)))(t)
 	canary.AssertAbsent(t, "the log", logged.String())
 	if !strings.Contains(logged.String(), "the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token") {
 		t.Error("there is no warning")

@@ -26,6 +26,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -48,12 +49,8 @@ func keyFile(t *testing.T, mode os.FileMode) string {
 func secretOf(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(name, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
+	must.Do(t, os.Chmod(name, mode))
 	return name
 }
 
@@ -100,10 +97,7 @@ const installed = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-1
 // TestSigned verifies that a request without a token gets a credential signed with the node's key.
 func TestSigned(t *testing.T) {
 	server := newConstantServer(t, installed)
-	got, err := get(t, newGitHubApp(t, server, nil), request("", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, newGitHubApp(t, server, nil), request("", nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
@@ -126,10 +120,7 @@ func TestSignedClaims(t *testing.T) {
 			Claims: map[string]any{"image": "{image}", "list": []any{"{registry}", 1, true}},
 		}
 	})
-	got, err := get(t, p, request(serviceAccountToken(nil), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 	if got.Scope != plugin.CacheImage {
 		t.Errorf("got scope %s, want Image: a claim has the image", got.Scope)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -63,10 +64,7 @@ const (
 
 func TestSteps(t *testing.T) {
 	server := newVaultServer(t, loggedIn, given)
-	got, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil)))(t)
 	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the last step's, for half the life of the shortest")
 	}
@@ -94,9 +92,7 @@ func TestResponseValuesInBodies(t *testing.T) {
 			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
 			step.URL, step.Response = server.URL()+"/read", Response{Secret: "data.password"}
 			p := twoSteps(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
-			if _, err := get(t, p, request(serviceAccountToken(nil), nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 			r := server.Requests()[1]
 			_, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSONBody()["v"], "basic": password}[title]

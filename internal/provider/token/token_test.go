@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -60,10 +61,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 		opts.Audience = "registry.example"
 	}
 	opts.Now = func() time.Time { return now }
-	p, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(opts))(t)
 	return p
 }
 
@@ -141,10 +139,7 @@ func TestPassThrough(t *testing.T) {
 			if tt.image != "" {
 				req.Image = tt.image
 			}
-			got, err := get(t, newProvider(t, tt.opts), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, newProvider(t, tt.opts), req))(t)
 			same := got.Password == tt.want.Password
 			if got.Password, tt.want.Password = "", ""; !same {
 				t.Error("the password is not the token")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -40,10 +41,7 @@ func TestTokenFile(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			req := request(tt.token, nil)
 			req.APIVersion = tt.apiVersion
-			got, err := get(t, newProvider(t, Options{TokenFile: file}), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, newProvider(t, Options{TokenFile: file}), req))(t)
 			if got.Password != tt.want || got.Cache != tt.cache || got.Scope != plugin.CacheRegistry {
 				t.Errorf("scope %s, kept for %v, or another token", got.Scope, got.Cache)
 			}
@@ -60,9 +58,7 @@ func TestTokenFileIsReadAnew(t *testing.T) {
 		if err != nil || got.Password != spiffeToken(map[string]any{"jti": id}) {
 			t.Errorf("error %v, or another token than the file's", err)
 		}
-		if err := os.WriteFile(file, []byte(spiffeToken(map[string]any{"jti": "2"})), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(spiffeToken(map[string]any{"jti": "2"})), 0o600))
 	}
 }
 
