@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -270,9 +271,7 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 			return respond(plugin.CacheImage, 0, "")(ctx, req)
 		})
 		for i := range flights {
-			if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}))(t)
 		}
 		synctest.Wait()
 		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.inFlight) != 0 {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestConfigIsOpaque verifies that no verb, encoder or logger, and no package that reads unexported fields, such as
@@ -22,10 +23,7 @@ func TestConfigIsOpaque(t *testing.T) {
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
 		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
 	} {
-		c, err := Parse("f", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Parse("f", []byte(text)))(t)
 		c.Position(0, "name") // has nodes now
 		p, f := &c.Providers[0], c.Files()[0]
 		for what, v := range map[string]any{

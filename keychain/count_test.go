@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -55,9 +56,7 @@ func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(tb, "registry.example"), Options{})
 	repo := reference(tb, "registry.example/team/app").Context()
-	if _, err := keys.Resolve(repo); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(keys.Resolve(repo))(tb)
 	return keys, repo
 }
 

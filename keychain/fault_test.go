@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -69,10 +70,7 @@ func TestStatus(t *testing.T) {
 			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
 			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(tr.RoundTrip(req))(t)
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
 			canary.AssertAbsent(t, "the body", string(body))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -97,10 +98,7 @@ func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(
 
 func reference(t testing.TB, image string) name.Reference {
 	t.Helper()
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference(image))(t)
 	return ref
 }
 

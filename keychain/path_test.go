@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -79,9 +80,7 @@ func TestCheckPath(t *testing.T) {
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
-	if _, err := f.registry.Push("team/blobs/x", "tags", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.registry.Push("team/blobs/x", "tags", testregistry.Image{}))(t)
 	keys := New(newGoodKeyrings(t, f.host()), Options{})
 	if err := pull(t.Context(), ref, mustTransport(t, keys, ref.Context()).Wrapper()); err != nil {
 		t.Error(err)

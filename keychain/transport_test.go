@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -138,10 +139,7 @@ func TestOtherRepository(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
 	tr := mustTransport(t, k, ref.Context())
-	other, err := http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil))(t)
 	if _, err := tr.RoundTrip(other); err == nil || len(s.Requests()) > 0 {
 		t.Errorf("got %v", err)
 	}

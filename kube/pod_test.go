@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -25,10 +26,7 @@ func TestPod(t *testing.T) {
 		InitImages:  []string{"reg.example/init:1", "reg.example/app:1"},
 		Images:      []string{"reg.example/app:1", "reg.example/side:1"},
 	})
-	got, err := newClient(t, api, node, kube.Options{}).Pod(t.Context(), "ci", "web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(newClient(t, api, node, kube.Options{}).Pod(t.Context(), "ci", "web"))(t)
 	want := &kube.Pod{
 		Pod:         regcred.Pod{Namespace: "ci", Name: "web", UID: uid, ServiceAccount: "builder"},
 		Node:        "node-1",

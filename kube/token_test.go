@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -58,10 +59,7 @@ func TestTokenRequest(t *testing.T) {
 
 func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) plugin.Secret {
 	t.Helper()
-	token, err := c.RequestToken(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(c.RequestToken(t.Context(), req))(t)
 	if token.IsZero() {
 		t.Fatal("the token is empty")
 	}

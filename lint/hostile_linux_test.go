@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 )
 
 var (
@@ -49,9 +50,7 @@ func TestHostile(t *testing.T) {
 			continue
 		}
 		path := filepath.Join(dir, fmt.Sprint(i)+".yaml")
-		if err := os.WriteFile(path, []byte(h.largest(size)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(h.largest(size)), 0o600))
 		r := row{hostile: h, ours: costOf(t, "ours", path), theirs: costOf(t, "theirs", path)}
 		r.ratio = float64(r.ours.peak) / float64(r.theirs.peak)
 		rows = append(rows, r)

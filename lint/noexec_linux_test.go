@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const noexecDirVar = "REGCRED_TEST_NOEXEC_DIR"
@@ -21,10 +23,7 @@ func TestLintNoexecMount(t *testing.T) {
 		lintNoexecMount(t, dir)
 		return
 	}
-	this, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	this := must.Get(os.Executable())(t)
 	cmd := exec.Command(this, "-test.run=^TestLintNoexecMount$", "-test.v")
 	cmd.Env = append(os.Environ(), noexecDirVar+"="+binDir(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/match"
 )
@@ -284,10 +285,7 @@ func TestLintErrorsMatchImages(t *testing.T) {
 				t.Fatalf("%q matches %s, but lint calls it an error", s, image)
 			}
 		}
-		at, err := location.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(location.Parse(s))(t)
 		example := ""
 		if imagename.IsMatchable(at) {
 			example = commonImage(at, at)

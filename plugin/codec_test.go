@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 )
 
@@ -422,9 +423,7 @@ func checkKeys(t *testing.T, data []byte, err error, fields []protocol.Field) {
 		t.Fatal(err)
 	}
 	var got map[string]any
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &got))
 	if len(got) != len(fields) {
 		t.Errorf("got %s, want the %d fields %v", data, len(fields), fields)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 )
 
@@ -30,10 +31,7 @@ func testProvider(_ context.Context, req *Request) (*Response, error) {
 func requestBytes(t *testing.T, version string) []byte {
 	t.Helper()
 	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.TokenSecret)}
-	data, err := EncodeRequest(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(EncodeRequest(req))(t)
 	return data
 }
 

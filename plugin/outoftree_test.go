@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // outOfTree returns a Command of the out-of-tree protocol whose plugin is the test binary.
@@ -43,10 +44,7 @@ func TestCommandOutOfTree(t *testing.T) {
 	if x.Stdin.Reveal() != stdin || x.Stdout.Reveal() != loginUntil("2999-01-01T00:00:00Z") {
 		t.Error("Stdin and Stdout are not what was said")
 	}
-	record, err := os.ReadFile(asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(os.ReadFile(asked))(t)
 	if want := "get-credentials\n--flag\nget-credentials\nREGION=us-west-2\n" + stdin; string(record) != want {
 		t.Errorf("the plugin got\n%swant\n%s", record, want)
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -49,10 +50,7 @@ func TestMain(m *testing.M) {
 // testCommand returns a Command whose plugin is the test binary. The mode is passed in Env, which every check keeps.
 func testCommand(t testing.TB, mode string) plugin.Command {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path:       path,
 		Name:       "test",

@@ -30,6 +30,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
@@ -99,10 +100,7 @@ type testNode struct {
 
 func newNode(t *testing.T) *testNode {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	n := &testNode{t, generation.Store{Dir: filepath.Join(dir, "state")}, filepath.Join(dir, "bin"), filepath.Join(dir, "run"), self, []string{"GORACE=atexit_sleep_ms=0"}}
 	n.must(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestUselessRestartIsNotRepeated verifies that a successful install that restarted the kubelet is not repeated although the
@@ -158,10 +159,7 @@ func TestHostileCounts(t *testing.T) {
 			if s := p.last(t); s.Phase != agent.PhaseInstalled {
 				t.Errorf("got %+v", s)
 			}
-			registry, err := p.Metrics("v1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			registry := must.Get(p.Metrics("v1"))(t)
 			families, err := registry.Gather()
 			for _, f := range families {
 				if strings.HasPrefix(f.GetName(), "regcred_provider") {

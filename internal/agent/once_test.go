@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const (
@@ -129,9 +130,7 @@ func TestUnreadableResponseFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := killedDuring(t, "install", "")
 			file := filepath.Join(p.dir, "work/answer.json")
-			if err := errors.Join(os.Remove(file), spoil(file)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Remove(file), spoil(file)))
 			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
 			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.PhaseInstalled {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // files maps config files as docker, podman and users write them to the result of adding entries for a.example
@@ -54,10 +56,7 @@ var wanted = Desired{Hosts: []string{"a.example", "b.example:5000"}}
 func TestPut(t *testing.T) {
 	for name, tt := range files {
 		t.Run(name, func(t *testing.T) {
-			got, err := PutEntries([]byte(tt.old), wanted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(PutEntries([]byte(tt.old), wanted))(t)
 			if diff := cmp.Diff(tt.new, string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

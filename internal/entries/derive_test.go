@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -131,10 +132,7 @@ func TestEntryCoversAnyHost(t *testing.T) {
 		"localhost:5000/x":                                        false,
 		"[2001:db8::1]:5000/x":                                    false,
 	} {
-		repository, err := match.Repository(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repository := must.Get(match.Repository(image))(t)
 		matches := slices.ContainsFunc(got[0].MatchImages, func(s string) bool {
 			p, err := match.Parse(s)
 			return err == nil && p.Match(repository)

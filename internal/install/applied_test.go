@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // noRestart makes a change that must not restart the kubelet.
@@ -99,9 +100,7 @@ func TestRestartNeeded(t *testing.T) {
 func TestKubeletReadsConfigLate(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second time
-	if err := c.noRestart(t, "rollback 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.noRestart(t, "rollback 1"))
 	if err := c.noRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
 		t.Errorf("got %v", err)
 	}

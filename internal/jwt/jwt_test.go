@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // token returns a token with a payload.
@@ -44,10 +45,7 @@ func TestParse(t *testing.T) {
 		"header is no matter": {"%%%." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".", jwt.Claims{Subject: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := jwt.Parse(tt.token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(jwt.Parse(tt.token))(t)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -20,10 +21,7 @@ func TestLearnFromResponse(t *testing.T) {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := startRegistry(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
-			said, err := r.StorePing(t.Context(), get(t, r, manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
+			said := must.Get(r.StorePing(t.Context(), get(t, r, manifest)))(t)
 			if !strings.EqualFold(said.Scheme, scheme) {
 				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
 			}

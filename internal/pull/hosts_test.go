@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -59,10 +60,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 func (n *network) checkAuth(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, s := range n.seen {
-		u, err := url.Parse(s.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(s.url))(t)
 		ok := s.auth == ""
 		for _, h := range hosts {
 			ok = ok || u.Scheme == "https" && u.Host == h

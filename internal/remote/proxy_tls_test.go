@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -32,10 +33,7 @@ func TestCauseOfProxysTLS(t *testing.T) {
 			if tt.trust == nil && runtime.GOOS != "linux" {
 				t.Skip("other systems verify by themselves")
 			}
-			proxy, err := url.Parse(tt.proxy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			proxy := must.Get(url.Parse(tt.proxy))(t)
 			base := remote.NewBaseTransport()
 			base.Proxy, base.TLSClientConfig = http.ProxyURL(proxy), tt.trust
 			client := newFastClient()

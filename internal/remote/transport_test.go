@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -132,9 +133,7 @@ func TestHandshakeAhead(t *testing.T) {
 				t.Error("it asks")
 			}
 			for range 2 {
-				if _, err := client.Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(client.Do(t.Context(), remote.Call{URL: s.URL}))(t)
 				cancel() // the connection is the request's by now
 			}
 			// A second connection would mean that the first request did not wait for the connection.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // faulty is a D-Bus server that replaces systemd in cases in which the real one does not fail. It supports a
@@ -50,10 +52,7 @@ func (f *faulty) start(t *testing.T) Systemd {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "private")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {

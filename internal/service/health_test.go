@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestHealthURL(t *testing.T) {
@@ -41,10 +43,7 @@ func answer(status int) http.HandlerFunc {
 // serve listens on address until the test ends.
 func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", address))(t)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
 	server.Start()
 	t.Cleanup(func() {

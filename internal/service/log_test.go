@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestLogShowsCauseFirst verifies that the last of many lines are shown after the line with the cause.
@@ -155,9 +157,7 @@ func TestFileLog(t *testing.T) {
 		"no such day":  {"E1399 10:00:00.000000  1 x.go:1] x\n", nil},
 	} {
 		name, path := name, filepath.Join(t.TempDir(), "kubelet.log")
-		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(tt.content), 0o600))
 		got, err := Service{LogFile: path, Manager: Systemd{Journalctl: "/absent"}}.Log(t.Context(), at)
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, %v", name, got, err)

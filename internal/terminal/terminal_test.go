@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vbauerster/mpb/v8"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // evil is a text that a plugin or a registry could return.
@@ -188,9 +190,7 @@ func TestJSONObeyed(t *testing.T) {
 	term := &Terminal{Stdout: &stdout}
 	for name, write := range map[string]func(any) error{"ours": term.WriteJSON, "foreign": term.WriteForeignJSON} {
 		stdout.Reset()
-		if err := write(map[string]string{value: value}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(map[string]string{value: value}))
 		if got := escapeLines(stdout.String()); got != stdout.String() {
 			t.Errorf("%s: a terminal obeys %q", name, stdout.String())
 		}

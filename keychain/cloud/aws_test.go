@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/ecr"
@@ -26,10 +27,7 @@ const (
 // newAWS starts Amazon's cloud. Its SDK reads the environment of the process.
 func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 	w := newTestCloud(t)
-	aws, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	w.server, w.metadata, w.image = aws.Server, "/latest/", ecrImage
 	w.last, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }

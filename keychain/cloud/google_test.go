@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/gcr"
@@ -25,10 +26,7 @@ const (
 func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 	w := newTestCloud(t)
 	net := newNet(t)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
 	w.last, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }

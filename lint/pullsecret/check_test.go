@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 var testNow = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -44,10 +45,7 @@ func TestDockerLogin(t *testing.T) {
 	const secret = canary.PasswordSecret
 	auth := func(s string) string { return `{"auth":"` + b64(s) + `"}` }
 	plain := func(user, password string) string {
-		data, err := json.Marshal(map[string]string{"username": user, "password": password})
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(map[string]string{"username": user, "password": password}))(t)
 		return string(data)
 	}
 	day := 24 * time.Hour

@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // leakScraps lists fragments of files with credentials; @ is replaced with a secret in one of its forms.
@@ -86,10 +87,7 @@ func TestNoPanicOrSecret(t *testing.T) {
 			if c == nil {
 				continue
 			}
-			out, err := json.Marshal(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(json.Marshal(c))(t)
 			for _, f := range c.Findings {
 				said[caseName(f)]++
 				out = append(out, f.String()+f.Fix...)

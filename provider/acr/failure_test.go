@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 )
@@ -227,10 +228,7 @@ func TestRefused(t *testing.T) {
 
 func TestCanceled(t *testing.T) {
 	w := newTestCloud(t, managed)
-	p, err := New(w.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(w.opts))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, cancel))
 	if _, err := p.GetCredentials(ctx, image("foo.azurecr.io/app")); err == nil || !strings.Contains(err.Error(), "context canceled") {

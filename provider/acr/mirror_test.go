@@ -9,19 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
 // TestMirrors verifies that both flags fill one map.
 func TestMirrors(t *testing.T) {
-	p, err := New(Options{
+	p := must.Get(New(Options{
 		ConfigFile: "azure.json", MirrorOrigin: "trusted",
 		Mirrors:         []string{"docker.io=hub.azurecr.io/docker", "docker.io/library=hub.azurecr.io/official"},
 		RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io, mcr.microsoft.com/oss = oss.azurecr.io/copy,", "quay.io:5000=quay.azurecr.io:443"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, test := range []struct{ image, source, target string }{
 		{"docker.io/team/x", "docker.io", "hub.azurecr.io"},
 		{"docker.io/library/x", "docker.io/library", "hub.azurecr.io"},

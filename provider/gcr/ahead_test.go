@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
@@ -39,10 +40,7 @@ func TestConnectsToImpersonationAhead(t *testing.T) {
 			io.WriteString(w, `{"accessToken":"impersonated"}`)
 		}))
 		defer s.Close()
-		p, err := New(Options{STSAudience: "a", Impersonate: true, UniverseDomain: "example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(New(Options{STSAudience: "a", Impersonate: true, UniverseDomain: "example.com"}))(t)
 		base := remote.NewBaseTransport()
 		base.Proxy = nil
 		base.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}

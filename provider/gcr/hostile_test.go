@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -75,9 +76,7 @@ func TestNoDefaultCredentials(t *testing.T) {
 	home := t.TempDir()
 	key := filepath.Join(home, "application_default_credentials.json")
 	text := `{"type":"authorized_user","client_id":"c","client_secret":"` + canary.PasswordSecret + `","refresh_token":"` + canary.TokenSecret + `"}`
-	if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(key, []byte(text), 0o600))
 	for name, value := range map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": key, "CLOUDSDK_CONFIG": home, "HOME": home} {
 		t.Setenv(name, value)
 	}

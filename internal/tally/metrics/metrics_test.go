@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/internal/tally/metrics"
 )
@@ -29,9 +30,7 @@ func TestWrite(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	if err := metrics.Write(&b, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, metrics.Write(&b, c))
 	var got []string
 	for line := range strings.Lines(b.String()) {
 		if !strings.HasPrefix(line, "# HELP ") {
