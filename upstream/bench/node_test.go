@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNodes runs each plugin and the floor once per condition. All must respond.
@@ -14,10 +16,7 @@ func TestNodes(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("it needs namespaces of its own: %v: %s", err, out)
 	}
-	rows, err := nodeRows(newBench(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(nodeRows(newBench(t)))(t)
 	got := map[string]int{}
 	for _, r := range rows {
 		_, beside, _ := strings.Cut(r.Upstream, "(")

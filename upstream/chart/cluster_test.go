@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -83,19 +84,13 @@ func (s *site) left(t *testing.T, instance string) (names []string) {
 // config returns the name of the ConfigMap that a release's pods would mount.
 func (s *site) config(t *testing.T, name string) string {
 	t.Helper()
-	d, err := s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
 	return configName(t, d)
 }
 
 func (s *site) state(t *testing.T) string {
 	t.Helper()
-	c, err := s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{}))(t)
 	return c.Data["state"]
 }
 
@@ -156,10 +151,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	})
 	t.Run("called off", func(t *testing.T) { s.testFailedUninstall(t, args("upgrade", nil)) })
 	t.Run("again", func(t *testing.T) {
-		job, err := s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{}))(t)
 		done := make(chan error, 1)
 		ctx := t.Context()
 		go func() {
@@ -214,10 +206,7 @@ func (s *site) checkObjects(t *testing.T, when string, want []string) {
 
 func (s *site) generation(t *testing.T) int64 {
 	t.Helper()
-	d, err := s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{}))(t)
 	return d.Generation
 }
 
@@ -242,19 +231,14 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
-	if _, err := s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}))(t)
 }
 
 // permissions tries, while helm uninstall runs, what its Job may do.
 func (s *site) permissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
-	client, err := kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated")))(t)
 	core, patch := client.CoreV1(), []byte(`{"data":{"state":"absent"}}`)
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { // the API server learns of a role a moment later
 		_, err := core.Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -306,10 +290,7 @@ func TestTwoReleases(t *testing.T) {
 	for _, a := range sets.Items {
 		for _, b := range sets.Items {
 			same := a.Name == b.Name && a.Namespace == b.Namespace
-			selector, err := metav1.LabelSelectorAsSelector(a.Spec.Selector)
-			if err != nil {
-				t.Fatal(err)
-			}
+			selector := must.Get(metav1.LabelSelectorAsSelector(a.Spec.Selector))(t)
 			if a.Namespace == b.Namespace && !same && selector.Matches(labels.Set(b.Spec.Template.Labels)) {
 				t.Errorf("%s selects pods of %s", a.Name, b.Name)
 			}
@@ -335,9 +316,7 @@ func TestPodSecurity(t *testing.T) {
 			s.AddNamespace(t, name)
 			s.AddServiceAccount(t, name, release+"-agent", nil)
 			label := fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, tt.level)
-			if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Client.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}))(t)
 			_, err := s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "agent", Labels: pod.Labels}, Spec: pod.Spec,
 			}, metav1.CreateOptions{})

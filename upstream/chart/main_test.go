@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -78,14 +79,9 @@ func providerValues(image string, changes ...any) map[string]any {
 // file writes values, and returns the flag that names them.
 func (v values) file(t testing.TB) string {
 	t.Helper()
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.Marshal(v))(t)
 	name := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, data, 0o600))
 	return "--values=" + name
 }
 

@@ -15,20 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
 // TestNull verifies that a default that is removed with null, or that --reuse-values does not add from a newer chart, is
 // rejected with its name or treated as empty.
 func TestNull(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml")))(t)
 	var all map[string]any
-	if err := yaml.UnmarshalStrict(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &all))
 	var paths []string
 	empty := map[string]any{}
 	var walk func(prefix string, v map[string]any)
@@ -106,9 +102,7 @@ func TestUnusualTexts(t *testing.T) {
 	rendered := render(t, withValues(values{"config.providers": []any{providerValues("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
 	for _, o := range objects(t, rendered) {
 		var got struct{ Providers []struct{ Args []any } }
-		if err := yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got))
 		if diff := cmp.Diff(texts, got.Providers[0].Args); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -16,6 +16,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // usual lists the objects that are rendered by default, except the ConfigMap, whose name contains a hash.
@@ -190,9 +192,7 @@ func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object
 func TestPodMonitor(t *testing.T) {
 	rendered := render(t, withValues(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
 	var got map[string]any
-	if err := yaml.Unmarshal([]byte(rendered), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(rendered), &got))
 	labels := map[string]any{"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred"}
 	selector := maps.Clone(labels)
 	selector["app.kubernetes.io/component"] = "agent"

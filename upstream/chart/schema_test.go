@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
@@ -24,23 +25,13 @@ import (
 func TestSchemaOfConfig(t *testing.T) {
 	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
 	cmd.Dir = repository(t)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	var config map[string]any
-	if err := json.Unmarshal(out, &config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &config))
 	path := filepath.Join(helm.ChartDir(t), "values.schema.json")
-	committed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	committed := must.Get(os.ReadFile(path))(t)
 	var schema map[string]any
-	if err := json.Unmarshal(committed, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(committed, &schema))
 	// Its references are to the root's definitions.
 	schema["definitions"] = config["definitions"]
 	delete(config, "definitions")
@@ -50,13 +41,9 @@ func TestSchemaOfConfig(t *testing.T) {
 	encoder := json.NewEncoder(&want)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, encoder.Encode(schema))
 	if *update {
-		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, want.Bytes(), 0o644))
 		return
 	}
 	if diff := cmp.Diff(want.String(), string(committed)); diff != "" {
@@ -72,16 +59,12 @@ func TestSchemaKnowsValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	var v map[string]any
-	if err := yaml.UnmarshalStrict(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &v))
 	if data, err = os.ReadFile(filepath.Join(helm.ChartDir(t), "values.schema.json")); err != nil {
 		t.Fatal(err)
 	}
 	var schema map[string]any
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &schema))
 	sameKeys(t, "", v, schema, "global")
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // limit is the timeout of a client's run.
@@ -44,10 +46,7 @@ func koBuild(t *testing.T, j job) (ok bool, said string) {
 	writeFile(t, filepath.Join(j.home, "go.mod"), "module app.example/app\n\ngo 1.26\n")
 	writeFile(t, filepath.Join(j.home, "main.go"), "package main\n\nfunc main() {}\n")
 	writeFile(t, filepath.Join(j.home, ".ko.yaml"), "defaultBaseImage: "+j.image+"\n")
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(exec.Command("go", "env", "GOCACHE").Output())(t)
 	j.environ = append(j.environ, "GOCACHE="+strings.TrimSpace(string(cache)), "GOFLAGS=", "GOPROXY=off")
 	return command("build --push=false --oci-layout-path HOME/image .")(t, j)
 }

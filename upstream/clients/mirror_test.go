@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // mirror is the address of the pull-through cache.
@@ -53,19 +55,10 @@ proxy:
 
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	r.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(t)
 	return answer.StatusCode, string(content)
 }

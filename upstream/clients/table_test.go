@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const (
@@ -42,10 +44,7 @@ func formatCode(list string) string {
 
 // TestDocument verifies that docs/docker-credential-helper.md contains the tables that a run prints.
 func TestDocument(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md")))(t)
 	asks, does := queriesHeader, reactionsHeader
 	for _, c := range clients {
 		asks += queriesRow(c.name, c.version, works[true], c.traits)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -97,10 +98,7 @@ func TestDoctorKubelet(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
 	node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	programs, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := must.Get(releases())(t)
 	m := &brokenKubelet{Machine: startMachine(t, net, "registry.example")}
 	m.CopyProgram(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
@@ -41,10 +42,7 @@ func eksLayout(providers string) node.LayoutFunc {
 // TestLifeOnEKS verifies that an installation survives a boot, at which nodeadm rewrites the kubelet's files.
 func TestLifeOnEKS(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	nodeadm, err := plugins.BuildHere(t.TempDir(), "node/nodeadm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodeadm := must.Get(plugins.BuildHere(t.TempDir(), "node/nodeadm"))(t)
 	l := startLife(t, node.MachineOptions{
 		Layout: eksLayout(providersOf(t, foreign)),
 		Programs: map[string]string{

@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -218,9 +219,7 @@ func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubelet
 	c.Dir = t.TempDir()
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	return c
 }
 
@@ -246,10 +245,7 @@ func (c *kubeletCommand) checkOutput(t *testing.T, code int, texts ...string) {
 // pidOf returns the process ID of a kubelet.
 func pidOf(t *testing.T, k *node.Kubelet) string {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range files {
 		cmdline, _ := os.ReadFile(file) // of a process that may be gone
 		args := strings.Split(string(cmdline), "\x00")
@@ -310,11 +306,7 @@ func (f *faults) startPuller(t *testing.T) *puller {
 	t.Helper()
 	p := &puller{}
 	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
-	var err error
-	p.runtime, err = pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.runtime = must.Get(pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate}))(t)
 	t.Cleanup(func() { p.runtime.Close() })
 	return p
 }
@@ -376,10 +368,7 @@ func (f *faults) testExpiredToken(t *testing.T) {
 // expiredToken returns an expired token.
 func expiredToken(t *testing.T) string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	const payload = `{"iss":"https://kubernetes.default.svc","sub":"system:serviceaccount:team:puller","aud":["token.example"],"exp":%d}`
 	return signToken(t, key, `{"alg":"RS256"}`, fmt.Sprintf(payload, time.Now().Add(-time.Minute).Unix()))
 }

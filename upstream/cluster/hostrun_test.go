@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -71,10 +72,7 @@ func (h podRunner) runAs(ctx context.Context, uid, socket string, within time.Du
 // run runs a program as uid 0.
 func (h podRunner) run(t *testing.T, c hostrun.Command) runResult {
 	t.Helper()
-	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c))(t)
 	t.Logf("after %v: code %d %s", r.Took, r.Code, r.Error)
 	return r
 }
@@ -121,10 +119,7 @@ func waitingProgram(name string) hostrun.Command {
 // TestHostRun verifies that a process in its own namespaces, with uid 0 and no capabilities, runs programs on the node
 // through a real systemd.
 func TestHostRun(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	program := filepath.Join(t.TempDir(), "hostrun")
 	build := exec.Command("go", "build", "-o", program, "./hostrun")
@@ -229,10 +224,7 @@ func testHostRunRefused(t *testing.T, h podRunner) {
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"}))(t)
 			t.Logf("after %v: %s", r.Took, r.Error)
 			if r.Type != tt.kind || !strings.Contains(r.Error, tt.says) || r.Took > 10*time.Second {
 				t.Errorf("got %+v", r)
@@ -365,9 +357,7 @@ func testHostRunReload(t *testing.T, h podRunner) {
 // it.
 func testHostRunPodKilled(t *testing.T, h podRunner) {
 	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Start())
 	h.waitFile(t, "/tmp/killed-begun")
 	pid := strings.TrimSpace(h.machine.Run(t, "pgrep", "-x", "hostrun"))
 	h.machine.Run(t, "kill", "-9", pid)

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/image"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -69,28 +70,14 @@ func TestImage(t *testing.T) {
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
-	ours, err := image.Build(image.BuildOptions{
+	ours := must.Get(image.Build(image.BuildOptions{
 		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: "../../LICENSE",
 		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag, err := name.NewTag(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.WriteIndex(tag, index, remote.WithContext(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	h, err := ours.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	index := must.Get(image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}}))(t)
+	tag := must.Get(name.NewTag(to))(t)
+	must.Do(t, remote.WriteIndex(tag, index, remote.WithContext(t.Context())))
+	h := must.Get(ours.Digest())(t)
 	return h.String()
 }
 
@@ -152,10 +139,7 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
-	said, err := os.ReadFile(filepath.Join(logs, dir, name, "0.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(os.ReadFile(filepath.Join(logs, dir, name, "0.log")))(t)
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == name && c.State.Terminated.ExitCode == code && strings.Contains(string(said), text) {
 			t.Logf("%s: %s", name, said)

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -83,10 +84,7 @@ func providersOf(t *testing.T, hosts ...string) string {
 			"--host", host, "--username", "ci", "--password-file", lifePassword, "--cache-duration", "0s",
 		}})
 	}
-	data, err := os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...)))(t)
 	return string(data)
 }
 
@@ -99,10 +97,7 @@ func providerOf(host string) string {
 // programs returns two releases of regcred, its dispatcher and its plugin, by path on the machine.
 func (l *life) programs(t *testing.T) map[string]string {
 	t.Helper()
-	dir, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(releases())(t)
 	list := map[string]string{}
 	for _, version := range []string{v1, v2} {
 		for _, name := range []string{"regcred", plugins.Dispatcher} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/node"
@@ -58,9 +59,7 @@ func TestMetrics(t *testing.T) {
 
 	path := writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", list...)
 	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), ProviderConfig: path, BinDir: dir})
-	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "gone")))
 	pullAll(t, kubelet, images)
 
 	want, got := byKubelet(t, kubelet, list), byKeyring(t, path, dir, images)
@@ -81,9 +80,7 @@ func TestMetrics(t *testing.T) {
 // linkPlugin makes a plugin available in a directory.
 func linkPlugin(t *testing.T, dir, name string) {
 	t.Helper()
-	if err := os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)))
 }
 
 // pullAll makes the kubelet pull images sequentially, as for one pod.
@@ -128,20 +125,14 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 // byKeyring looks the same images up, in the same order.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(path))(t)
 	var mu sync.Mutex
 	counts := map[string]count{}
-	keyring, err := regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
+	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		counts[e.Provider] = counts[e.Provider].plus(e)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for _, image := range images {
 		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // events say what came of it
 	}

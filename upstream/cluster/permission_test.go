@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -103,12 +104,8 @@ func (s *scene) applyRoles(t *testing.T) {
 	}
 	api := s.control.Client.RbacV1()
 	strict := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
-	if _, err := api.ClusterRoles().Create(t.Context(), &role, strict); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := api.ClusterRoleBindings().Create(t.Context(), &binding, strict); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(api.ClusterRoles().Create(t.Context(), &role, strict))(t)
+	must.Get(api.ClusterRoleBindings().Create(t.Context(), &binding, strict))(t)
 }
 
 // waitHealthy waits until doctor reports no problem: a new role takes effect with a delay.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
@@ -149,10 +150,7 @@ func registryResponses(requests []testregistry.Request) (list []string) {
 // checkKubelet checks that the kubelet has run each plugin once, and has the same configuration as regcred.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(path))(t)
 	want := map[string]node.PluginCounts{}
 	for _, p := range cfg.Providers {
 		want[p.Name] = node.PluginCounts{Runs: 1}

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -212,9 +213,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
 	for i := range images {
 		repo := fmt.Sprintf("team/app-%d", i)
-		if _, err := registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}))(t)
 		s.images = append(s.images, registry.Host+"/"+repo+":v1")
 	}
 	password := writeFile(t, filepath.Join(dir, "password"), canary.PasswordSecret)
@@ -286,9 +285,7 @@ func (s *prepullSpeed) measureManually(t *testing.T) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait())
 }
 
 // checkDownloads checks that a configuration and two layers of each image came from the registry and not from the
@@ -314,9 +311,7 @@ func (s *prepullSpeed) remove(t *testing.T) {
 		if !s.runtime.HasImage(t, image) {
 			t.Errorf("%s was not pulled", image)
 		}
-		if _, err := s.runtime.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.runtime.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}))(t)
 		if s.runtime.HasImage(t, image) {
 			t.Fatalf("%s is still there", image)
 		}

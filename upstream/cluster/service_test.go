@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/service"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/upstream/node"
@@ -49,10 +50,7 @@ func (u unitClient) do(ctx context.Context, what string, before service.State, w
 
 func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
 	t.Helper()
-	c, err := u.do(t.Context(), what, before, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(u.do(t.Context(), what, before, want))(t)
 	return c
 }
 
@@ -84,10 +82,7 @@ var units = map[string]string{
 
 // TestService verifies restarts of a real kubelet and of failing units by a real systemd.
 func TestService(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	files := map[string]string{"/etc/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n"}
 	keep := "[Unit]\nAfter=" // systemd forgets units that have ended and that nothing refers to

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
@@ -42,10 +43,7 @@ func startRegistry(t *testing.T, net *testcloud.FakeNetwork, host, user string) 
 
 func newAWS(t *testing.T) *testcloud.AWS {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.Password = canary.PasswordSecret })
 	return cloud
@@ -63,10 +61,7 @@ func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testc
 func gcrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	t.Helper()
 	const host = "europe-docker.pkg.dev"
-	cloud, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
 	return site{

@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // names lists the host names of the tests. All of them resolve to this machine.
@@ -63,14 +65,9 @@ func startHosts(t *testing.T) *hosts {
 	cert, authority := newCertificate(t)
 	h := &hosts{ca: filepath.Join(t.TempDir(), "ca.pem"), has: map[string]bool{}}
 	h.storage = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	if err := os.WriteFile(h.ca, authority, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(h.ca, authority, 0o600))
 	for _, port := range slices.Concat(withTLS, plain) {
-		l, err := net.Listen("tcp", ":"+port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", ":"+port))(t)
 		scheme := "http"
 		if slices.Contains(withTLS, port) {
 			scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -85,19 +82,13 @@ func startHosts(t *testing.T) *hosts {
 // newCertificate returns a certificate for all names, with its own CA.
 func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mirrors"}, NotAfter: time.Now().Add(time.Hour),
 		DNSNames: append(slices.Clone(names), "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 

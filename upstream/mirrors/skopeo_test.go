@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -140,16 +141,10 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 	if repository == "" {
 		repository = "origin.example/team/app"
 	}
-	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.Podman, Home: home})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.Podman, Home: home}))(t)
 	digest := h.push(t, "latest")
 	for _, image := range []string{repository + ":latest", repository + "@" + digest} {
-		ref, err := route.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse(image))(t)
 		said := c.Route(ref)
 		h.takeRequests()
 		out := skopeo(t, h, home, image)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/route"
 )
 
@@ -166,27 +167,19 @@ func TestContainerd(t *testing.T) {
 // compares the requests.
 func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
 	t.Helper()
-	if err := os.RemoveAll(d.path("certs.d")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(d.path("certs.d")))
 	for name, text := range configuration {
 		write(t, d.path(name), text)
 	}
 	if repository == "" {
 		repository = "origin.example/team/app"
 	}
-	r, err := containerd.Read("", d.path("config.toml"), d.version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t)
 	tag := "t" + sum([]byte(t.Name()))[7:19]
 	h.push(t, tag)
 	digest := h.push(t, "d"+tag) // or the manifest would be there already
 	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
-		ref, err := route.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse(image))(t)
 		d.compareOne(t, h, r.Route(ref), image)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -88,9 +89,7 @@ func TestKubeletLogs(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			withKubelet(t, version)
 			path := filepath.Join(t.TempDir(), "kubelet.log")
-			if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(log), 0o600))
 			k := &Kubelet{process: &process{log: path}}
 			if diff := cmp.Diff([]PluginRun{{"first", "a.example/app"}}, k.PluginRuns(t)); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // kubeletAt is the variable that makes the test binary run as a kubelet, which reads its home directory when it
@@ -41,9 +42,7 @@ func TestNodeDockerConfigHome(t *testing.T) {
 		dir := t.TempDir()
 		dirs = append(dirs, dir)
 		at := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o700))
 		text := `{"registry.io":{"username":"` + file + `"}}`
 		if strings.HasSuffix(file, ".json") {
 			text = `{"auths":` + text + `}`

@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -139,9 +140,7 @@ func TestNodeDockerConfig(t *testing.T) {
 			paths.RootDir + "/config.json", paths.WorkDir + "/config.json", homeDocker + "/config.json", paths.Home + "/config.json",
 			paths.RootDir + "/.dockercfg", paths.WorkDir + "/.dockercfg", paths.Home + "/.dockercfg", homeDocker + "/.dockercfg",
 		} {
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 			if generate.OneIn(r, 3) {
 				// Each place has users of its own, so that a wrong one is seen.
 				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/ours"
@@ -52,19 +53,13 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 // keyring returns a keyring of providers with the given responses.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := ours.NewKeyring(answers, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(ours.NewKeyring(answers, opts))(t)
 	return k
 }
 
 func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := regcred.New(c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(c, opts))(t)
 	return k
 }
 
@@ -80,7 +75,5 @@ func users(list []corpus.Auth) []string {
 // writeScript creates an executable shell script.
 func writeScript(t testing.TB, path, body string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700))
 }

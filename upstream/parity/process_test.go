@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -50,21 +51,13 @@ func TestProcess(t *testing.T) {
 		cfg.WriteString("]\n")
 		write(t, path, cfg.String())
 
-		if err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}))
 		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup("registry.io/app")
 		want := takeRecorded(t, dir)
-		c, err := config.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(config.Load(path))(t)
 		k := open(t, c, regcred.Options{BinDir: dir})
 		defer k.Close()
-		res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"}))(t)
 		if got := takeRecorded(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
 			t.Errorf("the plugin was given:\n%s\nby the kubelet (%d credentials):\n%s", got, len(creds), want)
 			return false
@@ -77,10 +70,7 @@ func TestProcess(t *testing.T) {
 func takeRecorded(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	os.Remove(path)
 	return string(data)
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // browse starts a browser with further flags, and returns a tab that shows nothing
@@ -51,9 +53,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 		}
 	})
 	b.do()
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Listen(ctx, b.note))
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.effectiveDirective, e.blockedURI));`,
 	})
@@ -108,19 +108,14 @@ func (b *tab) note(event any) {
 // call calls a method of the protocol.
 func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	result, err := chromedp.Call(b.ctx, method, params)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	result := must.Get(chromedp.Call(b.ctx, method, params))(b.t)
 	return result
 }
 
 // do runs an action in the browser.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, chromedp.Do(b.ctx, actions...))
 }
 
 // get returns the value of an expression or of a promise.

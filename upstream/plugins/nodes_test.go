@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestStore verifies that Go reads the same from the store as from Debian's: all CAs in the bundle, and again in the
@@ -21,14 +23,8 @@ func TestStore(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	s, err := newCertStore(t.TempDir(), ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bundle, err := os.ReadFile(s.bundlePath())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newCertStore(t.TempDir(), ca))(t)
+	bundle := must.Get(os.ReadFile(s.bundlePath()))(t)
 	count, found := 0, false
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
@@ -63,10 +59,7 @@ func TestLatencyIsConcurrent(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	front := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer front.Close()
 	go latencyProxy{front, server.Listener.Addr().String(), trip}.acceptLoop()
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
@@ -113,19 +114,13 @@ func TestKubeletTests(t *testing.T) {
 // kubeletTests returns the names of the kubelet package's test functions or, for table
 // tests, of their cases.
 func kubeletTests(t *testing.T) (names []string) {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output())(t)
 	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*_test.go"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no tests of the kubelet: %v", err)
 	}
 	for _, path := range paths {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 				names = append(names, casesOf(fn)...)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // pod is the pod for a lookup, in namespace "team", with its own UID.
@@ -156,9 +158,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 	setTokens(t, true)
 	at := newPlace(t, c.list...)
 	api := server{settings: c.server}
-	if err := s.register(at.path, at.dir, api.tokens()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.register(at.path, at.dir, api.tokens()))
 	setTokens(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
