@@ -35,13 +35,13 @@ func requestBytes(t *testing.T, version string) []byte {
 	return data
 }
 
-// servedUser is the result of one call of Serve.
-type servedUser struct {
+// serveResult is the result of one call of Serve.
+type serveResult struct {
 	code           int
 	stdout, stderr string
 }
 
-func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) servedUser {
+func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) serveResult {
 	var stdout, stderr bytes.Buffer
 	opts.Stdin, opts.Stderr, opts.Name = stdin, &stderr, "plug"
 	if opts.Stdout == nil {
@@ -51,7 +51,7 @@ func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptio
 		opts.Args = []string{}
 	}
 	code := Serve(ctx, p, opts)
-	return servedUser{code, stdout.String(), stderr.String()}
+	return serveResult{code, stdout.String(), stderr.String()}
 }
 
 func TestServe(t *testing.T) {
@@ -83,12 +83,12 @@ func TestServeRefusesRequests(t *testing.T) {
 		"long":    {strings.Repeat(" ", maxRequestSize) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
 		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
-		if want := (servedUser{2, "", tt.want}); got != want {
+		if want := (serveResult{2, "", tt.want}); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 	got := serve(t.Context(), io.MultiReader(strings.NewReader("{"), failingReader{}), called, ServeOptions{})
-	if want := (servedUser{1, "", "plug: read the request: input/output error\n"}); got != want {
+	if want := (serveResult{1, "", "plug: read the request: input/output error\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -161,7 +161,7 @@ func TestServeWritesOnce(t *testing.T) {
 		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the response: no space left on device\n"},
 	} {
 		got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
-		if want := (servedUser{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
+		if want := (serveResult{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
 			t.Errorf("got %+v in %d writes, want %+v in one", got, tt.w.writes, want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestServeDeadline(t *testing.T) {
 			}
 			begun := time.Now()
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
-			if want := (servedUser{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
+			if want := (serveResult{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if got := time.Since(begun); got != want {
@@ -211,7 +211,7 @@ func TestServeStdinNeverEnds(t *testing.T) {
 		stdin, w := io.Pipe()
 		defer w.Close()
 		got := serve(t.Context(), stdin, testProvider, ServeOptions{})
-		if want := (servedUser{1, "", "plug: read the request: no response within 50s\n"}); got != want {
+		if want := (serveResult{1, "", "plug: read the request: no response within 50s\n"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})
@@ -226,7 +226,7 @@ func TestServeCanceled(t *testing.T) {
 		<-release
 		return nil, nil
 	}, ServeOptions{})
-	if want := (servedUser{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
+	if want := (serveResult{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -242,7 +242,7 @@ func TestServeVersion(t *testing.T) {
 		{[]string{"--version"}, "", "plug (devel)\n"},
 	} {
 		got := serve(t.Context(), failingReader{}, nil, ServeOptions{Args: tt.args, Version: tt.version})
-		if want := (servedUser{0, tt.want, ""}); got != want {
+		if want := (serveResult{0, tt.want, ""}); got != want {
 			t.Errorf("%q: got %+v, want %+v", tt.args, got, want)
 		}
 	}

@@ -162,7 +162,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 				return testProvider(ctx, req)
 			}, ServeOptions{Args: tt.args})
 			if !tt.old {
-				if want := (servedUser{2, "", refused}); got != want || asked {
+				if want := (serveResult{2, "", refused}); got != want || asked {
 					t.Errorf("got %+v (provider asked: %v), want %+v", got, asked, want)
 				}
 				return
@@ -188,23 +188,23 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		resp *Response
 		err  error
-		want servedUser
+		want serveResult
 	}{
 		"several keys": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{
 			"*.example":          {"wildcard", NewSecret(canary.PasswordSecret)},
 			"registry.example":   {"host", NewSecret(canary.PasswordSecret)},
 			"registry.example/a": {"path", NewSecret("open-sesame")},
 			"registry.example/b": {"other path", NewSecret(canary.PasswordSecret)},
-		}}, want: servedUser{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
+		}}, want: serveResult{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
 		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.PasswordSecret)}}},
-			want: servedUser{0, head + `"username":"","password":""}` + "\n", ""}},
+			want: serveResult{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no credential": {resp: &Response{CacheKeyType: CacheImage, CacheDuration: new(time.Duration)},
-			want: servedUser{0, head + `"username":"","password":""}` + "\n", ""}},
-		"no cacheKeyType": {resp: &Response{}, want: servedUser{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
+			want: serveResult{0, head + `"username":"","password":""}` + "\n", ""}},
+		"no cacheKeyType": {resp: &Response{}, want: serveResult{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
 		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.PasswordSecret + "\xff")}}},
-			want: servedUser{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
-		"error":  {err: errors.New("no route to host"), want: servedUser{1, "", "plug: no route to host\n"}},
-		"nobody": {want: servedUser{1, "", "plug: the provider returned neither a response nor an error\n"}},
+			want: serveResult{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
+		"error":  {err: errors.New("no route to host"), want: serveResult{1, "", "plug: no route to host\n"}},
+		"nobody": {want: serveResult{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {

@@ -280,11 +280,9 @@ func TestMetadataBypassesProxies(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	google, net := newTestCloud(t)
 	for name, stdin := range map[string]string{
-		"nothing":    "",
 		"garbage":    canary.TokenSecret,
 		"wrong kind": `{"kind":"Pod","apiVersion":"` + plugin.V1 + `","image":"gcr.io/p/app"}`,
 		"no version": `{"kind":"CredentialProviderRequest","image":"gcr.io/p/app"}`,
-		"version":    `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v9","image":"gcr.io/p/app"}`,
 		"no image":   `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":""}`,
 		"wrong case": `{"Kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","Image":"gcr.io/p/app"}`,
 	} {

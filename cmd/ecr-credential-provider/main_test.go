@@ -189,26 +189,17 @@ func TestEndpoints(t *testing.T) {
 	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
 		baseEnviron = append(baseEnviron, "AWS_ENDPOINT_URL"+service+"=")
 	}
-	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
 	for name, tt := range map[string]struct {
 		host    string
 		environ []string
 		want    string
 	}{
 		"private":               {"111122223333.dkr.ecr.us-west-2.amazonaws.com", nil, "api.ecr.us-west-2.amazonaws.com"},
-		"fips of the host":      {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", nil, "api.ecr-fips.us-west-2.amazonaws.com"},
-		"dual stack":            {"111122223333.dkr-ecr.us-west-2.on.aws", nil, "ecr.us-west-2.api.aws"},
-		"both":                  {"111122223333.dkr-ecr-fips.us-west-2.on.aws", nil, "ecr-fips.us-west-2.api.aws"},
 		"china":                 {"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn", nil, "api.ecr.cn-north-1.amazonaws.com.cn"},
-		"china, dual stack":     {"111122223333.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", nil, "ecr.cn-north-1.api.amazonwebservices.com.cn"},
 		"eusc":                  {"111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu", nil, "api.ecr.eusc-de-east-1.amazonaws.eu"},
 		"iso":                   {"111122223333.dkr.ecr.us-iso-east-1.c2s.ic.gov", nil, "api.ecr.us-iso-east-1.c2s.ic.gov"},
 		"public":                {"public.ecr.aws", nil, "api.ecr-public.us-east-1.amazonaws.com"},
-		"public, dual stack":    {"ecr-public.aws.com", nil, "ecr-public.us-east-1.api.aws"},
-		"fips of the variable":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", []string{fips + "true"}, "api.ecr-fips.us-west-2.amazonaws.com"},
-		"fips switched off":     {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", []string{fips + "false"}, "api.ecr.us-west-2.amazonaws.com"},
-		"dual stack, variable":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", []string{dual + "true"}, "ecr.us-west-2.api.aws"},
-		"dual stack off":        {"111122223333.dkr-ecr.us-west-2.on.aws", []string{dual + "false"}, "api.ecr.us-west-2.amazonaws.com"},
+		"fips of the variable":  {"111122223333.dkr.ecr.us-west-2.amazonaws.com", []string{"AWS_USE_FIPS_ENDPOINT=true"}, "api.ecr-fips.us-west-2.amazonaws.com"},
 		"endpoint of one's own": {"111122223333.dkr-ecr-fips.us-west-2.on.aws", []string{"AWS_ENDPOINT_URL_ECR=" + cloud.URL()}, cloud.Addr()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,8 +228,6 @@ func TestEndpoints(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"the role's, dual stack":       {"111122223333.dkr-ecr.us-west-2.on.aws", nil, []string{"POST sts.us-west-2.api.aws/", "POST ecr.us-west-2.api.aws/"}},
-		"the role's, FIPS":             {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", nil, []string{"POST sts-fips.us-west-2.amazonaws.com/", "POST api.ecr-fips.us-west-2.amazonaws.com/"}},
 		"the role's, plain":            {"111122223333.dkr-ecr-fips.us-west-2.on.aws", []string{"--plain-endpoints"}, []string{"POST sts.us-west-2.amazonaws.com/", "POST api.ecr.us-west-2.amazonaws.com/"}},
 		"the proxy refuses dual stack": {"111122223333.dkr-ecr-fips.eu-west-9.on.aws", nil, []string{"POST sts-fips.eu-west-9.amazonaws.com/", "POST api.ecr-fips.eu-west-9.amazonaws.com/"}},
 	} {

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// parseRequests parses requests of one word, a registry, or two, "image" and its repository.
-func parseRequests(requests []regcred.Request) string {
+// formatRequests formats each request as a registry, or as "image" and its repository.
+func formatRequests(requests []regcred.Request) string {
 	var list []string
 	for _, r := range requests {
 		if r.Image != "" {
@@ -80,8 +80,8 @@ var names = map[string]string{
 func TestRequests(t *testing.T) {
 	for name, want := range names {
 		got, err := dockerhelper.ParseServer(name)
-		if err != nil || parseRequests(got) != want {
-			t.Errorf("%q: got %q and %v, want %q", name, parseRequests(got), err, want)
+		if err != nil || formatRequests(got) != want {
+			t.Errorf("%q: got %q and %v, want %q", name, formatRequests(got), err, want)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestBadNames(t *testing.T) {
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") || len(err.Error()) > 1000 {
-			t.Errorf("%.50q: got %q and the error %.1000q, want one with %q", name, parseRequests(got), err, want)
+			t.Errorf("%.50q: got %q and the error %.1000q, want one with %q", name, formatRequests(got), err, want)
 		}
 	}
 }

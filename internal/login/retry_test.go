@@ -20,8 +20,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// newStatusServer starts a server with a sequence of statuses and Retry-After values; the last one repeats.
-func newStatusServer(list ...string) roundTripper {
+// statusSequence returns a transport whose responses have these statuses and Retry-After values; the last one repeats.
+func statusSequence(list ...string) roundTripper {
 	n := 0
 	return func(r *http.Request) (*http.Response, error) {
 		a := list[min(n, len(list)-1)]
@@ -67,7 +67,7 @@ func TestRetryWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &retrier{inner: newStatusServer(tt.answers...), budget: NewRetryBudget(tt.policy)}
+				r := &retrier{inner: statusSequence(tt.answers...), budget: NewRetryBudget(tt.policy)}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 				began := time.Now()
 				resp, err := r.RoundTrip(req)
@@ -89,7 +89,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		r := &retrier{inner: newStatusServer("429 10"), budget: NewRetryBudget(RetryOptions{})}
+		r := &retrier{inner: statusSequence("429 10"), budget: NewRetryBudget(RetryOptions{})}
 		req, _ := http.NewRequestWithContext(ctx, "GET", "https://example.com", nil)
 		began := time.Now()
 		resp, err := r.RoundTrip(req)
@@ -101,7 +101,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 
 func TestRetryOnlyGET(t *testing.T) {
 	calls := 0
-	inner := newStatusServer("500")
+	inner := statusSequence("500")
 	r := &retrier{budget: NewRetryBudget(RetryOptions{Wait: time.Microsecond}), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
 		calls++
 		return inner(r)
@@ -116,7 +116,7 @@ func TestRetryOnlyGET(t *testing.T) {
 func TestNoWaitFor429(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {
-			r := &retrier{inner: newStatusServer(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
+			r := &retrier{inner: statusSequence(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
 			req, _ := http.NewRequestWithContext(WithoutRateLimitWait(t.Context()), "GET", "https://example.com", nil)
 			if resp, err := r.RoundTrip(req); err != nil || resp.StatusCode != want {
 				t.Errorf("%s: got %v, %v, want %d", answer, resp, err, want)

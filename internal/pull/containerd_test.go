@@ -227,7 +227,7 @@ func TestContainerdDockerHub(t *testing.T) {
 	}
 }
 
-// newTunnel starts a proxy that connects every client to one address.
+// newTunnel returns a proxy that connects every client to one address.
 func newTunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {

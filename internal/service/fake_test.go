@@ -169,7 +169,7 @@ func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
 	}
 }
 
-// jobResult returns the signal for the end of a job with a result.
+// jobResult returns a handler that ends a job with a result.
 func jobResult(result string) func(*faulty, *dbus.Message) {
 	return func(f *faulty, _ *dbus.Message) {
 		signal := message(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
