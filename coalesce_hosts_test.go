@@ -158,7 +158,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 		wg.Go(func() {
 			res, err := k.Lookup(ctx, Request{Image: "dead.example/x"})
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(res.Attempts[0].Err.Error(), "waiting for the plugin: context deadline exceeded") {
-				t.Errorf("the leader: %v, attempts %+v; want its deadline, and what it waited for", err, res.Attempts)
+				t.Errorf("the leader: %v, attempts %+v; want its deadline and the reason for waiting", err, res.Attempts)
 			}
 		})
 		synctest.Wait()
@@ -222,7 +222,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 		}
 		synctest.Wait()
 		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.ended["a.example"] != 0 || p.ended["b.example"] != 1 || p.ended["c.example"] != 1 {
-			t.Errorf("execs %v, ended %v; want one for each host, those of b and c cancelled", p.execs, p.ended)
+			t.Errorf("execs %v, ended %v; want one for each host, and b's and c's cancelled", p.execs, p.ended)
 		}
 		time.Sleep(time.Hour + 1)
 		p.execs, p.ended = nil, nil

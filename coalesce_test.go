@@ -233,7 +233,7 @@ func TestCoalesceLeaderLeaves(t *testing.T) {
 		cancel()
 		wg.Wait()
 		if s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("execs %d, ended %v: want the leader's exec to go on for the waiter", s.execs(), s.ended)
+			t.Errorf("execs %d, ended %v: want the leader's exec to continue for the waiter", s.execs(), s.ended)
 		}
 	})
 }
@@ -324,7 +324,7 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 			}
 			for i, res := range results {
 				if tt.name != "empty" && (len(res.Credentials) != 1 || !mayHave(res.Credentials[0], res.Attempts[0].CacheKey, tt.reqs[i])) {
-					t.Errorf("%s: %s: %d credentials, or somebody else's", tt.name, tt.reqs[i].Image, len(res.Credentials))
+					t.Errorf("%s: %s: %d credentials, or another identity's", tt.name, tt.reqs[i].Image, len(res.Credentials))
 				}
 			}
 		})

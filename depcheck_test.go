@@ -153,7 +153,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 	doc := must.Get(os.ReadFile("docs/project/dependencies.md"))(t)
 	modules, _, found := strings.Cut(string(doc), "\n| package |")
 	if !found {
-		t.Fatal("there is no table of packages")
+		t.Fatal("the table of packages is missing")
 	}
 	var explained []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*/[^`]*)`").FindAllStringSubmatch(modules, -1) {

@@ -253,7 +253,7 @@ func TestFailureIsData(t *testing.T) {
 	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	var lookup *LookupError
 	if !errors.As(err, &lookup) || res == nil || len(lookup.Failed) != 1 || lookup.Failed[0].Provider != "p0" {
-		t.Fatalf("got %v, want a LookupError for p0, beside the result", err)
+		t.Fatalf("got %v, want a LookupError for p0 and the result", err)
 	}
 	if want := `no credentials for r.io/x: plugin "p0": exec: boom`; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
@@ -458,7 +458,7 @@ func TestInvalidate(t *testing.T) {
 		k.Invalidate(Credential{})
 		want(3, "a credential of nobody")
 		if diff := cmp.Diff([]string{"p", "p"}, dropped); diff != "" {
-			t.Errorf("what was told (-want +got):\n%s", diff)
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -588,7 +588,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	if !strings.Contains(logged.String(), "[redacted]") {
 		t.Error("nothing was printed")
 	}
-	canary.AssertAbsent(t, "what was printed and logged", logged.String())
+	canary.AssertAbsent(t, "the output and the log", logged.String())
 }
 
 // cachedOptions are the options that every cached lookup has to consult.

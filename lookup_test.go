@@ -32,7 +32,7 @@ func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
 	must.Get(k.Lookup(t.Context(), Request{Registry: "r.io"}))(t)
 	res, err := k.Lookup(t.Context(), Request{Image: "r.io/team/app"})
 	if err != nil || len(res.Credentials) != 1 || res.Attempts[0].Cache != CacheMiss {
-		t.Errorf("%v, attempts %+v; want the plugin to be asked", err, res.Attempts)
+		t.Errorf("%v, attempts %+v; want the plugin to be called", err, res.Attempts)
 	}
 }
 

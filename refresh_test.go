@@ -60,7 +60,7 @@ func TestRefreshIsJittered(t *testing.T) {
 		}
 	}
 	if often[81] != 500 || often[82] == 500 || often[90] == 0 || often[91] != 0 {
-		t.Errorf("refreshed, by what is left: %v of 500; want all at 81, not all at 82, some at 90, none at 91", often)
+		t.Errorf("refreshed, by remaining time: %v of 500; want all at 81, not all at 82, some at 90, none at 91", often)
 	}
 }
 

@@ -204,7 +204,7 @@ func TestReloadBinary(t *testing.T) {
 	must.Do(t, os.Chtimes(filepath.Join(dir, "a"), time.Time{}, time.Now().Add(time.Hour)))
 	must.Do(t, k.Reload(two()))
 	if look("a.example/x"); execs["a"].Load() != 3 {
-		t.Error("one that was written in place keeps its answers")
+		t.Error("a plugin that was overwritten keeps its cached responses")
 	}
 
 	// With the same size and mtime, as archives restore them.
@@ -219,7 +219,7 @@ func TestReloadBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if look("a.example/x"); execs["a"].Load() != 4 {
-		t.Error("one whose time was set back keeps its answers")
+		t.Error("a plugin with its old modification time keeps its cached responses")
 	}
 }
 

@@ -322,5 +322,5 @@ func TestSoak(t *testing.T) {
 			t.Errorf("none was %s", want)
 		}
 	}
-	canary.AssertAbsent(t, "what the soak did", fmt.Sprint(s.did))
+	canary.AssertAbsent(t, "the soak", fmt.Sprint(s.did))
 }

@@ -63,7 +63,7 @@ func TestClosedUnderUse(t *testing.T) {
 			close(done)
 			closers.Wait()
 			if err := pull(t.Context(), ref, tr.Wrapper()); ok.Load() > 0 && err != nil {
-				t.Errorf("what was accepted is no longer sent: %v", err)
+				t.Errorf("an accepted credential is no longer sent: %v", err)
 			}
 			fresh := mustTransport(t, New(k, Options{}), ref.Context())
 			if err := pull(t.Context(), ref, fresh.Wrapper()); !errors.Is(err, regcred.ErrClosed) {

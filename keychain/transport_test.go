@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
 			}
 			if got := tr.Credential(); got == nil || got.Provider != "p2" {
-				t.Errorf("accepted %+v, want that of p2", got)
+				t.Errorf("accepted %+v, want p2's", got)
 			}
 		})
 	}

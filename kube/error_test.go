@@ -190,7 +190,7 @@ func TestRetriedRequests(t *testing.T) {
 				if took := time.Since(begun); took > 10*time.Second {
 					t.Errorf("it took %v", took)
 				} else if tt.name == "429, too late" && took > 0 {
-					t.Errorf("it took %v to see that there is no time", took)
+					t.Errorf("it took %v to notice the lack of time", took)
 				}
 				verb, resource, _ := strings.Cut(tt.call, " ")
 				wantCalls(t, api, verb, resource, tt.calls)

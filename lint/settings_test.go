@@ -219,7 +219,7 @@ func TestMissingPathQuiet(t *testing.T) {
 	for _, flag := range []string{"--tls-private-key", "--kubeconfig", "--ca-bundle"} {
 		p.Args = []plugin.Secret{plugin.NewSecret(flag + "=" + dir + "/none.pem")}
 		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f finding.Finding) bool { return caseName(f) == "missing-path" }) {
-			t.Errorf("%s: nothing is said", flag)
+			t.Errorf("%s: nothing is reported", flag)
 		}
 	}
 }

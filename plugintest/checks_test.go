@@ -485,9 +485,9 @@ func checkFinding(t *testing.T, c check, f Finding) {
 	case slices.Index(order, f.Severity) > slices.Index(order, c.Severity):
 		t.Errorf("severity %s: Checks says that %s is the worst", f.Severity, c.Severity)
 	case f.Message == "" || f.Severity != finding.SeveritySkipped && f.Did == "":
-		t.Errorf("the finding does not say what was done and what came back:\n%v", f)
+		t.Errorf("the finding lacks the request or the result:\n%v", f)
 	case bad != (f.Kubelet != "") || bad != (f.Fix != ""):
-		t.Errorf("a finding says what a kubelet makes of it and how to mend it, if there is something to mend:\n%v", f)
+		t.Errorf("a finding needs the effect on the kubelet, and a fix if there is one:\n%v", f)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestOrder(t *testing.T) {
 	} {
 		stdout, code := newBox(t, entries...).get("r.example")
 		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, strings.TrimSpace(want))) {
-			t.Errorf("%q: exit code %d, or another credential than that of %q", entries, code, want)
+			t.Errorf("%q: exit code %d, or another credential than %q's", entries, code, want)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func (b *box) runs() (plugins []string, processes []int) {
 func (b *box) checkFailure(what, stdout string, code int, wants ...string) {
 	b.t.Helper()
 	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {
-		b.t.Errorf("%s: exit code %d, %q: want one line that says what is wrong", what, code, stdout)
+		b.t.Errorf("%s: exit code %d, %q: want one line with the cause", what, code, stdout)
 	}
 	for _, want := range wants {
 		if !strings.Contains(stdout, want) {

@@ -211,7 +211,7 @@ func TestAgentOnTrees(t *testing.T) {
 				t.Fatalf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
 			}
 			if told := strings.Contains(strings.Join(a.talk, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
-				t.Errorf("it does not say what the node wants: %q", a.talk)
+				t.Errorf("the manual step is missing: %q", a.talk)
 			}
 			if want.phase != agent.PhaseInstalled {
 				if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {

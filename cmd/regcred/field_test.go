@@ -116,7 +116,7 @@ func TestFieldFindings(t *testing.T) {
 		}
 	}
 	if c := (fieldCase{want: []string{"cause"}, not: []string{"place"}}); c.named(out) {
-		t.Error("what must not be said is said, and it counts as named")
+		t.Error("an unwanted text is printed, and counts as named")
 	}
 }
 

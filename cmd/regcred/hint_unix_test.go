@@ -43,7 +43,7 @@ func shell(t *testing.T, line string) (output string) {
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(regcred)+":"+os.Getenv("PATH"))
 	out, _ := cmd.CombinedOutput()
 	if left, err := os.ReadDir(cmd.Dir); err != nil || len(left) > 0 {
-		t.Errorf("the shell did more than it was told: %v, %v", left, err)
+		t.Errorf("the shell ran an injected command: %v, %v", left, err)
 	}
 	return string(out)
 }

@@ -109,7 +109,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 				}
 			}
 			if strings.Contains(got, "base-answer") || strings.Contains(got, "exit-code") || strings.Contains(got, "canceled") {
-				t.Errorf("what was cut short is told:\n%s", got)
+				t.Errorf("the interruption is reported:\n%s", got)
 			}
 			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
 				t.Errorf("stderr %q, want %q", got, want)

@@ -47,7 +47,7 @@ func TestPrepullOnTerminal(t *testing.T) {
 		}
 	}
 	if strings.Contains(screen, "%") {
-		t.Error("there is a percentage, but nobody knows one")
+		t.Error("there is a percentage of an unknown size")
 	}
 	if t.Failed() {
 		t.Logf("screen: %q", screen)

@@ -140,7 +140,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 		case len(whole[name]) == 0:
 			t.Errorf("%s: nobody wants it", name)
 		case string(data) != whole[name][0] && string(data) != whole[name][1]:
-			t.Errorf("%s: %d bytes that are no whole file", name, len(data))
+			t.Errorf("%s: %d bytes of an incomplete file", name, len(data))
 		default:
 			info, err := d.Info()
 			if want := fs.FileMode(0o755); err == nil && !strings.HasSuffix(name, ".yaml") && info.Mode() != want {
@@ -153,7 +153,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 		t.Fatal(err)
 	}
 	if temporary > 5 {
-		t.Errorf("%d temporary files: those of before are not removed", temporary)
+		t.Errorf("%d temporary files: earlier ones are not removed", temporary)
 	}
 	return temporary
 }

@@ -195,7 +195,7 @@ func TestConvertQuotes(t *testing.T) {
 			inYAML := contents(convert(t, file, LayoutKeep, Options{Format: YAML}))
 			again := contents(convert(t, inYAML, LayoutSplit, Options{}))
 			if again != inYAML {
-				t.Errorf("%s %q: got\n%s\nand written anew\n%s", field, word, inYAML, again)
+				t.Errorf("%s %q: got\n%s\nand written again\n%s", field, word, inYAML, again)
 			}
 		}
 	}

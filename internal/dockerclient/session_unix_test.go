@@ -153,7 +153,7 @@ func TestSessionLogins(t *testing.T) {
 				t.Errorf("two.example/e: got %v", found)
 			}
 			if strings.Contains(config, "x.example") && docker.CredHelpers["x.example"] == "" && len(docker.Find("x.example/y")) == 0 {
-				t.Error("what the user has for x.example is gone")
+				t.Error("the user's entry for x.example is missing")
 			}
 		})
 	}

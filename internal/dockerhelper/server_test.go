@@ -181,7 +181,7 @@ func TestServerNameForms(t *testing.T) {
 			}
 		}
 		if got != tt.want {
-			t.Errorf("%s, asked for %s: it is asked about %q, want %q", tt.pattern, tt.name, got, tt.want)
+			t.Errorf("%s, for %s: it is called for %q, want %q", tt.pattern, tt.name, got, tt.want)
 		}
 	}
 }
@@ -214,16 +214,16 @@ func FuzzRequests(f *testing.F) {
 			if req.Image != "" {
 				asked, askedPath, _ = strings.Cut(req.Image, "/")
 				if repository, err := match.Repository(req.Image); err != nil || !strings.HasPrefix(repository, asked+"/") {
-					t.Errorf("%q: it is asked about %q, which is %q: %v", name, req.Image, repository, err)
+					t.Errorf("%q: it is called for %q, which is %q: %v", name, req.Image, repository, err)
 				}
 			}
 			if askedPath != "" && askedPath != path {
-				t.Errorf("%q: it is asked about the path %q", name, askedPath)
+				t.Errorf("%q: it is called for the path %q", name, askedPath)
 			}
 			bare := strings.TrimSuffix(host, ":443")
 			isHub := bare == "docker.io" || bare == "index.docker.io" || bare == "registry-1.docker.io"
 			if asked != bare && asked != bare+":443" && (!isHub || asked != "docker.io") {
-				t.Errorf("%q: it is asked about the host %q", name, asked)
+				t.Errorf("%q: it is called for the host %q", name, asked)
 			}
 		}
 	})

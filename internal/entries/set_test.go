@@ -71,7 +71,7 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 		t.Errorf("back: %v\n%s", err, cmp.Diff(string(former), string(back)))
 	}
 	if !bytes.Equal(data, former) {
-		t.Error("what was given was changed")
+		t.Error("the argument was changed")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want that there is none", err)
+		t.Errorf("got %v, want an error that it is missing", err)
 	}
 	_, err := Read(dir)
 	if _, ok := errors.AsType[*regularfile.NotRegularError](err); !ok {

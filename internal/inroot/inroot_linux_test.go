@@ -119,7 +119,7 @@ func TestPut(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, "target")); string(data) != "target" {
-		t.Errorf("what the link led to has %q", data)
+		t.Errorf("the symlink's target contains %q", data)
 	}
 	must.Do(t, f.Mkdir("/d", 0o755))
 	if info, _ := os.Stat(filepath.Join(dir, "d")); info.Mode().Perm() != 0o755 {

@@ -222,7 +222,7 @@ func TestStateRemoved(t *testing.T) {
 			t.Errorf("%s: install elsewhere: %v", name, err)
 		}
 		if err := in.Uninstall(t.Context(), install.Options{Restart: true}); err == nil {
-			t.Errorf("%s: uninstall elsewhere: nothing is said", name)
+			t.Errorf("%s: uninstall elsewhere: nothing is reported", name)
 		}
 		o.do("uninstall")
 	}

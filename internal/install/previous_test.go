@@ -283,7 +283,7 @@ func TestOwner(t *testing.T) {
 		}
 	}
 	if diff := before.differs(snapshot(t, o.root())); diff != "" {
-		t.Errorf("what was refused has changed: %s", diff)
+		t.Errorf("the rejected node has changed: %s", diff)
 	}
 	must.Do(t, errors.Join(as("web/one", "c"), off("web/one"), as("", "a")))
 	for what, err := range map[string]error{"onto one by hand": as("web/one", "a"), "uninstall of one by hand": off("web/one")} {

@@ -41,6 +41,6 @@ func TestACL(t *testing.T) {
 	}
 	err := (Node{Root: root}).CheckTrust(o, []string{"p"})
 	if err == nil || !strings.Contains(err.Error(), "writable through an access control list") {
-		t.Errorf("got %v, want that somebody may write to it", err)
+		t.Errorf("got %v, want an error about write access", err)
 	}
 }

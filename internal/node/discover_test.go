@@ -60,7 +60,7 @@ func TestRootOfADrive(t *testing.T) {
 	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.NewReader().Find(t.Context(), FindOptions{NeedBinDir: true})
 	hinted, _ := errors.AsType[*HintError](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, DefaultConfig) {
-		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
+		t.Errorf("found %+v, and %v; want nothing, and a hint about only the variables", o, err)
 	}
 }
 

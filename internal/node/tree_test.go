@@ -106,7 +106,7 @@ func TestNodeTrees(t *testing.T) {
 					return
 				}
 			}
-			t.Error("it does not say what is wanted: -update")
+			t.Error("the expected Setup is missing: run with -update")
 		})
 	}
 }

@@ -293,7 +293,7 @@ func TestConfiguredCA(t *testing.T) {
 	r := newProber("/nonexistent").Query(t.Context(), h, good())
 	check(t, r, "", "accepted")
 	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "certificate verification is turned off in hosts.toml") {
-		t.Error("that nobody verifies it is not said")
+		t.Error("the missing verification is not reported")
 	}
 }
 
@@ -335,7 +335,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("accepted %d, want 1", r.Accepted)
 			}
 			if got := show(r); strings.Count(got, "warning "+step) != 1 {
-				t.Error("that the first is refused is no warning")
+				t.Error("there is no warning about the rejected first one")
 			}
 			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
 
@@ -428,7 +428,7 @@ func TestFaults(t *testing.T) {
 				t.Error("a control character is not escaped")
 			}
 			if name == "scope" && !strings.Contains(show(r), "does not grant access to this image: it grants repository:team/other:pull") {
-				t.Error("what the token grants is not said")
+				t.Error("the token's scope is not reported")
 			}
 		})
 	}

@@ -261,7 +261,7 @@ func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
 	if gone(pids["child"]) {
-		t.Error("a child in a session of its own was killed; this test shows nothing")
+		t.Error("a child in its own session was killed; this test proves nothing")
 	}
 	syscall.Kill(pids["child"], syscall.SIGKILL)
 	f.allGone(t)
@@ -296,7 +296,7 @@ func TestReplacedWhileRunning(t *testing.T) {
 	checkRun(t, x, err, 0)
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
 	if checkRun(t, x, err, ReasonExited); x.ExitCode() != 7 {
-		t.Errorf("the second run: got %v, want that of the new plugin", err)
+		t.Errorf("the second run: got %v, want the new plugin's", err)
 	}
 }
 

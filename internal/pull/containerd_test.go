@@ -176,7 +176,7 @@ func TestContainerdPins(t *testing.T) {
 				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
 				if got := loggedIn(mirror); err != nil || got != good.Username {
-					t.Errorf("%s: a credential that is not pinned: the mirror got that of user %q, %v", host, got, err)
+					t.Errorf("%s: a credential that is not pinned: the mirror got the credential of user %q, %v", host, got, err)
 				}
 			}
 		})
@@ -279,7 +279,7 @@ func TestContainerdRestart(t *testing.T) {
 				t.Errorf("%v; want the pull, repeated", err)
 			}
 			if res, err := r.Pull(t.Context(), image, PullNever, fixedLookup()); err != nil || !res.Present {
-				t.Errorf("what was pulled before is gone: %v", err)
+				t.Errorf("an image that was pulled before is missing: %v", err)
 			}
 		})
 	}

@@ -240,7 +240,7 @@ func TestAllRefused(t *testing.T) {
 			t.Errorf("auth %d: tries (-want +got):\n%s", auth, diff)
 		}
 		if !slices.Equal(refused, []string{"bad"}) {
-			t.Errorf("auth %d: refused: %v, want bad: a 403 is no refusal", auth, refused)
+			t.Errorf("auth %d: refused: %v, want bad: a 403 does not reject the credential", auth, refused)
 		}
 		checkNeverAnonymous(t, reg)
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -120,7 +120,7 @@ func TestCheckForm(t *testing.T) {
 			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.Form, s.Reason, s.Instead, tt.form, tt.reason, tt.instead)
 		}
 		if again, ok := checkForm(s.Instead); ok {
-			t.Errorf("%s: instead %s is no better: %+v", tt.pattern, s.Instead, again)
+			t.Errorf("%s: the proposed %s does not match either: %+v", tt.pattern, s.Instead, again)
 		}
 	}
 }
@@ -229,10 +229,10 @@ func TestSamples(t *testing.T) {
 	}
 	for _, host := range append(a, b...) {
 		if _, ok := checkForm(host); ok {
-			t.Errorf("%s is said to be no host", host)
+			t.Errorf("%s is reported as an invalid host", host)
 		}
 		if strings.Contains(host, "dkr") && !strings.Contains(host, "vpce") && !upstream.MatchString(host) {
-			t.Errorf("%s is none of ECR's", host)
+			t.Errorf("%s does not belong to ECR", host)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	_, err := Read(t.Context(), filepath.Join(dir, "none"), 1)
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want that there is none", err)
+		t.Errorf("got %v, want an error that it is missing", err)
 	}
 	_, err = Read(t.Context(), dir, 1)
 	if got, want := text(err), "read "+dir+": is a directory, not a regular file"; got != want {

@@ -76,7 +76,7 @@ func TestRedirectsEnd(t *testing.T) {
 		})
 	}
 	if other.conns.Load() != 0 {
-		t.Error("somebody was connected to the other host")
+		t.Error("a connection to the other host was opened")
 	}
 }
 

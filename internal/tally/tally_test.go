@@ -33,7 +33,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("message of %d bytes: %q", len(m), m)
 	}
 	if !c.IsValid() {
-		t.Error("what was counted would not be read")
+		t.Error("the counts could not be read")
 	}
 }
 

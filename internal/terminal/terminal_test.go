@@ -230,7 +230,7 @@ func TestNoTerminal(t *testing.T) {
 	images := term.NewImageProgress(t.Context(), 1)
 	images.Show("a")()
 	if images.WriterAbove(&stderr) != &stderr {
-		t.Error("lines do not go straight to what is no terminal")
+		t.Error("lines are buffered without a terminal")
 	}
 	images.Close()
 	if term.StdoutIsTerminal() || stderr.Len() > 0 {

@@ -31,7 +31,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	sources = strings.NewReplacer(`\"`, `"`, "%.100q", `"…"`, "%.200q", `"…"`, "%q", `"…"`).Replace(sources)
 	_, section, found := strings.Cut(read(t, "../../docs/plugins/acr.md"), "\n## Failure messages\n")
 	if !found {
-		t.Fatal("there is no section on failure messages")
+		t.Fatal("the section on failure messages is missing")
 	}
 	// The values filled in are hosts, counts and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +

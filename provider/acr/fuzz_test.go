@@ -62,7 +62,7 @@ func FuzzManagedIdentity(f *testing.F) {
 		}
 		for _, r := range az.Requests() {
 			if told := r.Header.Get("Authorization"); told != "" && told != "Basic "+canary.TokenSecret {
-				t.Errorf("the agent was told %d bytes", len(told))
+				t.Errorf("the agent got %d bytes", len(told))
 			}
 		}
 	})

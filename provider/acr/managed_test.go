@@ -140,7 +140,7 @@ func TestArcKey(t *testing.T) {
 			w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
-					t.Error("the agent was told something")
+					t.Error("the agent got a request")
 				}
 			}
 		})

@@ -228,7 +228,7 @@ func TestEndpointsOfForms(t *testing.T) {
 			}
 			for _, name := range w.dialedNames() {
 				if name != tt.sts && name != tt.ecr {
-					t.Errorf("somebody connects to %s", name)
+					t.Errorf("there was a connection to %s", name)
 				}
 			}
 		})
@@ -248,7 +248,7 @@ func TestNoFallback(t *testing.T) {
 		}
 		for _, name := range w.dialedNames() {
 			if !strings.HasSuffix(name, ".us-west-2.api.aws") {
-				t.Errorf("somebody connects to %s", name)
+				t.Errorf("there was a connection to %s", name)
 			}
 		}
 	})

@@ -71,7 +71,7 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 	t.Helper()
 	if err != nil {
 		if err != errNotJSON && err != errNoToken && err != errExpired {
-			t.Error("an error that is none of the package's")
+			t.Error("an error that is not the package's")
 		}
 		return
 	}

@@ -77,6 +77,6 @@ func askIPv6Only(t *testing.T, where string) {
 	if err != nil {
 		t.Log(err)
 	} else if len(resp.Auth) == 0 {
-		t.Error("there is no credential")
+		t.Error("the credential is missing")
 	}
 }

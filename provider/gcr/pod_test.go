@@ -109,7 +109,7 @@ func TestExchange(t *testing.T) {
 			}
 			fields := r.JSONBody()
 			if fields["subject_token"] != podToken().Reveal() {
-				t.Error("subject_token is not that of the request")
+				t.Error("subject_token is not the request's token")
 			}
 			delete(fields, "subject_token")
 			if diff := cmp.Diff(map[string]any{

@@ -45,6 +45,6 @@ func TestPackage(t *testing.T) {
 		t.Errorf("(-directory +archive):\n%s", diff)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "chart")); err == nil {
-		t.Error("what it worked in is left")
+		t.Error("its working directory is left")
 	}
 }

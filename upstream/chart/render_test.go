@@ -69,7 +69,7 @@ func TestRender(t *testing.T) {
 		{name: "uninstall", changes: values{"uninstall.timeoutSeconds": 900, "uninstall.allowMissing": true}, check: func(t *testing.T, _ *appsv1.DaemonSet, all map[string]runtime.Object) {
 			spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec
 			if *spec.ActiveDeadlineSeconds != 960 {
-				t.Errorf("the Job is ended after %d s, before it says what it has seen in 900", *spec.ActiveDeadlineSeconds)
+				t.Errorf("the Job is ended after %d s, before it reports in 900", *spec.ActiveDeadlineSeconds)
 			}
 			args := spec.Template.Spec.Containers[0].Args
 			for _, want := range []string{"--timeout=900s", "--allow-missing", "--namespace=regcred", "--state-configmap=regcred-state"} {

@@ -160,7 +160,7 @@ func (b *barrier) wait(t *testing.T) {
 	select {
 	case <-b.arrived:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody asks the registry")
+		t.Fatal("the registry got no request")
 	}
 }
 

@@ -113,7 +113,7 @@ func (g *guard) logins(t *testing.T, image string) (list []login) {
 	defer g.mu.Unlock()
 	repo, _, _ := strings.Cut(image, ":")
 	if len(g.seen[repo]) == 0 {
-		t.Errorf("nobody has tried to pull %s", image)
+		t.Errorf("no pull of %s was tried", image)
 	}
 	for _, l := range g.seen[repo] {
 		// A runtime tries without a login first, however many it was given.

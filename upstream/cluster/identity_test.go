@@ -221,7 +221,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 		}
 	}
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
-		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
+		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
 	if node.RunsConcurrently.IsEnabled() { // and logs each when it has ended
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })

@@ -73,7 +73,7 @@ func TestMetrics(t *testing.T) {
 		"garbage": {Runs: 2, Failures: 2}, "older": {Runs: 2, Failures: 2}, "uncached": {Runs: 2},
 	}
 	if diff := cmp.Diff(expected, want); diff != "" {
-		t.Errorf("what the kubelet counts (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's metrics (-want +got):\n%s", diff)
 	}
 }
 

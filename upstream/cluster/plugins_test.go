@@ -156,11 +156,11 @@ func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 		want[p.Name] = node.PluginCounts{Runs: 1}
 	}
 	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 	if _, has := k.Metrics(t)["kubelet_credential_provider_config_info"]; has != node.FeatureConfigHash.IsEnabled() {
 		t.Errorf("its metrics have the hash of its configuration: %v", has)
 	} else if has && cfg.Hash() != k.ConfigHash(t) {
-		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", cfg.Hash(), k.ConfigHash(t))
+		t.Errorf("the hash of the configuration is %s, the kubelet's is %s", cfg.Hash(), k.ConfigHash(t))
 	}
 }

@@ -168,7 +168,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that it has
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 }
 
@@ -191,7 +191,7 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 		t.Errorf("the registry of the pull secret answered %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]node.PluginCounts{plugins.Static: {Runs: 1}}, p.kubelet.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 }
 

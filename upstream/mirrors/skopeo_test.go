@@ -165,7 +165,7 @@ func skopeo(t *testing.T, h *hosts, home, image string) string {
 	cmd.Env = append(os.Environ(), "HOME="+home, "SSL_CERT_FILE="+h.ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Errorf("%s was read from nobody", image)
+		t.Errorf("%s was not read from any host", image)
 	}
 	return string(out)
 }

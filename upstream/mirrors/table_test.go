@@ -190,7 +190,7 @@ func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image str
 	err := d.pull(t, image)
 	log := h.takeRequests()
 	if err == nil {
-		t.Fatalf("%s was pulled from nobody", image)
+		t.Fatalf("%s was not pulled from any host", image)
 	}
 	resolve, all := predictedRequests(said)
 	byTag := !strings.Contains(image, "@")

@@ -144,7 +144,7 @@ func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) b
 		ring.Add(nil, credentialprovider.DockerConfig{key: {Username: "u", Password: "p"}})
 		for _, repo := range generate.Repositories {
 			if creds, found := ring.Lookup(repo); found && len(creds) > 0 && said {
-				t.Errorf("no image is said to match %q, and %q does", key, repo)
+				t.Errorf("%q is reported to match no image, but %q matches", key, repo)
 				return false
 			}
 		}

@@ -62,7 +62,7 @@ func TestBrowserSendsNothing(t *testing.T) {
 	}
 	for _, name := range []string{"page.js", "worker.js", "regcred.wasm.z"} {
 		if asked[site.url+name] == 0 {
-			t.Errorf("the log has no request for %s: it is not that of the page: %v", name, asked)
+			t.Errorf("the log has no request for %s: it is not the page's log: %v", name, asked)
 		}
 	}
 	for _, url := range b.requests {

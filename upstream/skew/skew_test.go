@@ -176,7 +176,7 @@ func TestUnexplainedDifference(t *testing.T) {
 		t.Errorf("the disagreement is not shown (%v):\n%s", err, out.String())
 	}
 	if err := rep.disagreementError(); err == nil {
-		t.Error("a disagreement is no error")
+		t.Error("a disagreement is not reported")
 	}
 }
 

@@ -111,7 +111,7 @@ func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 	for i := range pods {
 		times := c.pulls(p.host, fmt.Sprintf("team/app-%d", i))
 		if len(times) == 0 {
-			t.Fatalf("app-%d runs, but %s has given it to nobody", i, p.host)
+			t.Fatalf("app-%d runs, but %s served it to no client", i, p.host)
 		}
 		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
 	}

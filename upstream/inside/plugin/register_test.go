@@ -230,7 +230,7 @@ func TestRegisterRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 			if n := look(); n != 1 {
-				t.Errorf("%d credentials, want 1 of what was registered before", n)
+				t.Errorf("%d credentials, want 1 of the earlier registration", n)
 			}
 			if err := theirs.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil {
 				t.Error("the kubelet accepts it")
