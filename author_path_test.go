@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // maxAuthorPlugin is the size limit, in bytes, that docs/plugin-authors.md
@@ -49,10 +51,7 @@ func TestAuthorPath(t *testing.T) {
 	if len(w.downloads) != 0 {
 		t.Errorf("the document no longer has the downloads that the test replaces: %q", w.downloads)
 	}
-	info, err := os.Stat(filepath.Join(w.dir, "my-plugin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(w.dir, "my-plugin")))(t)
 	t.Logf("the plugin has %d bytes", info.Size())
 	if info.Size() >= maxAuthorPlugin {
 		t.Errorf("the plugin has %d bytes, want less than %d", info.Size(), maxAuthorPlugin)
@@ -106,10 +105,7 @@ type author struct {
 
 func newAuthor(t *testing.T) *author {
 	t.Helper()
-	checkout, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := must.Get(os.Getwd())(t)
 	bin := t.TempDir()
 	w := &author{dir: t.TempDir(), downloads: map[string]string{
 		"go mod init example.com/my-plugin": fmt.Sprintf(

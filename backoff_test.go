@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -21,10 +22,7 @@ var errThrottled = errors.New("throttled")
 func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
 	t.Helper()
 	opts.InProcess = map[string]plugin.Provider{"p": s}
-	k, err := New(oneProvider(attributes), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(oneProvider(attributes), opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k.compiled.Load().runners[0]
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -72,7 +73,7 @@ func TestEvictionLooksAtFew(t *testing.T) {
 	}
 }
 
-func TestUseKeepsAnEntry(t *testing.T) {
+func TestUsedEntryIsNotEvicted(t *testing.T) {
 	for range repeats {
 		now := time.Now()
 		c := newResponseCache(2)
@@ -155,9 +156,6 @@ func TestClearedCacheIsEmpty(t *testing.T) {
 
 func lookupKeyOf(t *testing.T, image string) lookupKey {
 	t.Helper()
-	q, err := newLookupKey(Request{Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(newLookupKey(Request{Image: image}))(t)
 	return q
 }

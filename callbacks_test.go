@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -57,13 +58,10 @@ func (o *misbehaving) GetCredentials(ctx context.Context, req *plugin.Request) (
 
 func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	t.Helper()
-	k, err := New(oneProvider(perAccount(cache)), Options{
+	k := must.Get(New(oneProvider(perAccount(cache)), Options{
 		InProcess:       map[string]plugin.Provider{"p": o},
 		ServiceAccounts: o, Sources: []Source{o},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return k
 }
 

@@ -60,7 +60,7 @@ func TestClockAndExpiry(t *testing.T) {
 		now := time.Now()
 		a := &response{stored: now, expires: now.Add(time.Hour)}
 		if a.isExpired(setClock(t, now.Add(59*time.Minute), d)) || !a.isExpired(setClock(t, now.Add(61*time.Minute), d)) {
-			t.Errorf("%s: the answer does not live an hour", name)
+			t.Errorf("%s: the response does not live an hour", name)
 		}
 	}
 }

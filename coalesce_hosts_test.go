@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -54,10 +55,7 @@ func (p *paced) count(m *map[string]int, host string) {
 
 func (p *paced) keyring(t *testing.T) *Keyring {
 	t.Helper()
-	k, err := New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 	return k
 }
 
@@ -67,9 +65,7 @@ func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
 	p.answer = respond(scope, time.Second, "*.example")
-	if _, err := k.Lookup(t.Context(), Request{Image: "teacher.example/x"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Lookup(t.Context(), Request{Image: "teacher.example/x"}))(t)
 	time.Sleep(time.Minute)
 	p.answer, p.execs = answer, nil
 }
@@ -162,7 +158,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 		wg.Go(func() {
 			res, err := k.Lookup(ctx, Request{Image: "dead.example/x"})
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(res.Attempts[0].Err.Error(), "waiting for the plugin: context deadline exceeded") {
-				t.Errorf("the leader: %v, attempts %+v; want its deadline, and what it waited for", err, res.Attempts)
+				t.Errorf("the leader: %v, attempts %+v; want its deadline and the reason for waiting", err, res.Attempts)
 			}
 		})
 		synctest.Wait()
@@ -174,7 +170,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if p.ended["dead.example"] != 1 {
-			t.Error("the exec of dead.example goes on, though nobody waits for it")
+			t.Error("the exec of dead.example goes on, though no caller waits for it")
 		}
 		wg.Wait()
 	})
@@ -226,7 +222,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 		}
 		synctest.Wait()
 		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.ended["a.example"] != 0 || p.ended["b.example"] != 1 || p.ended["c.example"] != 1 {
-			t.Errorf("execs %v, ended %v; want one for each host, those of b and c cancelled", p.execs, p.ended)
+			t.Errorf("execs %v, ended %v; want one for each host, and b's and c's cancelled", p.execs, p.ended)
 		}
 		time.Sleep(time.Hour + 1)
 		p.execs, p.ended = nil, nil
@@ -235,7 +231,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		// Too late to wait, but before the response.
 		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
-			t.Errorf("%v after %v, %d execs; want the answer for a after 0.5s", got.err, got.took, p.execs["b.example"])
+			t.Errorf("%v after %v, %d execs; want the response for a after 0.5s", got.err, got.took, p.execs["b.example"])
 		}
 		wg.Wait()
 		if _, err := k.Lookup(t.Context(), Request{Image: "d.example/x"}); err != nil || p.execs["d.example"] != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -81,9 +82,7 @@ func TestPodsDoNotWaitForOthers(t *testing.T) {
 		s := &script{answer: forPod(plugin.CacheRegistry, 0)}
 		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
-		if _, err := k.Lookup(t.Context(), podRequest("r.example/app", "alice", 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Lookup(t.Context(), podRequest("r.example/app", "alice", 0)))(t)
 		begin := time.Now()
 		var reqs []Request
 		for i := range 10 { // each pod twice

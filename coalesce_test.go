@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -136,9 +137,7 @@ func TestCoalesceTwoRegistriesWhileTheScopeIsUnknown(t *testing.T) {
 		k := newScripted(t, s, nil, nil)
 		defer k.Close()
 		_, errs := lookupAll(k, append(images(50, "a.example/app-%d"), images(50, "b.example/app-%d")...)...)
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(errs...))
 		if s.execs() != 2 {
 			t.Errorf("%d execs, want 2: one for each registry", s.execs())
 		}
@@ -203,13 +202,11 @@ func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, 0, "")}
 		k := newScripted(t, s, nil, nil)
 		defer k.Close()
-		if _, err := k.Lookup(t.Context(), Request{Image: "r.example/first"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Lookup(t.Context(), Request{Image: "r.example/first"}))(t)
 		begin := time.Now()
 		lookupAll(k, images(5, "r.example/app-%d")...)
 		if took := time.Since(begin); took != time.Second {
-			t.Errorf("took %v, want 1s: no answer of this plugin serves another image", took)
+			t.Errorf("took %v, want 1s: no response of this plugin serves another image", took)
 		}
 	})
 }
@@ -236,7 +233,7 @@ func TestCoalesceLeaderLeaves(t *testing.T) {
 		cancel()
 		wg.Wait()
 		if s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("execs %d, ended %v: want the leader's exec to go on for the waiter", s.execs(), s.ended)
+			t.Errorf("execs %d, ended %v: want the leader's exec to continue for the waiter", s.execs(), s.ended)
 		}
 	})
 }
@@ -314,9 +311,7 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 			s := &script{answer: tt.first}
 			k := newScripted(t, s, nil, nil)
 			defer k.Close()
-			if _, err := k.Lookup(context.Background(), Request{Image: "r.example/teach-the-scope"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(context.Background(), Request{Image: "r.example/teach-the-scope"}))(t)
 			time.Sleep(time.Minute)
 			s.answer, s.images = tt.later, nil
 			begin := time.Now()
@@ -329,7 +324,7 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 			}
 			for i, res := range results {
 				if tt.name != "empty" && (len(res.Credentials) != 1 || !mayHave(res.Credentials[0], res.Attempts[0].CacheKey, tt.reqs[i])) {
-					t.Errorf("%s: %s: %d credentials, or somebody else's", tt.name, tt.reqs[i].Image, len(res.Credentials))
+					t.Errorf("%s: %s: %d credentials, or another identity's", tt.name, tt.reqs[i].Image, len(res.Credentials))
 				}
 			}
 		})
@@ -388,9 +383,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 				reqs = append(reqs, podRequest(fmt.Sprintf("r.example/app-%d", i), []string{"alice", "bob"}[i%2], i/2))
 			}
 			results, errs := lookupAll(k, reqs...)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(errs...))
 			for i, res := range results {
 				want := reqs[i].Pod.ServiceAccount
 				if len(res.Credentials) != 1 || res.Credentials[0].Username != want || res.Credentials[0].Origin.ServiceAccount.Name != want {
@@ -443,9 +436,7 @@ func TestServiceAccountCacheBeforeToken(t *testing.T) {
 		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), api)
 		defer k.Close()
 		for pod := range 500 {
-			if _, err := k.Lookup(context.Background(), podRequest("r.example/app", "alice", pod)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(context.Background(), podRequest("r.example/app", "alice", pod)))(t)
 		}
 		if api.tokens != 1 || s.execs() != 1 {
 			t.Errorf("500 pods cost %d tokens and %d execs, want 1 and 1", api.tokens, s.execs())
@@ -523,9 +514,7 @@ func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 		defer k.Close()
 		ask := func(token plugin.Secret, role string) {
 			req := Request{Image: "r.example/a", Token: token, Annotations: map[string]string{"example.com/role": role, "not.selected": role + token.String()}}
-			if _, err := k.Lookup(context.Background(), req); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(context.Background(), req))(t)
 		}
 		one, two := heldToken("1", `{"aud":["registry"]}`), heldToken("2", `{"aud":["registry"]}`)
 		ask(one, "a")

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const module = "github.com/regcred/regcred"
@@ -75,15 +77,15 @@ func TestDependencies(t *testing.T) {
 				}
 			}
 			if len(modules) > 0 && !slices.Contains(deps, "sigs.k8s.io/json") {
-				t.Errorf("%s on %s: %q: the list is not that of its dependencies", pkg, goos, deps)
+				t.Errorf("%s on %s: %q: the list does not contain its dependencies", pkg, goos, deps)
 			}
 		}
 	}
 }
 
-// TestCloudsApart verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
+// TestEachCloudLinksOnlyItself verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
 // itself links none.
-func TestCloudsApart(t *testing.T) {
+func TestEachCloudLinksOnlyItself(t *testing.T) {
 	clouds := map[string][]string{
 		"ecr": {module + "/provider/ecr", "github.com/aws"},
 		"gcr": {module + "/provider/gcr", "cloud.google.com", "golang.org/x/oauth2", "google.golang.org"},
@@ -135,7 +137,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	for pkg := range kubernetes {
 		if !used[pkg] {
-			t.Errorf("%s imports nothing of Kubernetes: the list is not that of the module, or of no use", pkg)
+			t.Errorf("%s imports nothing of Kubernetes: the list does not contain the module, or of no use", pkg)
 		}
 	}
 	for _, dep := range list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...") {
@@ -148,13 +150,10 @@ func TestKubernetes(t *testing.T) {
 // TestDependenciesAreExplained verifies that docs/project/dependencies.md has one row for each direct dependency in
 // go.mod, and no others.
 func TestDependenciesAreExplained(t *testing.T) {
-	doc, err := os.ReadFile("docs/project/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("docs/project/dependencies.md"))(t)
 	modules, _, found := strings.Cut(string(doc), "\n| package |")
 	if !found {
-		t.Fatal("there is no table of packages")
+		t.Fatal("the table of packages is missing")
 	}
 	var explained []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*/[^`]*)`").FindAllStringSubmatch(modules, -1) {
@@ -175,9 +174,7 @@ func direct(t *testing.T) []string {
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file))
 	var paths []string
 	for _, r := range file.Require {
 		if !r.Indirect {

@@ -15,7 +15,7 @@ func packageLayers(t *testing.T) (layers [][]string) {
 	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-import-direction.md"), "```text\n")
 	picture, _, closed := strings.Cut(picture, "```")
 	if !found || !closed {
-		t.Fatal("there is no picture")
+		t.Fatal("the list of layers is missing")
 	}
 	for line := range strings.Lines(picture) {
 		if names := strings.Fields(strings.Trim(line, " │┌┐└┘├┤─▲\n")); len(names) > 0 {
@@ -49,14 +49,14 @@ func TestOneDirection(t *testing.T) {
 			pkg, dep = local(pkg), local(dep)
 			switch above, below := rank(layers, dep), rank(layers, pkg); {
 			case above < 0 || below < 0:
-				t.Errorf("%s imports %s: one of them has no place in the house", pkg, dep)
+				t.Errorf("%s imports %s: one of them is not listed", pkg, dep)
 			case above >= below:
-				t.Errorf("%s imports %s, which does not stand above it", pkg, dep)
+				t.Errorf("%s imports %s, which is not listed above it", pkg, dep)
 			}
 		}
 	}
 	if imports < 50 {
-		t.Errorf("%d imports: the list is not that of the module", imports)
+		t.Errorf("%d imports: the list does not contain the module", imports)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // snippetImports are the packages that snippets in the documents name without
@@ -30,16 +32,11 @@ func TestDocsCompile(t *testing.T) {
 		t.Skip("no go command")
 	}
 	overlay, n := map[string]string{}, 0
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(os.Getwd())(t)
 	for _, name := range []string{"docs/conformance.md", "docs/plugin-authors.md"} {
 		for _, m := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readLines(t, name), -1) {
 			file := filepath.Join(t.TempDir(), "snippet.go")
-			if err := os.WriteFile(file, []byte(whole(t, name, m[1])), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(whole(t, name, m[1])), 0o600))
 			overlay[filepath.Join(here, "internal", "snippets", fmt.Sprint("s", n), "snippet.go")] = file
 			n++
 		}
@@ -47,14 +44,9 @@ func TestDocsCompile(t *testing.T) {
 	if n < 3 {
 		t.Fatalf("%d pieces of Go found", n)
 	}
-	data, err := json.Marshal(map[string]any{"Replace": overlay})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(map[string]any{"Replace": overlay}))(t)
 	file := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, data, 0o600))
 	cmd := exec.Command("go", "build", "-trimpath", "-o", os.DevNull, "-overlay", file)
 	for i := range n {
 		cmd.Args = append(cmd.Args, fmt.Sprintf("./internal/snippets/s%d", i))
@@ -79,10 +71,7 @@ func whole(t *testing.T, name, code string) string {
 	if !strings.HasPrefix(code, "func ") {
 		body = "func snippet(ctx context.Context) {\n" + code + "}\n"
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), name, "package snippet\n"+body, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), name, "package snippet\n"+body, 0))(t)
 	imports, declared := map[string]bool{}, ""
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

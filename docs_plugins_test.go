@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint"
 )
 
@@ -43,9 +44,7 @@ func TestDocsSampleConfigurations(t *testing.T) {
 func problems(t *testing.T, text string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	config, err := config.Load(file)
 	if err == nil {
 		err = config.Validate()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDocsQuoteExamples verifies that Go code in README.md, docs/library.md and the package comments is copied from
@@ -60,10 +61,7 @@ const maxDocsWords = 70_000
 func TestDocsLinks(t *testing.T) {
 	var names []string
 	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
-		found, err := filepath.Glob(glob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(glob))(t)
 		names = append(names, found...)
 	}
 	links, words := 0, 0
@@ -113,10 +111,7 @@ func headings(t *testing.T, name string) map[string]bool {
 
 func readLines(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check it out with CRLF
 }
 
@@ -143,10 +138,7 @@ func TestDocsNewestKubelet(t *testing.T) {
 
 // TestDocsDirectories checks that CONTRIBUTING.md lists the directories in internal/.
 func TestDocsDirectories(t *testing.T) {
-	data, err := os.ReadFile("CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("CONTRIBUTING.md"))(t)
 	var listed []string
 	for _, row := range regexp.MustCompile(`(?m)^\|[^|]*\|`).FindAllString(string(data), -1) {
 		in := ""
@@ -160,10 +152,7 @@ func TestDocsDirectories(t *testing.T) {
 			}
 		}
 	}
-	entries, err := os.ReadDir("internal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("internal"))(t)
 	var present []string
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "test") {

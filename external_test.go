@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // loadPublic returns the type-checked public packages of this module.
@@ -22,10 +24,7 @@ func loadPublic(t *testing.T) (public []*types.Package) {
 	exports, paths := map[string]string{}, []string{}
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Name}} {{.DepOnly}}", "./...")
 	list.Stderr = t.Output()
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(list.Output())(t)
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		if path := fields[0]; len(fields) == 4 {
@@ -38,10 +37,7 @@ func loadPublic(t *testing.T) (public []*types.Package) {
 	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 	load := importer.ForCompiler(token.NewFileSet(), "gc", open)
 	for _, path := range paths {
-		pkg, err := load.Import(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg := must.Get(load.Import(path))(t)
 		public = append(public, pkg)
 	}
 	return public
@@ -176,10 +172,7 @@ func TestExternalModule(t *testing.T) {
 	if fields < 150 {
 		t.Errorf("the program sets only %d fields", fields)
 	}
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.Getwd())(t)
 	_, requirements, _ := strings.Cut(readLines(t, "go.mod"), "\n")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -187,9 +180,7 @@ func TestExternalModule(t *testing.T) {
 		"go.mod":     fmt.Sprintf("module outside.example\n%s\nrequire %s v0.0.0\n\nreplace %[2]s => %s\n", requirements, module, root),
 		"go.sum":     readLines(t, "go.sum"),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	cmd := exec.Command("go", "build", "-gcflags=-e", ".")
 	cmd.Dir = dir

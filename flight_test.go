@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -133,7 +134,7 @@ func TestValuesOfTheContext(t *testing.T) {
 		wg.Wait()
 		for _, where := range []string{"token", "provider", "provider at its end, <nil>"} {
 			if tr.saw[where] != "leader" {
-				t.Errorf("%s saw the trace %q, want that of the leader", where, tr.saw[where])
+				t.Errorf("%s saw the trace %q, want the leader's", where, tr.saw[where])
 			}
 		}
 	})
@@ -196,7 +197,7 @@ func TestResponseWhileWaiting(t *testing.T) {
 		r.cache.put(a)
 		wg.Wait()
 		if got.err != nil || got.response != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
-			t.Errorf("%v, %q, %d execs; want the answer, coalesced", got.err, got.cache, p.execs["live.example"])
+			t.Errorf("%v, %q, %d execs; want the response, coalesced", got.err, got.cache, p.execs["live.example"])
 		}
 	})
 }
@@ -270,9 +271,7 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 			return respond(plugin.CacheImage, 0, "")(ctx, req)
 		})
 		for i := range flights {
-			if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}))(t)
 		}
 		synctest.Wait()
 		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.inFlight) != 0 {

@@ -4,13 +4,13 @@
 #
 # Runs every fuzz target of this module and of upstream/:
 #
-#   ./fuzz.sh                    a minute each
-#   ./fuzz.sh 10s                another time each
-#   ./fuzz.sh 10s DIR            and copies inputs that fail to DIR
+#   ./fuzz.sh                    one minute per target
+#   ./fuzz.sh 10s                another duration per target
+#   ./fuzz.sh 10s DIR            also copy failing inputs to DIR
 #   ./fuzz.sh 10s "" ./plugin    only the targets of some packages
 #
-# A target that runs nothing has failed. An input that fails stays in the
-# package's testdata/fuzz, where go test runs it from then on.
+# A target without any execution counts as failed. A failing input stays in the
+# package's testdata/fuzz, where go test runs it from now on.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -20,14 +20,14 @@ if ! [[ $time =~ ^[0-9]+(s|m|h|x)$ ]]; then
 	sed -n '5,14s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 fi
-# On Linux, as root, it runs where there is loopback alone, as in test.sh.
+# On Linux, as root, it runs in a network namespace with only loopback, as in test.sh.
 if [ -z "${FUZZ_ISOLATED-}" ] && [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ] && unshare --net true 2>/dev/null; then
 	go mod download && (cd upstream && go mod download)
 	FUZZ_ISOLATED=1 GOPROXY=off exec unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$0" "$time" "$keep" "$@"
 fi
 work=$(mktemp -d)
 running=
-# Each go test is a process group of its own: ended with the workers it started.
+# Each go test runs in its own process group, so that its workers end with it.
 clean_up() {
 	trap '' HUP INT TERM
 	[ -z "$running" ] || { kill -TERM -- "-$running" && wait "$running"; } 2>/dev/null || true
@@ -38,7 +38,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# in_background DIR COMMAND... runs a command so that a signal interrupts it.
+# in_background DIR COMMAND... runs a command that a signal can interrupt.
 in_background() {
 	local status=0
 	set -m
@@ -55,7 +55,7 @@ fuzz() { # DIR PACKAGE TARGET
 	local status=0 execs
 	targets=$((targets + 1))
 	in_background "$1" go test -run='^$' -fuzz="^$3\$" -fuzztime="$time" -fuzzminimizetime=10x "$2" || status=$?
-	# (Without a bound, go test may take its whole time to make the first input smaller.)
+	# Without a limit, go test may spend its whole time on minimizing the first input.
 	# fuzz: elapsed: 3s, execs: 5412 (1803/sec), new interesting: 1 (total: 30)
 	execs=$(sed -n 's/^fuzz: elapsed: .*execs: \([0-9]*\) .*/\1/p' "$work/out" | tail -n 1)
 	if [ $status -ne 0 ]; then

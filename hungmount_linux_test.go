@@ -11,28 +11,23 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHungMount verifies that if the executables' file system hangs, the attempt fails, and New returns.
-func TestHungMount(t *testing.T) {
+// TestHungExecutable verifies that if the executables' file system hangs, the attempt fails, and New returns.
+func TestHungExecutable(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}
 	dir := testenv.MountHungFS(t)
-	cfg, err := config.Parse("c.yaml", []byte(`apiVersion: kubelet.config.k8s.io/v1
+	cfg := must.Get(config.Parse("c.yaml", []byte(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - {name: a, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: filepath.Join(dir, "bin"), Timeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
+	k := must.Get(regcred.New(cfg, regcred.Options{BinDir: filepath.Join(dir, "bin"), Timeout: 200 * time.Millisecond}))(t)
 	res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.example/app"})
 	var failed *regcred.LookupError
 	if !errors.As(err, &failed) || len(res.Attempts) != 1 || res.Attempts[0].Stage != plugin.StageStart {

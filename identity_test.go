@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -128,9 +129,7 @@ func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
 	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
 	defer k.Close()
-	if _, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)))(t)
 	want := TokenRequest{
 		Namespace: "ns", ServiceAccount: "alice", ServiceAccountUID: "uid-alice",
 		PodName: "pod-1", PodUID: "pod-uid-1", Audience: "registry",

@@ -40,7 +40,7 @@ func TestInProcess(t *testing.T) {
 			}), req)
 			if tt.stage == "" {
 				if resp != tt.resp || err != nil {
-					t.Errorf("got %v, %v, want the answer", resp, err)
+					t.Errorf("got %v, %v, want the response", resp, err)
 				}
 				return
 			}
@@ -56,7 +56,7 @@ func TestInProcess(t *testing.T) {
 			}
 			for _, secret := range []string{canary.TokenSecret, canary.PasswordSecret} {
 				if (secret == canary.TokenSecret || tt.resp != nil) && strings.Contains(err.Error(), secret) {
-					t.Error("a secret stands in the error")
+					t.Error("a secret is in the error")
 				}
 			}
 		})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -56,10 +57,7 @@ func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring 
 		})
 		opts.InProcess[name] = a
 	}
-	k, err := New(c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(c, opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -105,10 +103,7 @@ func TestLookupOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keyringOf(t, Options{}, tt.answers...)
 			for range 2 { // the second time from the cache
-				res, err := k.Lookup(t.Context(), Request{Image: tt.image})
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := must.Get(k.Lookup(t.Context(), Request{Image: tt.image}))(t)
 				if got := inOrder(res); got != tt.want {
 					t.Errorf("got %q, want %q", got, tt.want)
 				}
@@ -123,9 +118,7 @@ func secret(kind, key, data string) PullSecret {
 
 func TestLookupThreeKeyrings(t *testing.T) {
 	home := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, ".docker"), 0o700))
 	file := filepath.Join(home, ".docker", "config.json")
 	if err := os.WriteFile(file, []byte(`{"auths":{"r.io/x":{"username":"node","password":"`+canary.PasswordSecret+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,10 +131,7 @@ func TestLookupThreeKeyrings(t *testing.T) {
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`),
 		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
 	}
-	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets}))(t)
 	if got, want := inOrder(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -171,9 +161,7 @@ func TestNodeDockerConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, work, home := t.TempDir(), t.TempDir(), t.TempDir()
 		write := func(dir, name, content string) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 		}
 		write(root, "config.json", `{"auths":`+canary.PasswordSecret) // invalid: skipped
 		write(work, ".dockercfg", `{"r.io":{"username":"legacy"}}`)
@@ -201,9 +189,7 @@ func TestNodeDockerConfig(t *testing.T) {
 func TestNodeDockerConfigCanceled(t *testing.T) {
 	root := t.TempDir()
 	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
-	if err := os.WriteFile(filepath.Join(root, "config.json"), []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "config.json"), []byte(data), 0o600))
 	s := NodeDockerConfig(NodePaths{RootDir: root})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -217,9 +203,7 @@ func TestNodeDockerConfigCanceled(t *testing.T) {
 
 func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "config.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "config.json"), 0o700))
 	k := keyringOf(t, Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: root})}})
 	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": is a directory, not a regular file"
@@ -269,7 +253,7 @@ func TestFailureIsData(t *testing.T) {
 	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	var lookup *LookupError
 	if !errors.As(err, &lookup) || res == nil || len(lookup.Failed) != 1 || lookup.Failed[0].Provider != "p0" {
-		t.Fatalf("got %v, want a LookupError for p0, beside the result", err)
+		t.Fatalf("got %v, want a LookupError for p0 and the result", err)
 	}
 	if want := `no credentials for r.io/x: plugin "p0": exec: boom`; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
@@ -292,10 +276,7 @@ func TestFailureIsData(t *testing.T) {
 }
 
 func TestMissingExecutableIsAnAttempt(t *testing.T) {
-	k, err := New(oneProvider(nil), Options{BinDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(oneProvider(nil), Options{BinDir: t.TempDir()}))(t)
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
 	var lookup *LookupError
@@ -314,10 +295,7 @@ func TestProvidersRunSideBySide(t *testing.T) {
 			in[name] = slow()
 			c.Providers = append(c.Providers, config.Provider{Name: name, MatchImages: []string{"r.io"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1})
 		}
-		k, err := New(c, Options{BinDir: "none", InProcess: in})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(New(c, Options{BinDir: "none", InProcess: in}))(t)
 		defer k.Close()
 		begin := time.Now()
 		if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || len(res.Credentials) != 3 {
@@ -376,9 +354,7 @@ func TestCacheDurations(t *testing.T) {
 			}
 			defer k.Close()
 			for range 2 {
-				if _, err := k.Lookup(t.Context(), Request{Image: "r.example/x"}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
 				time.Sleep(tt.wait)
 			}
 			if execs != tt.execs {
@@ -395,9 +371,7 @@ func TestCacheScopes(t *testing.T) {
 			k := newScripted(t, s, nil, nil)
 			defer k.Close()
 			for _, image := range []string{"a.example/x", "a.example/y", "a.example/x:tag", "b.example/x", "b.example/x@sha256:" + strings.Repeat("0", 64)} {
-				if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(k.Lookup(t.Context(), Request{Image: image}))(t)
 			}
 			if s.execs() != want {
 				t.Errorf("%s: %d execs, want %d", scope, s.execs(), want)
@@ -414,9 +388,7 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 	}}, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
 	for i := range 100 {
-		if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprint("r.io/", i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprint("r.io/", i)}))(t)
 	}
 	if n := len(k.compiled.Load().runners[0].cache.entries); n != 10 || evicted != 90 {
 		t.Errorf("%d entries, %d evicted; want 10, 90", n, evicted)
@@ -428,9 +400,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 		k := newScripted(t, &script{answer: respond(plugin.CacheImage, time.Minute, "")}, nil, nil)
 		defer k.Close()
 		for _, req := range images(5, "r.example/%d") {
-			if _, err := k.Lookup(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), req))(t)
 		}
 		time.Sleep(sweepInterval + time.Second)
 		k.Lookup(t.Context(), Request{Image: "r.example/0"})
@@ -454,10 +424,7 @@ func TestInvalidate(t *testing.T) {
 		}
 		defer k.Close()
 		get := func() Credential {
-			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
 			return res.Credentials[0]
 		}
 		want := func(n int, what string) {
@@ -468,9 +435,7 @@ func TestInvalidate(t *testing.T) {
 		}
 		first := get()
 		for i := range 10 {
-			if _, err := k.Lookup(t.Context(), Request{Image: fmt.Sprintf("other-%d.example/x", i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprintf("other-%d.example/x", i)}))(t)
 		}
 		s.images = s.images[:1]
 		want(1, "cached")
@@ -493,7 +458,7 @@ func TestInvalidate(t *testing.T) {
 		k.Invalidate(Credential{})
 		want(3, "a credential of nobody")
 		if diff := cmp.Diff([]string{"p", "p"}, dropped); diff != "" {
-			t.Errorf("what was told (-want +got):\n%s", diff)
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -507,10 +472,7 @@ func TestRefreshAhead(t *testing.T) {
 		}
 		defer k.Close()
 		look := func() *Result {
-			res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
 			return res
 		}
 		look()
@@ -536,7 +498,7 @@ func TestRefreshAhead(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		if a := look().Attempts[0]; a.Cache != CacheHit || s.execs() != 2 {
-			t.Errorf("the refreshed answer is not in the cache: %+v", a)
+			t.Errorf("the refreshed response is not in the cache: %+v", a)
 		}
 	})
 }
@@ -571,9 +533,7 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		n := s.execs()
 		for range 3 {
-			if _, err := k.Lookup(t.Context(), Request{Image: "r.example/x"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
 			time.Sleep(time.Millisecond)
 		}
 		if s.execs() != n+3 {
@@ -618,10 +578,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`)}}
 	for range 2 {
-		res, err := k.Lookup(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(k.Lookup(t.Context(), req))(t)
 		mu.Lock()
 		for _, v := range []any{res, *res, res.Credentials, res.Credentials[0], res.Attempts, &res.Attempts[0]} {
 			fmt.Fprintf(&logged, "%v %+v %#v %s %q %x\n", v, v, v, v, v, v)
@@ -631,7 +588,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	if !strings.Contains(logged.String(), "[redacted]") {
 		t.Error("nothing was printed")
 	}
-	canary.AssertAbsent(t, "what was printed and logged", logged.String())
+	canary.AssertAbsent(t, "the output and the log", logged.String())
 }
 
 // cachedOptions are the options that every cached lookup has to consult.
@@ -710,10 +667,7 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 func TestEvictionKeepsUsedEntries(t *testing.T) {
 	now := time.Now()
 	entry := func(host string, ends time.Duration) (lookupKey, *response) {
-		q, err := newLookupKey(Request{Image: host + "/x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(newLookupKey(Request{Image: host + "/x"}))(t)
 		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.scopedName(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
 	}
 	for range 20 { // a map iterates from a random place

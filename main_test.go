@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -70,10 +71,7 @@ func answerFor(user string) plugin.Provider {
 // testBinDir returns a bin dir in which the test binary is every plugin.
 func testBinDir(t *testing.T, names ...string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	for _, name := range names {
 		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -56,10 +57,7 @@ func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 
 func open(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := regcred.New(c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(c, opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -322,19 +320,13 @@ func TestParityCache(t *testing.T) {
 		Credentials    []int
 	}
 	for i, v := range vectors[vector](t, "cache") {
-		def, err := time.ParseDuration(v.Default)
-		if err != nil {
-			t.Fatal(err)
-		}
+		def := must.Get(time.ParseDuration(v.Default))(t)
 		resp := &plugin.Response{CacheKeyType: plugin.CacheKeyType(v.Scope), Auth: map[string]plugin.AuthConfig{}}
 		for _, key := range v.Keys {
 			resp.Auth[key] = plugin.AuthConfig{Username: key}
 		}
 		if v.Duration != nil {
-			d, err := time.ParseDuration(*v.Duration)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(time.ParseDuration(*v.Duration))(t)
 			resp.CacheDuration = &d
 		}
 		runs := 0

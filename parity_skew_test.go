@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 )
 
@@ -63,13 +64,8 @@ type skewCase struct {
 
 func skew(t *testing.T) (f skewFile) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "parity", "skew.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "parity", "skew.json")))(t)
+	must.Do(t, json.Unmarshal(data, &f))
 	if len(f.Kubelets) < 5 || len(f.Cases) < 100 {
 		t.Fatalf("%d kubelets and %d cases: not the whole recording", len(f.Kubelets), len(f.Cases))
 	}
@@ -202,10 +198,7 @@ func TestParitySkewMatch(t *testing.T) {
 // section returns the section of docs/project/parity.md about versions.
 func section(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("docs", "project", "parity.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("docs", "project", "parity.md")))(t)
 	_, text, ok := strings.Cut(string(data), "\n## Versions\n")
 	if !ok {
 		t.Fatal("docs/project/parity.md has no section about versions")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -40,17 +41,12 @@ func (s *text) UnmarshalJSON(data []byte) error {
 // vectors loads a file of testdata/parity. It fails if there are no cases.
 func vectors[T any](t *testing.T, name string) []T {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "parity", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "parity", name+".json")))(t)
 	var file struct {
 		Kubelet, Go string
 		Cases       []T
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &file))
 	if len(file.Cases) == 0 || file.Kubelet == "" || file.Go == "" {
 		t.Fatalf("%s: %d cases, kubelet %q, Go %q: not a recording", name, len(file.Cases), file.Kubelet, file.Go)
 	}
@@ -268,7 +264,7 @@ func TestParityResponse(t *testing.T) {
 				want.Auth[string(a.Key)] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
 			}
 			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
-				t.Errorf("the decoded answer differs: %d keys, want %d", len(got.Auth), len(want.Auth))
+				t.Errorf("the decoded response differs: %d keys, want %d", len(got.Auth), len(want.Auth))
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -61,14 +62,9 @@ func TestPredecessorBesideToday(t *testing.T) {
 		"20-new.yaml": testHead + "providers: [{name: ecr, matchImages: [c.example], defaultCacheDuration: 12h, apiVersion: " + plugin.V1 + "}]\n",
 		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["d.example"]}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	c, err := config.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(dir))(t)
 	for i := range c.Providers {
 		p := &c.Providers[i]
 		p.MatchImages = []string{"registry.example"}
@@ -87,10 +83,7 @@ func TestPredecessorBesideToday(t *testing.T) {
 	}
 	defer k.Close()
 	for _, cache := range []CacheResult{CacheMiss, CacheHit} {
-		res, err := k.Lookup(t.Context(), Request{Image: "registry.example/team/app:v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(k.Lookup(t.Context(), Request{Image: "registry.example/team/app:v1"}))(t)
 		want := "registry.example/team/app=get-credentials us-west-2 registry.example/team/app=get-credentials of-the-host registry.example/team/app=get-credentials of-the-host " +
 			"registry.example=get-credentials --new of-the-host"
 		if got := inOrder(res); got != want {
@@ -121,10 +114,7 @@ func TestPredecessorWithPluginMain(t *testing.T) {
 	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
 	defer k.Close()
 	for _, image := range []string{"registry.example/a", "registry.example/a", "registry.example/b"} {
-		res, err := k.Lookup(t.Context(), Request{Image: image})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(k.Lookup(t.Context(), Request{Image: image}))(t)
 		if got, want := inOrder(res), image+"=get-credentials here"; got != want {
 			t.Errorf("%s: got %q, want %q", image, got, want)
 		}
@@ -164,10 +154,7 @@ func TestPredecessorCache(t *testing.T) {
 				defer k.Close()
 				for i, s := range tt.steps {
 					time.Sleep(s.wait)
-					res, err := k.Lookup(t.Context(), Request{Image: s.image})
-					if err != nil {
-						t.Fatal(err)
-					}
+					res := must.Get(k.Lookup(t.Context(), Request{Image: s.image}))(t)
 					if len(res.Credentials) != 1 || len(*execs) != s.execs {
 						t.Errorf("step %d: %d credentials after %d execs, want 1 after %d", i, len(res.Credentials), len(*execs), s.execs)
 					}

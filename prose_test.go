@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // proseLimit is the number of unidiomatic phrases that each kind of text may
@@ -99,7 +101,7 @@ func TestProse(t *testing.T) {
 func proseTexts(t *testing.T) []proseText {
 	t.Helper()
 	var texts []proseText
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -111,10 +113,7 @@ func proseTexts(t *testing.T) []proseText {
 			texts = append(texts, goProse(t, path)...)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return texts
 }
 
@@ -137,10 +136,7 @@ func goProse(t *testing.T, path string) (texts []proseText) {
 	t.Helper()
 	src := readLines(t, path)
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, path, src, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseFile(files, path, src, parser.ParseComments))(t)
 	for _, c := range parsed.Comments {
 		text := strings.Join(strings.Fields(c.Text()), " ")
 		texts = append(texts, proseText{"comments", path, files.Position(c.Pos()).Line, text})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -27,18 +28,12 @@ import (
 func TestResultJSON(t *testing.T) {
 	failing := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
 	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)
-	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x"}))(t)
 	for i := range res.Attempts {
 		res.Attempts[i].Duration, res.Attempts[i].CachedUntil = 1500*time.Millisecond, time.Time{}
 	}
 	res.Credentials[0].CachedUntil = time.Unix(0, 0).UTC()
-	got, err := json.MarshalIndent(res, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(json.MarshalIndent(res, "", " "))(t)
 	canary.AssertAbsent(t, "JSON", string(got))
 	want := `{
  "credentials": [
@@ -99,25 +94,16 @@ providers:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(file))(t)
 	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.EnvSecret}, InProcess: map[string]plugin.Provider{
 		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
 	}}
-	k, err := New(c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(c, opts))(t)
 	defer k.Close()
 	req := Request{Image: "r.example/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
 		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.PasswordSecret+`"}}`),
 	}}
-	res, err := k.Lookup(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(k.Lookup(t.Context(), req))(t)
 	provider, set := &c.Providers[0], AuthSet{Auths: users("r.example", "u")}
 	values := map[string]any{
 		"Config": c, "File": c.Files()[0], "pointers to File": []*config.File{c.Files()[0]}, "Files": c.Files(), "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*config.EnvVar{&provider.Env[0]},

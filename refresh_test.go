@@ -18,9 +18,9 @@ func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *id
 	return a.refreshed.Load() != before
 }
 
-// TestMomentOfARefresh verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
+// TestRefreshTime verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
 // not if the option is off, and not for an identity.
-func TestMomentOfARefresh(t *testing.T) {
+func TestRefreshTime(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
 		option, life, left time.Duration
@@ -60,7 +60,7 @@ func TestRefreshIsJittered(t *testing.T) {
 		}
 	}
 	if often[81] != 500 || often[82] == 500 || often[90] == 0 || often[91] != 0 {
-		t.Errorf("refreshed, by what is left: %v of 500; want all at 81, not all at 82, some at 90, none at 91", often)
+		t.Errorf("refreshed, by remaining time: %v of 500; want all at 81, not all at 82, some at 90, none at 91", often)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestRemovedProviderServesItsLookups(t *testing.T) {
 		r.cancelRefreshes()
 		<-done
 		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("%v, %q, %d execs that ended with %v; want the answer that was begun ahead", got.err, got.cache, s.execs(), s.ended)
+			t.Errorf("%v, %q, %d execs that ended with %v; want the response that was begun ahead", got.err, got.cache, s.execs(), s.ended)
 		}
 	})
 }

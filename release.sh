@@ -6,16 +6,20 @@
 #
 #   ./release.sh VERSION OUTDIR [OS/ARCH...]      e.g. ./release.sh v1.2.3 dist
 #
-# For each platform an archive with every program under ./cmd, their checksums,
-# LICENSE and README.md, and deploy/ for Linux; beside it the list of the modules
-# that are linked in (CycloneDX, *.cdx.json), and for all the manifest of krew,
-# kubectl's plugin manager (regcred.yaml), and the playground, a page for a static
-# host (docs/playground); with linux/amd64 or linux/arm64 the image of those, an OCI
-# layout as a tar (docs/fleet.md); the Helm chart; then SHA256SUMS over all of them. It
-# needs a clean checkout, and no network once the modules and the Go release that
-# go.mod names are there. The same commit and version make the same bytes, wherever
-# and by whomever; the times in the files are those of the commit, or
-# SOURCE_DATE_EPOCH. OUTDIR is made when all is done.
+# It writes these files:
+#
+#   - for each platform an archive with every program under ./cmd, their checksums,
+#     LICENSE and README.md, and deploy/ for Linux
+#   - for each platform a list of the linked modules (CycloneDX, *.cdx.json)
+#   - the manifest for krew, kubectl's plugin manager (regcred.yaml)
+#   - the playground, a page for a static host (docs/playground)
+#   - for linux/amd64 and linux/arm64 the image, an OCI layout as a tar (docs/fleet.md)
+#   - the Helm chart
+#   - SHA256SUMS of all of them
+#
+# It needs a clean checkout, and no network if the modules and the Go release of go.mod
+# are present. The same commit and version produce the same bytes on every machine; the
+# times in the files are the commit's, or SOURCE_DATE_EPOCH. OUTDIR is created last.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -33,7 +37,7 @@ shift 2
 targets=("$@")
 [ $# -gt 0 ] || targets=(linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64)
 
-# First all that could be missing or wrong.
+# Check all requirements before the first build.
 for tool in git go jq zip tar gzip sha256sum find sort touch xargs du; do
 	command -v $tool >/dev/null || refuse "$tool is not installed"
 done
@@ -46,7 +50,7 @@ if tagged=$(git rev-parse --verify -q "refs/tags/$version^{commit}") && [ "$tagg
 fi
 [ ! -e "$out" ] || { [ -d "$out" ] && [ -z "$(ls -A "$out")" ]; } || refuse "$out is there and not an empty directory"
 
-# What this machine and its user have set must not be seen in the files.
+# Settings of this machine and its user must not affect the files.
 umask 022
 export TZ=UTC LC_ALL=C
 for name in GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOCACHE GOMODCACHE; do # where modules are
@@ -74,10 +78,10 @@ mains=()
 while read -r path; do mains+=("$path"); done < <(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./cmd/... | grep .)
 [ ${#mains[@]} -gt 0 ] || refuse "go list names no program under ./cmd"
 
-# stamp DIR gives everything in DIR the time of the release.
+# stamp DIR sets the times of all files in DIR to the release's time.
 stamp() { find "$1" -exec touch --no-dereference --date="@$epoch" {} +; }
 
-# archive DIR packs DIR of the working directory, in a fixed order.
+# archive DIR packs the working directory's DIR in a fixed order.
 archive() {
 	if [[ $1 == *_windows_* ]]; then
 		find "$1" -type f | sort | zip -q -X -9 "$work/dist/$1.zip" -@
@@ -87,7 +91,7 @@ archive() {
 		gzip -n -9 >"$work/dist/$1.tar.gz"
 }
 
-# bom DIR lists what the programs in DIR were built from, as Go recorded it in them.
+# bom DIR lists the modules of the programs in DIR, as recorded in them by Go.
 bom() {
 	find "$1" -maxdepth 1 -type f -perm -u+x | sort | xargs go version -m -json | jq --slurp \
 		--arg name "$1" --arg version "$version" --argjson epoch "$epoch" '
@@ -126,7 +130,7 @@ krew() {
 	END
 }
 
-# image packs the programs kept in image/ARCH, which are those of the archives.
+# image packs the programs in image/ARCH, which are the same as in the archives.
 image() {
 	local arch args=()
 	for arch in amd64 arm64; do
@@ -139,14 +143,14 @@ image() {
 		"${args[@]}" -o "$work/dist/$1.tar" >&2
 }
 
-# name_release DIR gives the chart in a copy of deploy/, and the manifests that are made of
-# it, the version of the release. A tag of an image has no plus.
+# name_release DIR sets the release's version in a copy of deploy/: in the chart and in the
+# manifests rendered from it. An image tag must not contain a plus sign.
 name_release() {
 	sed -i "s/^version: 0\.0\.0$/version: ${version#v}/; s/^appVersion: v0\.0\.0$/appVersion: $version/" "$1/chart/Chart.yaml"
 	sed -i "s/v0\.0\.0/${version//+/_}/" "$1/manifests/regcred.yaml"
 }
 
-# chart NAME packs the chart as helm package does: in a directory of the chart's name.
+# chart NAME packs the chart like helm package, in a directory with the chart's name.
 chart() {
 	echo "$1" >&2
 	mkdir "$work/chart"
@@ -167,7 +171,7 @@ for target in "${targets[@]}"; do
 	name=regcred_${version#v}_${GOOS}_${GOARCH}
 	echo "$name" >&2
 	mkdir "$work/$name"
-	# What Go would note of git depends on the tags of a clone and on its depth.
+	# The version that Go would record from git depends on a clone's tags and depth.
 	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$work/$name/" "${mains[@]}"
 	(cd "$work/$name" && sha256sum -- * >SHA256SUMS)
 	cp LICENSE README.md "$work/$name/"
@@ -186,7 +190,7 @@ for target in "${targets[@]}"; do
 	esac
 done
 
-# What follows is made by programs for this machine.
+# The programs for this machine create the remaining files.
 unset GOOS GOARCH
 image "regcred-image_${version#v}"
 chart "regcred-chart_${version#v}"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -44,10 +45,7 @@ func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 			execs[e.Provider].Add(1)
 		}
 	}
-	k, err := New(two(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(two(), opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k, execs
 }
@@ -113,10 +111,7 @@ func TestReload(t *testing.T) {
 		t.Helper()
 		var said []string
 		for _, host := range []string{"a.example", "b.example", "c.example"} {
-			res, err := k.Lookup(t.Context(), Request{Image: host + "/app"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(k.Lookup(t.Context(), Request{Image: host + "/app"}))(t)
 			for _, a := range res.Attempts {
 				said = append(said, fmt.Sprint(a.Provider, a.Index, " ", a.Cache, " ", strings.TrimSpace(res.Credentials[0].Username)))
 			}
@@ -192,60 +187,39 @@ func TestReloadBinary(t *testing.T) {
 	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
 	look := func(image string) {
 		t.Helper()
-		if _, err := k.Lookup(t.Context(), Request{Image: image}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Lookup(t.Context(), Request{Image: image}))(t)
 	}
 	look("a.example/x")
 	look("b.example/x")
-	self, err := os.ReadFile(filepath.Join(dir, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.ReadFile(filepath.Join(dir, "a")))(t)
 	copied := filepath.Join(other, "a")
-	if err := os.WriteFile(copied, self, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(copied, filepath.Join(dir, "a")); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Reload(two()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(copied, self, 0o700))
+	must.Do(t, os.Rename(copied, filepath.Join(dir, "a")))
+	must.Do(t, k.Reload(two()))
 	look("a.example/x")
 	look("b.example/x")
 	if a, b := execs["a"].Load(), execs["b"].Load(); a != 2 || b != 1 {
 		t.Errorf("%d and %d execs, want 2 of the one that was replaced and 1 of the other", a, b)
 	}
-	if err := os.Chtimes(filepath.Join(dir, "a"), time.Time{}, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Reload(two()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(filepath.Join(dir, "a"), time.Time{}, time.Now().Add(time.Hour)))
+	must.Do(t, k.Reload(two()))
 	if look("a.example/x"); execs["a"].Load() != 3 {
-		t.Error("one that was written in place keeps its answers")
+		t.Error("a plugin that was overwritten keeps its cached responses")
 	}
 
 	// With the same size and mtime, as archives restore them.
 	if runtime.GOOS == "windows" {
 		return
 	}
-	info, err := os.Stat(filepath.Join(dir, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(dir, "a")))(t)
 	time.Sleep(20 * time.Millisecond) // the resolution of file times
-	f, err := os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.Write(self[:100])
+	f := must.Get(os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0))(t)
+	_, err := f.Write(self[:100])
 	if err := errors.Join(err, f.Close(), os.Chtimes(filepath.Join(dir, "a"), info.ModTime(), info.ModTime()), k.Reload(two())); err != nil {
 		t.Fatal(err)
 	}
 	if look("a.example/x"); execs["a"].Load() != 4 {
-		t.Error("one whose time was set back keeps its answers")
+		t.Error("a plugin with its old modification time keeps its cached responses")
 	}
 }
 
@@ -253,37 +227,26 @@ func TestReloadBinary(t *testing.T) {
 // comes back.
 func TestReloadBinaryThereAndBack(t *testing.T) {
 	one, other := testBinDir(t, "a", "b"), t.TempDir()
-	self, err := os.ReadFile(filepath.Join(one, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(other, "a"), self, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.ReadFile(filepath.Join(one, "a")))(t)
+	must.Do(t, os.WriteFile(filepath.Join(other, "a"), self, 0o700))
 	current := filepath.Join(t.TempDir(), "current")
 	point := func(dir string) {
 		t.Helper()
 		os.Remove(current)
-		if err := os.Symlink(dir, current); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(dir, current))
 	}
 	point(one)
 	k, execs := counted(t, Options{BinDir: current, Environ: testEnviron()})
 	point(other)
 	look := func() {
 		t.Helper()
-		if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 	}
 	look() // with the other executable
 	point(one)
-	if err := k.Reload(two()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Reload(two()))
 	if look(); execs["a"].Load() != 2 {
-		t.Errorf("%d execs, want 2: the answer was the other's", execs["a"].Load())
+		t.Errorf("%d execs, want 2: the response was the other's", execs["a"].Load())
 	}
 }
 
@@ -304,9 +267,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 		})
 		k, _ := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": in}, RefreshAhead: 30 * time.Second})
 		for range 2 { // a miss, and a hit near the end of the entry's life
-			if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 			if running.Load() == 0 {
 				time.Sleep(50 * time.Second)
 			}
@@ -317,9 +278,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 		}
 		c := two()
 		c.Providers = c.Providers[1:]
-		if err := k.Reload(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Reload(c))
 		synctest.Wait()
 		if n := running.Load(); n != 0 {
 			t.Errorf("%d runs for nobody", n)
@@ -347,14 +306,12 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 		synctest.Wait()
 		c := two()
 		c.Providers = c.Providers[1:]
-		if err := k.Reload(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Reload(c))
 		close(hold)
 		wg.Wait()
 		synctest.Wait()
 		if n := execs["a"].Load(); n != 1 {
-			t.Errorf("%d execs, want 1: the answer is for nobody", n)
+			t.Errorf("%d execs, want 1: the response is for nobody", n)
 		}
 	})
 }
@@ -376,9 +333,7 @@ func TestOptionsAreCopied(t *testing.T) {
 	clear(in)
 	c := two()
 	c.Providers[0].Args = []plugin.Secret{plugin.NewSecret("x")}
-	if err := k.Reload(c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Reload(c))
 	if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
 		t.Error(err)
 	}
@@ -420,10 +375,7 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 		in := map[string]plugin.Provider{"a": answerFor("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			return nil, errors.New("broken")
 		})}
-		k, err := New(two(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&misbehaving{}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(New(two(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&misbehaving{}}}))(t)
 		defer k.Close()
 		for _, image := range []string{"a.example/x", "b.example/x"} {
 			res, err := k.Lookup(t.Context(), Request{Image: image})
@@ -510,7 +462,7 @@ func TestCommandOptions(t *testing.T) {
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), Request{Image: "a.example/x"})
 	if err == nil || res.Attempts[0].Stage != plugin.StageOutput {
-		t.Errorf("got %v at stage %q, want a failure of the answer's length", err, res.Attempts[0].Stage)
+		t.Errorf("got %v at stage %q, want a failure of the response's length", err, res.Attempts[0].Stage)
 	}
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
@@ -529,10 +481,7 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	third.Name, third.MatchImages = "c", []string{"s.example", "r.example:5000/x"}
 	c.Providers = append(c.Providers, third)
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b"), "c": answerFor("c")}
-	k, err := New(c, Options{InProcess: in})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(c, Options{InProcess: in}))(t)
 	defer k.Close()
 	for registry, want := range map[string]string{
 		"r.example":      "a0 r.example/team skipped, b1 r.example",
@@ -576,26 +525,16 @@ func TestReloadMovesMasks(t *testing.T) {
   apiVersion: credentialprovider.kubelet.k8s.io/v1
   env: [{name: ` + testPlugin + `, value: refuses}]
   args: [--quiet, ` + canary.ArgSecret + "]\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := config.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		c := must.Get(config.Load(file))(t)
 		return c
 	}
-	k, err := New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Environ: testEnviron()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Environ: testEnviron()}))(t)
 	defer k.Close()
 	const other = "- name: b\n  matchImages: [b.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for _, tt := range []struct{ before, place string }{{"", "args[1], " + file + ":9"}, {"# moved\n", "args[1], " + file + ":10"}, {other, "args[1], " + file + ":13"}} {
 		c := load(tt.before)
-		if err := k.Reload(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Reload(c))
 		c.Providers = nil // changed by the caller
 		res, err := k.Lookup(t.Context(), Request{Image: "a.example/" + strconv.Itoa(len(tt.before))})
 		if err == nil {

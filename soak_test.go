@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -129,10 +130,7 @@ func newSoak(t *testing.T) *soak {
 			"images": plugin.ProviderFunc(respond(plugin.CacheImage, time.Hour, "")),
 		},
 	}
-	k, err := New(s.configuration(0), s.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(s.configuration(0), s.opts))(t)
 	s.k = k
 	return s
 }
@@ -324,5 +322,5 @@ func TestSoak(t *testing.T) {
 			t.Errorf("none was %s", want)
 		}
 	}
-	canary.AssertAbsent(t, "what the soak did", fmt.Sprint(s.did))
+	canary.AssertAbsent(t, "the soak", fmt.Sprint(s.did))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -135,10 +136,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	case 2:
 		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
 	}
-	k, err := New(oneProvider(attributes), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(oneProvider(attributes), opts))(t)
 	k.compiled.Load().runners[0].provider = s // without the deadline, after which Close would not wait
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
@@ -167,7 +165,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	}
 	synctest.Wait()
 	if s.running != 0 || len(r.inFlight) != 0 {
-		t.Errorf("%d runs and %d flights are left though nobody waits", s.running, len(r.inFlight))
+		t.Errorf("%d runs and %d flights are left though no caller waits", s.running, len(r.inFlight))
 	}
 	k.Close()
 }
@@ -243,9 +241,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.D
 	}
 	for _, c := range res.Credentials {
 		var g given
-		if _, err := fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod))(t)
 		perPod := k.compiled.Load().runners[0].tokenAttributes != nil && k.compiled.Load().runners[0].tokenAttributes.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)

@@ -4,16 +4,16 @@
 #
 # Runs the tests of regcred:
 #
-#   ./test.sh            every test but those that fill the machine for minutes
+#   ./test.sh            all tests except the benchmarks and others that take minutes
 #   ./test.sh --quick    without the race detector and upstream/
-#   ./test.sh --release  also registries' clients, mirrors, the chart, the playground in
-#                        Chromium; the race detector over all packages, staticcheck,
+#   ./test.sh --release  also registry clients, mirrors, the chart, the playground in
+#                        Chromium; the race detector for all packages, staticcheck,
 #                        and cross builds
 #
 # On Debian, as root, it installs the packages that some tests need; elsewhere
-# those tests are skipped, and the summary says so. Go modules are downloaded
-# through the configured proxy. The tests themselves use loopback alone; on
-# Linux, as root, they run where there is nothing else.
+# those tests are skipped and listed in the summary. Go modules are downloaded
+# through the configured proxy. The tests themselves use only loopback; on Linux,
+# as root, they run in a network namespace that has nothing else.
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -29,7 +29,7 @@ case "${1-}" in
 esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rcXXXX") # short: it becomes part of sockets' names
-# As /tmp is: tests look at who may change a directory, and become other users.
+# The mode of /tmp: tests check who may change a directory, and run as other users.
 chmod 755 "$work" && mkdir -m 1777 "$work/t"
 export TMPDIR=$work/t
 running= # the process group of the step that runs
@@ -37,7 +37,7 @@ beside=  # that of the steps that run beside the others
 unbroken=false # whether that step must be let end
 policy=  # a file of the system that is there while packages are installed
 
-# end GROUP asks the processes of a group to end, waits, and insists.
+# end GROUP sends SIGTERM to a process group, waits, and then sends SIGKILL.
 end() {
 	local tries
 	kill -TERM -- "-$1" 2>/dev/null || return 0
@@ -48,7 +48,7 @@ end() {
 	done
 }
 
-# Also when interrupted: what runs is ended first.
+# Also after an interrupt: running processes are ended first.
 clean_up() {
 	trap '' HUP INT TERM
 	if [ -n "$running" ] && $unbroken; then
@@ -72,8 +72,8 @@ mkdir "$work/main" "$work/upstream"
 lane=$work/main # where the steps of this process leave what they print
 : >"$work/failed"
 
-# in_background COMMAND... runs a command in a process group of its own, so that a
-# signal interrupts the wait for it, and all that it runs can be ended.
+# in_background COMMAND... runs a command in its own process group, so that a signal
+# interrupts the wait for it and can end all of its processes.
 in_background() {
 	local status=0
 	set -m
@@ -98,8 +98,8 @@ step() {
 	fi
 }
 
-# tests NAME DIR ARGS... runs go test -v and keeps all that it prints. What go
-# test would vet is left to go vet, which is a step of its own and knows more.
+# tests NAME DIR ARGS... runs go test -v and keeps its whole output. It does not vet,
+# because go vet is a separate step with more checks.
 tests() {
 	local name=$1 dir=$2
 	shift 2
@@ -112,16 +112,15 @@ run_tests() {
 	(cd "$dir" && isolated go test -v -vet=off "$@") >"$lane/out" 2>&1 || status=$?
 	cat "$lane/out" >>"$lane/log"
 	if [ $status -ne 0 ]; then
-		# The failing tests with what they said, without the thousands that passed.
+		# Only the failing tests with their output, not the thousands that passed.
 		failures <"$lane/out"
 	fi
 	return $status
 }
 
-# failures shows of go test -v's output what failed: of each failing test the last
-# lines, before these the last that a test said itself, since logs of servers may
-# come after, and behind them which part failed; and what is no test's, as the errors
-# of a compiler are.
+# failures filters the output of go test -v: for each failing test the last lines that
+# the test itself printed, because server logs may follow them, then its last lines and
+# the names of the failing parts; and lines outside tests, such as compiler errors.
 failures() {
 	awk '
 		/^(--- (PASS|SKIP)|ok  )/ { n = said = 0; next }
@@ -137,10 +136,9 @@ failures() {
 	'
 }
 
-# isolated COMMAND... runs a command in namespaces of its own: of the network, with
-# the loopback interface alone, so that what would leave the machine fails; and of
-# processes, so that none outlives it. The shell stays their first, and takes care
-# of those whose parents ended.
+# isolated COMMAND... runs a command in new namespaces: a network with only the
+# loopback interface, so that traffic to other machines fails, and a PID namespace, so
+# that no process outlives the command. The shell is its first process and reaps orphans.
 isolated() {
 	if $isolate; then
 		GOPROXY=off unshare "${namespaces[@]}" sh -c 'ip link set lo up && "$@"; exit' sh "$@"
@@ -184,8 +182,8 @@ install_packages() {
 	policy=
 }
 
-# start_no_services keeps packages from starting their services: policy-rc.d says
-# so for as long as this script lives. Should that be killed, it removes itself.
+# start_no_services prevents packages from starting their services with a policy-rc.d
+# that applies while this script runs. If the script is killed, the file removes itself.
 start_no_services() {
 	local started="cut -d ' ' -f 22 /proc/$$/stat"
 	[ ! -e /usr/sbin/policy-rc.d ] || return 0
@@ -205,14 +203,14 @@ no_output() {
 	[ -z "$out" ] || { echo "$out"; return 1; }
 }
 
-# cross_build OS ARCH builds everything, and vets it once for each system.
+# cross_build OS ARCH builds all packages, and vets them once per operating system.
 cross_build() {
 	GOOS=$1 GOARCH=$2 go build ./... || return
 	[ "$2" != amd64 ] || GOOS=$1 GOARCH=$2 go vet ./...
 }
 
-# kept leaves out of a list of packages those whose tests fill the machine for minutes:
-# some for a release, too. Each is a command of its own: docs/project/testing.md.
+# kept removes packages whose tests take minutes from a list, some of them even for a
+# release. docs/project/testing.md has the command for each.
 kept() {
 	local others='chart|clients|formats|mirrors|playground'
 	if $release; then others=; fi
@@ -224,7 +222,7 @@ upstream() {
 	traps 'trap "" HUP INT TERM; [ -z "$running" ] || end "$running"'
 	lane=$work/upstream
 	step "upstream: download modules" sh -c 'cd upstream && go mod download && go mod download -modfile=ecr.mod && go mod download -modfile=containerd2.mod && go mod download -modfile=helm.mod'
-	# What these tests build is not part of what go test caches by.
+	# go test's cache does not notice changes to the programs that these tests build.
 	tests "upstream: against the real kubelet" upstream -count=1 -timeout 45m $(cd upstream && go list ./... | kept)
 	step "upstream: vectors are what the kubelet says" sh -c 'cd upstream && go run ./record -check'
 	$release || return 0
@@ -234,7 +232,7 @@ upstream() {
 }
 
 install_packages
-# Where the packages are, their tests may not be skipped.
+# With the packages installed, their tests must not be skipped.
 require=()
 command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(docker-registry)
 command -v systemctl >/dev/null && command -v systemd-analyze >/dev/null && require+=(systemd)
@@ -242,7 +240,7 @@ command -v promtool >/dev/null && require+=(prometheus)
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
 	command -v containerd >/dev/null && require+=(containerd)
 	$release && command -v chromium >/dev/null && unshare --net true 2>/dev/null && require+=(chromium)
-	# Nodes and clients for tests run in namespaces of their own, which not every container may make.
+	# Nodes and clients for tests run in their own namespaces, which some containers may not create.
 	if unshare --net --mount --pid --fork --kill-child --mount-proc true 2>/dev/null; then
 		command -v containerd >/dev/null && command -v runc >/dev/null && command -v etcd >/dev/null && command -v systemctl >/dev/null && require+=(cluster)
 		command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(clients)
@@ -273,8 +271,8 @@ elif $release; then
 else
 	race=(. ./plugin ./kube ./keychain ./internal/pull) # where goroutines meet
 fi
-# One set of flags, also for the programs which tests build: so that nothing is
-# compiled twice. Nobody debugs what is built here: a tenth of the compiler's time.
+# The same flags also for the programs that tests build, so that nothing is compiled
+# twice. Without debug information, which is not needed here, compiling is a tenth faster.
 export CGO_ENABLED=0
 GOFLAGS="-trimpath -gcflags=all=-dwarf=false $(go env GOFLAGS)"
 export GOFLAGS
@@ -283,26 +281,26 @@ step "download modules" go mod download
 step "gofmt" no_output gofmt -l .
 step "go vet" go vet ./...
 if ! $quick; then
-	# Beside the rest: a kubelet and its pods wait more than they work. A process
-	# group of its own can be ended with all that it runs.
+	# In parallel to the rest, because a kubelet and its pods mostly wait. Its own process
+	# group can be ended with all of its processes.
 	set -m
 	upstream </dev/null &
 	beside=$!
 	set +m
 fi
-# Tests of programs watch all that these print, and what was built for coverage
-# prints a warning where a process has no directory for it.
+# Tests check the complete output of programs, and a program built with coverage prints
+# a warning if no directory for the data is set.
 programs='/cmd(/|$)|/plugintest$'
 packages=$(go list ./...) || echo "go list" >>"$work/failed"
 tests "tests" . -cover -timeout 20m $(grep -Ev "$programs" <<<"$packages")
 tests "tests of programs" . -timeout 20m $(grep -E "$programs" <<<"$packages")
-# What these tests build is built without cgo all the same.
+# The programs that these tests build are built without cgo nevertheless.
 [ ${#race[@]} -eq 0 ] || CGO_ENABLED=1 tests "tests with the race detector" . -race -timeout 30m -exec "env CGO_ENABLED=0" "${race[@]}"
 step "demo" isolated go run ./cmd/regcred demo
 step "go mod tidy" go mod tidy -diff
 if $release; then
 	step "staticcheck" go tool staticcheck ./...
-	# That of this machine is what the tests have run.
+	# The tests have already used the build for this machine.
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
 		[ "$target" = "$(go env GOOS)/$(go env GOARCH)" ] ||
 			step "build $target" cross_build "${target%/*}" "${target#*/}"
@@ -310,7 +308,7 @@ if $release; then
 	step "go vet of the playground's module" env GOOS=js GOARCH=wasm go vet ./docs/playground/module
 fi
 if [ -n "$beside" ]; then
-	# Also one that is killed between its steps has failed.
+	# A run that was killed between its steps has failed, too.
 	wait "$beside" || echo "upstream: ended with status $?, before its last step" >>"$work/failed"
 	beside=
 fi

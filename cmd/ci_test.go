@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // action is the part of action.yml that the test runs.
@@ -31,10 +33,7 @@ type action struct {
 // and the exit code of the first step that fails.
 func (a *action) run(t *testing.T, dir, temp string, inputs map[string]string) (out string, code int) {
 	t.Helper()
-	module, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := must.Get(filepath.Abs(".."))(t)
 	value := func(expression string) string {
 		switch name := strings.TrimSpace(strings.Trim(expression, "${}")); {
 		case name == "github.action_path":
@@ -80,14 +79,9 @@ func TestAction(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its scripts are run by the bash that a runner has")
 	}
-	data, err := os.ReadFile("../action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../action.yml"))(t)
 	var a action
-	if err := yaml.Unmarshal(data, &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(data, &a))
 	dir, temp := t.TempDir(), t.TempDir()
 	const good = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +
 		"- {name: good, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
@@ -96,9 +90,7 @@ func TestAction(t *testing.T) {
 		"a b $(x).yaml": good,
 		"bad.yaml":      strings.Replace(good, "1m", "-1m", 1),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	for _, tt := range []struct {
 		name   string
@@ -128,12 +120,9 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// TestHooks runs the pre-commit hooks on files with common names.
-func TestHooks(t *testing.T) {
-	data, err := os.ReadFile("../.pre-commit-hooks.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestPreCommitHooks runs the pre-commit hooks on files with common names.
+func TestPreCommitHooks(t *testing.T) {
+	data := must.Get(os.ReadFile("../.pre-commit-hooks.yaml"))(t)
 	var hooks []struct {
 		ID, Name, Description, Entry, Language, Files string
 		Types                                         []string `json:"types_or"`

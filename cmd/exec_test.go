@@ -13,11 +13,13 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// machine creates a home directory and a configuration with one plugin, next to the
+// newMachine creates a home directory and a configuration with one plugin, next to the
 // release's programs.
-func machine(t *testing.T) (dir, home string) {
+func newMachine(t *testing.T) (dir, home string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("what is run is a script of sh")
@@ -28,9 +30,7 @@ func machine(t *testing.T) (dir, home string) {
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example", "docker.io", "*.pattern.example"], "defaultCacheDuration": "1m",
 		"args": ["--host=registry.example", "--host=docker.io", "--host=*.pattern.example", "--username=node", "--password-file=` + secret + `"]}]}`
 	for path, text := range map[string]string{secret: password, filepath.Join(home, "c.json"): config} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for variable, value := range map[string]string{
 		"HOME": home, "TMPDIR": home, "REGCRED_CONFIG": filepath.Join(home, "c.json"), "REGCRED_BIN_DIR": dir,
@@ -44,7 +44,7 @@ func machine(t *testing.T) (dir, home string) {
 // TestExecFindsHelper checks that regcred exec finds the helper in its own directory,
 // and that the helper uses the same configuration in any working directory.
 func TestExecFindsHelper(t *testing.T) {
-	dir, home := machine(t)
+	dir, home := newMachine(t)
 	t.Setenv("REGCRED_CONFIG", "")
 	t.Setenv("REGCRED_BIN_DIR", "")
 	cmd := exec.Command(program(dir, "regcred"), "exec", "--config", "c.json", "--bin-dir", dir, "--",
@@ -60,7 +60,7 @@ func TestExecFindsHelper(t *testing.T) {
 // keychain, that clients call the installed helper for its hosts, and not after it is
 // uninstalled.
 func TestHelperInstalled(t *testing.T) {
-	dir, _ := machine(t)
+	dir, _ := newMachine(t)
 	regcred := program(dir, "regcred")
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	for _, step := range []struct {
@@ -73,10 +73,7 @@ func TestHelperInstalled(t *testing.T) {
 	} {
 		output(t, regcred, step.args...)
 		for host, want := range step.user {
-			registry, err := name.NewRegistry(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			registry := must.Get(name.NewRegistry(host))(t)
 			auth, err := authn.DefaultKeychain.Resolve(registry)
 			if err != nil {
 				t.Errorf("%q, %s: %v", step.args, host, err)

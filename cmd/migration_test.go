@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/lint"
 )
@@ -34,10 +35,7 @@ func TestMigrationCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are those of a Unix shell")
 	}
-	text, err := os.ReadFile(migration)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(migration))(t)
 	sh := newShell(t)
 	got := consoleBlock.ReplaceAllStringFunc(string(text), func(block string) string {
 		return "```console\n" + sh.replay(consoleBlock.FindStringSubmatch(block)[1]) + "```"
@@ -46,9 +44,7 @@ func TestMigrationCommands(t *testing.T) {
 		t.Errorf("%d commands were run: has the form of the document changed?", sh.runs)
 	}
 	if *update {
-		if err := os.WriteFile(migration, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(migration, []byte(got), 0o644))
 	}
 	if diff := cmp.Diff(withoutMoments(string(text)), withoutMoments(got)); diff != "" && !*update {
 		t.Errorf("if that is meant, run the test with -update (-document +run)\n%s", diff)
@@ -71,20 +67,13 @@ type shell struct {
 
 func newShell(t *testing.T) *shell {
 	programs := build(t)
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
 	plugin := program(programs, "ecr-credential-provider")
 	for _, name := range []string{"ecr-creds", "ecr-credential-provider"} {
-		if err := os.Symlink(plugin, filepath.Join(dir, "bin", name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(plugin, filepath.Join(dir, "bin", name)))
 	}
 	environ := append(cloud.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TZ=UTC", "TMPDIR="+t.TempDir())
 	return &shell{t: t, dir: dir, environ: environ}
@@ -109,9 +98,7 @@ func (sh *shell) write(name, text string) {
 	if _, err := os.Stat(path); err == nil {
 		return
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		sh.t.Fatal(err)
-	}
+	must.Do(sh.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // run returns a command's output. The last line is the exit status if it is not 0.
@@ -135,17 +122,12 @@ func (sh *shell) run(command string) string {
 // docs/migration.md, that lint reports only infos, and that each provider is a plugin
 // of this repository.
 func TestMigrationConfigurations(t *testing.T) {
-	text, err := os.ReadFile(migration)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(migration))(t)
 	samples := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$").FindAllStringSubmatch(string(text), -1)
 	seen := map[string]bool{}
 	for _, sample := range samples {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(sample[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(sample[1]), 0o600))
 		cfg, err := config.Load(path)
 		if err == nil {
 			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.27"})
@@ -161,7 +143,7 @@ func TestMigrationConfigurations(t *testing.T) {
 		}
 		for _, p := range cfg.Providers {
 			if pluginPages[p.Name] == "" {
-				t.Errorf("provider %q is none of ours", p.Name)
+				t.Errorf("provider %q is not ours", p.Name)
 			}
 			seen[p.Name] = true
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -33,7 +34,7 @@ func TestOldProtocol(t *testing.T) {
 	bin := build(t)
 	for _, p := range pulls {
 		t.Run(p.plugin, func(t *testing.T) {
-			w := newWorld(t, p.host, p.user)
+			w := newTestEnv(t, p.host, p.user)
 			p.prepare(t, w)
 			testBothProtocols(t, w, program(bin, p.plugin))
 		})
@@ -41,24 +42,21 @@ func TestOldProtocol(t *testing.T) {
 	t.Run("example", func(t *testing.T) { testDocumentsExample(t, bin) })
 }
 
-func newWorld(t *testing.T, host, user string) *world {
+func newTestEnv(t *testing.T, host, user string) *testEnv {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(func() {
 		if strays := net.UnknownHosts(); len(strays) > 0 {
-			t.Errorf("somebody else was asked: %q", strays)
+			t.Errorf("another host was called: %q", strays)
 		}
 		net.Close()
 	})
-	return &world{dir: t.TempDir(), net: net, host: host, user: user}
+	return &testEnv{dir: t.TempDir(), net: net, host: host, user: user}
 }
 
 // testBothProtocols checks that the responses have the same credential and cache
 // duration. The argument is accepted before and after the flags.
-func testBothProtocols(t *testing.T, w *world, path string) {
+func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
 	cmd := plugin.Command{
 		Path: path, Args: plugin.NewSecrets(args...), Dir: w.dir, APIVersion: plugin.V1, Timeout: time.Minute,
@@ -77,19 +75,16 @@ func testBothProtocols(t *testing.T, w *world, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(cmd.GetCredentials(t.Context(), &plugin.Request{Image: image}))(t)
 	login := plugin.AuthConfig{Username: w.user, Password: plugin.NewSecret(password)}
 	if today := want.Auth[w.host]; !today.Equal(login) {
-		t.Errorf("today's answer has %v under %s, want %v", today, w.host, login)
+		t.Errorf("today's response has %v under %s, want %v", today, w.host, login)
 	}
 	if !cmp.Equal(got.Auth, map[string]plugin.AuthConfig{image: login}) {
-		t.Errorf("the old answer has %v, want %v under %s", got.Auth, login, image)
+		t.Errorf("the old response has %v, want %v under %s", got.Auth, login, image)
 	}
 	if kept := *want.CacheDuration - *got.CacheDuration; kept < 0 || kept > time.Minute {
-		t.Errorf("the old answer may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
+		t.Errorf("the old response may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
 	}
 	testArgument(t, cmd, image)
 }
@@ -111,7 +106,7 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	behind.APIVersion, behind.Args = "", append(plugin.NewSecrets("--v=0", "get-credentials"), cmd.Args...)
 	x, err = behind.RunRaw(t.Context(), strings.NewReader(stdin))
 	if err != nil || !strings.Contains(x.Stdout.Reveal(), protocol.KindOutOfTreeResponse) {
-		t.Errorf("the old protocol, with a flag before get-credentials: %v, want an answer in it", err)
+		t.Errorf("the old protocol, with a flag before get-credentials: %v, want a response in it", err)
 	}
 }
 
@@ -144,15 +139,11 @@ providers:
 // testDocumentsExample checks that the document's own example and the current
 // configuration return the same credential for the document's image.
 func testDocumentsExample(t *testing.T, bin string) {
-	w := newWorld(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
+	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)
 	plugins := filepath.Join(w.dir, "plugins")
-	if err := os.Mkdir(plugins, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(plugins, 0o755))
+	must.Do(t, os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")))
 	for name, config := range map[string]string{"the document's": theExample, "today's": todaysExample} {
 		cmd := exec.Command(program(bin, "regcred"), "--config", w.file(t, "config.yaml", config), "--bin-dir", plugins,
 			"get", "--no-node-config", "-o", "docker-config", w.host+"/my-image")
@@ -167,9 +158,7 @@ func testDocumentsExample(t *testing.T, bin string) {
 		var got struct {
 			Auths map[string]struct{ Auth []byte }
 		}
-		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(stdout.Bytes(), &got))
 		if auth := string(got.Auths[w.host].Auth); len(got.Auths) != 1 || auth != "AWS:"+password {
 			t.Errorf("%s: got %s, want the credential of AWS for %s", name, &stdout, w.host)
 		}

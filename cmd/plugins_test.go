@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // pluginPages maps each plugin to its page.
@@ -72,10 +74,7 @@ func program(dir, name string) string {
 
 func TestPrograms(t *testing.T) {
 	dir := build(t)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	if got, want := len(entries), len(pluginPages)+len(others); got != want {
 		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, others)
 	}
@@ -112,10 +111,7 @@ func output(t *testing.T, path string, args ...string) string {
 // testHelp checks that the help has an example and that the document lists every flag.
 func testHelp(t *testing.T, help, document string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(document))(t)
 	if !strings.Contains(help, "\nExample:\n  ") {
 		t.Errorf("--help has no example:\n%s", help)
 	}
@@ -143,10 +139,7 @@ func testStatic(t *testing.T, path string) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.Open(path))(t)
 	defer file.Close()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -23,9 +24,8 @@ import (
 // password is the registries' password. Plugins and clouds must return it.
 const password = "open-sesame"
 
-// world is a private registry under its public name, and the cloud that its plugin
-// calls.
-type world struct {
+// testEnv is a private registry under its public name, and the cloud that its plugin calls.
+type testEnv struct {
 	dir  string
 	net  *testcloud.FakeNetwork
 	host string // of the registry
@@ -39,7 +39,7 @@ type world struct {
 // pulls configures each plugin, its cloud and an image.
 var pulls = []struct {
 	plugin, host, user string
-	prepare            func(*testing.T, *world)
+	prepare            func(*testing.T, *testEnv)
 }{
 	{"ecr-credential-provider", "111122223333.dkr.ecr.us-west-2.amazonaws.com", "AWS", prepareAWS},
 	{"auth-provider-gcp", "europe-docker.pkg.dev", "_token", prepareGoogle},
@@ -58,12 +58,9 @@ func TestPull(t *testing.T) {
 	dir := build(t)
 	for _, p := range pulls {
 		t.Run(p.plugin, func(t *testing.T) {
-			net, err := testcloud.NewFakeNetwork()
-			if err != nil {
-				t.Fatal(err)
-			}
+			net := must.Get(testcloud.NewFakeNetwork())(t)
 			defer net.Close()
-			w := &world{dir: t.TempDir(), net: net, host: p.host, user: p.user}
+			w := &testEnv{dir: t.TempDir(), net: net, host: p.host, user: p.user}
 			secret := password
 			if p.plugin == "token-credential-provider" {
 				w.token = testcloud.AzureJWT(map[string]any{
@@ -78,22 +75,19 @@ func TestPull(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer registry.Close()
-			digest, err := registry.Push("team/app", "v1", testregistry.Image{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			digest := must.Get(registry.Push("team/app", "v1", testregistry.Image{}))(t)
 			net.Handle(p.host, registry)
 			p.prepare(t, w)
 			w.pull(t, dir, p.plugin, digest, registry)
 			if strays := net.UnknownHosts(); len(strays) > 0 {
-				t.Errorf("somebody else was asked: %q", strays)
+				t.Errorf("another host was called: %q", strays)
 			}
 		})
 	}
 }
 
 // pull runs regcred and checks the result.
-func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
+func (w *testEnv) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
 	t.Helper()
 	out := filepath.Join(w.dir, "layout")
 	args := []string{
@@ -120,7 +114,7 @@ func (w *world) pull(t *testing.T, bin, plugin, digest string, registry *testreg
 		t.Error(err)
 	}
 	if users := usersOf(registry); !slices.Contains(users, w.user) {
-		t.Errorf("the registry was asked by %q, not by %q", users, w.user)
+		t.Errorf("the registry was called by %q, not by %q", users, w.user)
 	}
 }
 
@@ -135,7 +129,7 @@ func usersOf(registry *testregistry.Server) (users []string) {
 }
 
 // config writes the configuration for one provider.
-func (w *world) config(t *testing.T, plugin string) string {
+func (w *testEnv) config(t *testing.T, plugin string) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: kubelet.config.k8s.io/v1
@@ -165,36 +159,28 @@ func list(b *strings.Builder, field string, values []string, write func(string) 
 }
 
 // file writes a file and returns its path.
-func (w *world) file(t *testing.T, name, content string) string {
+func (w *testEnv) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
-func prepareAWS(t *testing.T, w *world) {
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+func prepareAWS(t *testing.T, w *testEnv) {
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.Password = password })
 	w.env = cloud.Environ()
 }
 
-func prepareGoogle(t *testing.T, w *world) {
-	cloud, err := testcloud.NewGoogle(w.net)
-	if err != nil {
-		t.Fatal(err)
-	}
+func prepareGoogle(t *testing.T, w *testEnv) {
+	cloud := must.Get(testcloud.NewGoogle(w.net))(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.GoogleState) { s.Token = password })
 	w.args, w.env = []string{"get-credentials", "--v=3"}, cloud.Environ()
 }
 
-func prepareAzure(t *testing.T, w *world) {
+func prepareAzure(t *testing.T, w *testEnv) {
 	cloud := testcloud.NewAzure()
 	t.Cleanup(cloud.Close)
 	registry := w.net.HandlerFor(w.host)
@@ -205,16 +191,16 @@ func prepareAzure(t *testing.T, w *world) {
 	w.args = []string{w.file(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}
 }
 
-func prepareDockerConfig(t *testing.T, w *world) {
+func prepareDockerConfig(t *testing.T, w *testEnv) {
 	content := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, w.host, w.user, password)
 	w.args = []string{"--config", w.file(t, "config.json", content)}
 }
 
-func prepareStatic(t *testing.T, w *world) {
+func prepareStatic(t *testing.T, w *testEnv) {
 	w.args = []string{"--host", w.host, "--username", w.user, "--password-file", w.file(t, "password", password+"\n")}
 }
 
-func prepareToken(_ *testing.T, w *world) {
+func prepareToken(_ *testing.T, w *testEnv) {
 	w.args = []string{"--registry", w.host, "--username", w.user, "--audience", "registry.example"}
 	w.entry = `    tokenAttributes:
       serviceAccountTokenAudience: registry.example

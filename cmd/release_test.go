@@ -26,15 +26,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // shipped lists the programs of a release.
 var shipped = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
 	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
 
-// releasable creates a checkout with tiny programs, and with this repository's
+// newReleaseCheckout creates a checkout with tiny programs, and with this repository's
 // release.sh and image builder.
-func releasable(t *testing.T) string {
+func newReleaseCheckout(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("releases are built on Linux")
@@ -60,16 +62,12 @@ func releasable(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 	}
 	bash(t, dir, "git init -q && git add -A && git -c user.name=a -c user.email=a@example.test commit -qm begin")
 	return dir
@@ -86,10 +84,7 @@ func copyReal(t *testing.T, files map[string]string, pattern string) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(path))(t)
 		files[strings.TrimPrefix(path, "../")] = string(content)
 	}
 }
@@ -106,14 +101,12 @@ func bash(t *testing.T, dir, script string) {
 // TestReleaseIsReproducible checks that the clone's age and depth, the user and the
 // machine's settings do not affect the release.
 func TestReleaseIsReproducible(t *testing.T) {
-	dir := releasable(t)
+	dir := newReleaseCheckout(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
 	bash(t, dir, "git clone -q . '"+other+"'")
 	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
 	begin := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	if err := os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin))
 	bash(t, other, `git tag v1.2.3; umask 077
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
 		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
@@ -151,10 +144,7 @@ func main() {
 // checksums, and files that they contain.
 func checkKrew(t *testing.T, dist string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dist, "regcred.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dist, "regcred.yaml")))(t)
 	var manifest struct {
 		APIVersion, Kind string
 		Metadata         struct{ Name string }
@@ -167,9 +157,7 @@ func checkKrew(t *testing.T, dist string) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalStrict(data, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &manifest))
 	if manifest.Metadata.Name != "regcred" || manifest.Spec.Version != "v1.2.3" || len(manifest.Spec.Platforms) != 2 {
 		t.Errorf("got %+v", manifest)
 	}
@@ -194,10 +182,7 @@ func checkKrew(t *testing.T, dist string) {
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
 	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
-	top, err := layout.ImageIndexFromPath(filepath.Join(dist, "../layout"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(layout.ImageIndexFromPath(filepath.Join(dist, "../layout")))(t)
 	indexes, err := partial.FindIndexes(top, func(v1.Descriptor) bool { return true })
 	if err != nil || len(indexes) != 1 {
 		t.Fatalf("%d indexes, %v", len(indexes), err)
@@ -211,26 +196,20 @@ func checkImage(t *testing.T, dist string) {
 		t.Fatalf("%d lists of modules, %v", len(boms), err)
 	}
 	for i, image := range images {
-		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(image.ConfigFile())(t)
 		name := "regcred_1.2.3_linux_" + config.Architecture
 		bash(t, dist, "mkdir -p ../archives && tar -xzf "+name+".tar.gz -C ../archives")
 		if err := validate.Image(image); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(archived(t, filepath.Join(dist, "../archives", name)), packed(t, image)); diff != "" {
+		if diff := cmp.Diff(archivedChecksums(t, filepath.Join(dist, "../archives", name)), imageChecksums(t, image)); diff != "" {
 			t.Errorf("%s (-archive +image):\n%s", name, diff)
 		}
 		layers, err := boms[i].Layers()
 		if err != nil || len(layers) != 1 {
 			t.Fatalf("%d layers, %v", len(layers), err)
 		}
-		file, err := os.ReadFile(filepath.Join(dist, name+".cdx.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.ReadFile(filepath.Join(dist, name+".cdx.json")))(t)
 		if digest, err := layers[0].Digest(); err != nil || digest.Hex != sum(file) {
 			t.Errorf("%s.cdx.json is not what is beside the image, %s (%v)", name, digest, err)
 		}
@@ -239,15 +218,12 @@ func checkImage(t *testing.T, dist string) {
 
 func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// archived returns the checksums of the files for the image in an unpacked archive.
-func archived(t *testing.T, dir string) map[string]string {
+// archivedChecksums returns the checksums of the files for the image in an unpacked archive.
+func archivedChecksums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range append(slices.Clone(shipped), "LICENSE") {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if name != "docker-credential-regcred" {
 			files[name] = sum(content)
 		}
@@ -255,8 +231,8 @@ func archived(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// packed returns the checksums of an image's files, by name.
-func packed(t *testing.T, image v1.Image) map[string]string {
+// imageChecksums returns the checksums of an image's files, by name.
+func imageChecksums(t *testing.T, image v1.Image) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	content := mutate.Extract(image)
@@ -272,10 +248,7 @@ func packed(t *testing.T, image v1.Image) map[string]string {
 		if h.Typeflag != tar.TypeReg || h.Name == "etc/passwd" {
 			continue
 		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(r))(t)
 		files[path.Base(h.Name)] = sum(data)
 	}
 }
@@ -287,10 +260,7 @@ func contents(t *testing.T, archive string) string {
 	if strings.HasSuffix(archive, ".zip") {
 		command = []string{"zip", "-sf", archive}
 	}
-	out, err := exec.Command(command[0], command[1:]...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command(command[0], command[1:]...).Output())(t)
 	return string(out)
 }
 
@@ -308,7 +278,7 @@ func TestReleaseRefuses(t *testing.T) {
 		{"no checkout", "rm -rf .git", "v1.2.3 dist", "not a checkout"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := releasable(t)
+			dir := newReleaseCheckout(t)
 			cmd := exec.Command("bash", "-c", "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a; "+
 				tt.before+" && ./release.sh "+tt.args)
 			cmd.Dir = dir

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -116,14 +117,9 @@ func compareSample(t *testing.T, name, sample string, written bool) {
 	t.Helper()
 	path := filepath.Join(wireDir, name+".txt")
 	if *update && !written {
-		if err := os.WriteFile(path, []byte(sample), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(sample), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), sample); diff != "" {
 		t.Errorf("%s: another exchange; if that is meant, run the test with -update (-sample +got)\n%s", name, diff)
 	}
@@ -133,14 +129,8 @@ func compareSample(t *testing.T, name, sample string, written bool) {
 // README.
 func checkListed(t *testing.T, seen map[string]bool) {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(wireDir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(wireDir, "*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile(filepath.Join(wireDir, "README.md")))(t)
+	files := must.Get(filepath.Glob(filepath.Join(wireDir, "*.txt")))(t)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		if !t.Failed() && !seen[name] {
@@ -154,10 +144,7 @@ func checkListed(t *testing.T, seen map[string]bool) {
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.TokenSecret})
 	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
@@ -179,7 +166,7 @@ func (n *node) run(path string) []string {
 		n.t.Fatalf("%v\n%s", err, x.Stderr)
 	}
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
-		n.t.Errorf("somebody else was asked: %q", strays)
+		n.t.Errorf("another host was called: %q", strays)
 	}
 	samples := n.tap.samples()
 	if len(samples) > 1 && strings.HasPrefix(samples[0], "GET https://team.azurecr.io/v2/") {
@@ -202,9 +189,7 @@ func (n *node) local(name string, h http.Handler) string {
 func (n *node) file(name, text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -212,10 +197,7 @@ func (n *node) file(name, text string) string {
 func (n *node) noToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
 func onAWS(n *node) {
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) {
 		s.Password = canary.PasswordSecret
@@ -236,10 +218,7 @@ func onAWS(n *node) {
 // inContainer sets up a pod on EKS or a task on ECS.
 func inContainer(n *node) {
 	onAWS(n)
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
 	n.tap.hide(canary.TokenSecret, "CONTAINER-TOKEN")
@@ -270,10 +249,7 @@ func asRole(n *node) {
 // onGoogle sets up a node with plugin arguments that select the identity.
 func onGoogle(args ...string) func(*node) {
 	return func(n *node) {
-		cloud, err := testcloud.NewGoogle(n.net)
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		cloud := must.Get(testcloud.NewGoogle(n.net))(n.t)
 		n.t.Cleanup(cloud.Close)
 		cloud.Update(func(s *testcloud.GoogleState) {
 			s.Token, s.Federated, s.Account = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"

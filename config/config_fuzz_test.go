@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // configSeeds returns the files of testdata, and those with a secret
@@ -22,10 +23,7 @@ func configSeeds(t testing.TB) []string {
 	}
 	var seeds []string
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		seeds = append(seeds, string(data))
 	}
 	secret := "  args: [--token, " + canary.ArgSecret + "]\n  env:\n  - name: A\n    value: " + canary.EnvSecret + "\n"

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -36,9 +37,7 @@ const (
 func writeFile(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -99,10 +98,7 @@ func TestLoad(t *testing.T) {
 			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},
 		},
 	}}
-	got, err := Load(writeFile(t, "config", testHead+"providers:\n"+all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load(writeFile(t, "config", testHead+"providers:\n"+all)))(t)
 	if !cmp.Equal(want, got.Providers) {
 		t.Error("the providers are not those in the file") // a diff would print secrets
 	}
@@ -341,7 +337,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-// makeDir makes a directory of files, directories and symbolic links.
+// makeDir creates a directory with files, directories and symbolic links.
 func makeDir(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -393,9 +389,7 @@ func TestLoadPath(t *testing.T) {
 
 func TestLoadUnreadable(t *testing.T) {
 	path := writeFile(t, "f", testConfig)
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0))
 	if _, err := os.ReadFile(path); !errors.Is(err, fs.ErrPermission) {
 		t.Skip("this user (root?) or system reads files whatever their mode; unreadable entries are tested with links")
 	}
@@ -408,14 +402,8 @@ func TestLoadUnreadable(t *testing.T) {
 func TestHash(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{"a.yaml": testConfig, "b.json": strings.Replace(testJSON, "ecr", "other", 1)})
-	both, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, err := Load(filepath.Join(dir, "a.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	both := must.Get(Load(dir))(t)
+	one := must.Get(Load(filepath.Join(dir, "a.yaml")))(t)
 	// Computed apart: { printf '%016x' LENGTH | xxd -r -p; cat FILE; }… | sha256sum
 	got := []string{one.Hash(), both.Hash(), (&Config{}).Hash()}
 	want := []string{
@@ -429,19 +417,14 @@ func TestHash(t *testing.T) {
 }
 
 // The places that findings about a valid configuration are reported at.
-func TestPlace(t *testing.T) {
+func TestFindingPaths(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{
 		"a.yaml": testConfig,
 	})
 	content := testHead + "providers:\n- name: b\n  matchImages: &m\n  - x.example\n  - \"*.example\"\n- <<: {matchImages: *m}\n  name: c\n"
-	if err := os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(content), 0o600))
+	c := must.Get(Load(dir))(t)
 	for _, tt := range []struct {
 		provider int
 		path     string
@@ -511,10 +494,7 @@ func TestParseDirBounds(t *testing.T) {
 
 // A provider that is appended by hand is validated as the others are.
 func TestValidateAppended(t *testing.T) {
-	c, err := Parse("f", []byte(testConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Parse("f", []byte(testConfig)))(t)
 	c.Providers = append(c.Providers, c.Providers[0])
 	if err := c.Validate(); err == nil {
 		t.Error("two providers of one name are accepted")

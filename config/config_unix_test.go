@@ -10,18 +10,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // A named pipe without a writer, and a socket, are refused and not waited for.
 func TestLoadSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "a.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, "b.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "a.yaml"), 0o600))
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "b.yaml")))(t)
 	defer l.Close()
 	for path, want := range map[string]string{
 		filepath.Join(dir, "a.yaml"): "a.yaml: is expected a regular file but found a named pipe, which regcred does not read; save its contents to a file",

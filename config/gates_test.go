@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // stated is a kubelet's setting of a feature gate.
@@ -16,13 +18,10 @@ type stated struct {
 	Default, Locked, Gone bool
 }
 
-// statedOf is what this package takes a kubelet to have of a gate.
+// statedOf returns this package's data about a kubelet's feature gate.
 func statedOf(t *testing.T, version, name string) stated {
 	t.Helper()
-	k, err := Target{KubeletVersion: version}.resolve()
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(Target{KubeletVersion: version}.resolve())(t)
 	g := featureGates[name]
 	if k.supports(g.removedSince) || !k.supports(g.alphaSince) {
 		return stated{Name: name, Gone: true}
@@ -41,19 +40,11 @@ func TestGatesAreTheKubelets(t *testing.T) {
 			Gates   []stated
 		}
 	}
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "parity", "skew.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &skew); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("..", "testdata", "parity", "skew.json")))(t)
+	must.Do(t, json.Unmarshal(data, &skew))
 	compared, newest := 0, 0
 	for _, s := range skew.Kubelets {
-		k, err := Target{KubeletVersion: s.Kubelet}.resolve()
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(Target{KubeletVersion: s.Kubelet}.resolve())(t)
 		newest = max(newest, k.minor)
 		for _, want := range s.Gates {
 			if _, ok := featureGates[want.Name]; !ok {

@@ -64,8 +64,8 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// TestReportsAll checks that decoding and validation errors are reported together.
-func TestReportsAll(t *testing.T) {
+// TestDecodeAndValidationErrors checks that decoding and validation errors are reported together.
+func TestDecodeAndValidationErrors(t *testing.T) {
 	_, err := Parse("f", []byte(`providers:
 - name: a/b
   matchImages: ["r.example:port"]

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestConfigIsOpaque verifies that no verb, encoder or logger, and no package that reads unexported fields, such as
@@ -22,10 +23,7 @@ func TestConfigIsOpaque(t *testing.T) {
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
 		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
 	} {
-		c, err := Parse("f", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Parse("f", []byte(text)))(t)
 		c.Position(0, "name") // has nodes now
 		p, f := &c.Providers[0], c.Files()[0]
 		for what, v := range map[string]any{
@@ -43,14 +41,14 @@ func TestConfigIsOpaque(t *testing.T) {
 				out.Write(data)
 			}
 			_ = gob.NewEncoder(&out).Encode(v)
-			look(&out, reflect.ValueOf(v), map[uintptr]bool{})
+			writeStrings(&out, reflect.ValueOf(v), map[uintptr]bool{})
 			canary.AssertAbsent(t, what, out.String())
 		}
 	}
 }
 
-// look writes every string that v contains.
-func look(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
+// writeStrings writes every string that v contains.
+func writeStrings(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.String:
 		fmt.Fprintln(out, v.String())
@@ -59,17 +57,17 @@ func look(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
 			return
 		}
 		seen[v.Pointer()] = true
-		look(out, v.Elem(), seen)
+		writeStrings(out, v.Elem(), seen)
 	case reflect.Interface:
-		look(out, v.Elem(), seen)
+		writeStrings(out, v.Elem(), seen)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			look(out, v.Field(i), seen)
+			writeStrings(out, v.Field(i), seen)
 		}
 	case reflect.Map:
 		for _, k := range v.MapKeys() {
-			look(out, k, seen)
-			look(out, v.MapIndex(k), seen)
+			writeStrings(out, k, seen)
+			writeStrings(out, v.MapIndex(k), seen)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
@@ -77,7 +75,7 @@ func look(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
 				out.WriteByte(byte(v.Index(i).Uint()))
 				continue
 			}
-			look(out, v.Index(i), seen)
+			writeStrings(out, v.Index(i), seen)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -30,7 +31,7 @@ const (
 	oldConfig = oldHead + "providers:\n" + oldProvider
 )
 
-// oldWant is the provider of oldConfig.
+// oldWant returns the expected provider of oldConfig.
 func oldWant() Provider {
 	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
 		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
@@ -38,10 +39,7 @@ func oldWant() Provider {
 
 // The document's example, with its two patterns in quotes.
 func TestOutOfTreeExample(t *testing.T) {
-	c, err := Load("testdata/predecessor.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("testdata/predecessor.yaml"))(t)
 	want := oldWant()
 	want.MatchImages = []string{"*.dkr.ecr.*.amazonaws.com", "*.dkr.ecr.*.amazonaws.com.cn"}
 	if diff := cmp.Diff([]Provider{want}, c.Providers); diff != "" {
@@ -60,13 +58,13 @@ func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	want := []string{"predecessor-unquoted.yaml:7:5" + hint, "predecessor-unquoted.yaml:8:5" + hint}
-	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), slashed(err))); diff != "" {
+	if diff := cmp.Diff(want, errorLines(t, filepath.FromSlash("testdata"), writeSlashedPaths(err))); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
 	}
 }
 
-// slashed writes the files of errors as this system does.
-func slashed(err error) error {
+// writeSlashedPaths writes the files of errors as this system does.
+func writeSlashedPaths(err error) error {
 	for _, e := range flatten(err) {
 		if fe, ok := e.(*FieldError); ok {
 			fe.File = filepath.FromSlash(fe.File)
@@ -304,10 +302,7 @@ func TestOutOfTreeValidate(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := writeFile(t, "f", tt.content)
-			c, err := Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(Load(path))(t)
 			if diff := cmp.Diff(tt.want, placesOf(t, path, c.Validate())); diff != "" {
 				t.Errorf("errors (-want +got)\n%s", diff)
 			}
@@ -315,7 +310,7 @@ func TestOutOfTreeValidate(t *testing.T) {
 	}
 }
 
-// placesOf is errorLines, also for the places that a message names.
+// placesOf is like errorLines, and includes the places that a message names.
 func placesOf(t *testing.T, path string, err error) []string {
 	t.Helper()
 	lines := errorLines(t, filepath.Dir(path), err)
@@ -334,14 +329,9 @@ func predecessorDir(t *testing.T) (string, *Config) {
 		"20-new.yaml": testConfig,
 		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["c.example"]}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	c, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(dir))(t)
 	return dir, c
 }
 
@@ -372,9 +362,7 @@ func TestOutOfTreeInADirectory(t *testing.T) {
 	}
 
 	twice := filepath.Join(dir, "40-new.yaml")
-	if err := os.WriteFile(twice, []byte(strings.Replace(testConfig, "ecr", "third", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(twice, []byte(strings.Replace(testConfig, "ecr", "third", 1)), 0o600))
 	_, err := Load(dir)
 	want = []string{fmt.Sprintf(`40-new.yaml:4:9: providers[0].name: duplicate provider name (also at %s:1:75); names must be unique across all files: "third"`, "30-old.json")}
 	if diff := cmp.Diff(want, placesOf(t, twice, err)); diff != "" {
@@ -402,10 +390,7 @@ func TestFiles(t *testing.T) {
 	}) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	one, err := Load(filepath.Join(dir, "20-new.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(Load(filepath.Join(dir, "20-new.yaml")))(t)
 	if fs := one.Files(); len(fs) != 1 || fs[0].Name != filepath.Join(dir, "20-new.yaml") || fs[0].First != 0 {
 		t.Errorf("of one file: %v", fs)
 	}
@@ -441,10 +426,7 @@ func TestOutOfTreeByHand(t *testing.T) {
 // A kubelet rejects the out-of-tree proposal's version in its own configuration file.
 func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
-	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(path))(t)
 	want := []string{`f:7:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "v1alpha1"`}
 	if diff := cmp.Diff(want, errorLines(t, filepath.Dir(path), c.Validate())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -30,9 +30,9 @@ type change struct {
 	do func()
 }
 
-// changes returns ways to change what a value holds, each of them once. A kind
+// possibleChanges returns ways to change what a value holds, each of them once. A kind
 // of value that it does not know, and a value that is empty, fail the test.
-func changes(t *testing.T, at string, v reflect.Value) (all []change) {
+func possibleChanges(t *testing.T, at string, v reflect.Value) (all []change) {
 	if v.IsZero() {
 		t.Errorf("%s is empty: fill it in fullProvider", at)
 	}
@@ -48,17 +48,17 @@ func changes(t *testing.T, at string, v reflect.Value) (all []change) {
 		set("", reflect.ValueOf(v.Int()+1).Convert(v.Type()))
 	case v.Kind() == reflect.Pointer:
 		set(" to nil", reflect.Zero(v.Type()))
-		all = append(all, changes(t, at, v.Elem())...)
+		all = append(all, possibleChanges(t, at, v.Elem())...)
 	case v.Kind() == reflect.Slice:
 		set(" to nil", reflect.Zero(v.Type()))
 		set(" without the last", v.Slice(0, v.Len()-1))
 		set(" with one more", reflect.Append(v.Slice3(0, v.Len(), v.Len()), v.Index(0)))
 		for i := range v.Len() {
-			all = append(all, changes(t, at+"[]", v.Index(i))...)
+			all = append(all, possibleChanges(t, at+"[]", v.Index(i))...)
 		}
 	case v.Kind() == reflect.Struct:
 		for f, field := range v.Fields() {
-			all = append(all, changes(t, strings.TrimPrefix(at+"."+f.Name, "."), field)...)
+			all = append(all, possibleChanges(t, strings.TrimPrefix(at+"."+f.Name, "."), field)...)
 		}
 	default:
 		t.Errorf("%s: the test cannot change a %s", at, v.Type())
@@ -70,13 +70,13 @@ func TestProviderEqual(t *testing.T) {
 	if !fullProvider().Equal(fullProvider()) {
 		t.Fatal("two that say the same are not equal")
 	}
-	n := len(changes(t, "", reflect.ValueOf(fullProvider()).Elem()))
+	n := len(possibleChanges(t, "", reflect.ValueOf(fullProvider()).Elem()))
 	if n < 25 {
 		t.Errorf("only %d changes", n)
 	}
 	for i := range n {
 		p := fullProvider()
-		c := changes(t, "", reflect.ValueOf(p).Elem())[i]
+		c := possibleChanges(t, "", reflect.ValueOf(p).Elem())[i]
 		if c.do(); p.Equal(fullProvider()) || fullProvider().Equal(p) {
 			t.Errorf("still equal with another %s", c.at)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestSchemaOfEachField checks that the schema describes every field of the types,
@@ -64,10 +66,7 @@ func TestSchemaOfAll(t *testing.T) {
 			t.Errorf("%s: it has another, for %v", version, got)
 		}
 	}
-	first, err := Schema("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(Schema(""))(t)
 	if again, _ := Schema(""); !slices.Equal(first, again) {
 		t.Error("it is not the same twice")
 	}

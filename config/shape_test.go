@@ -34,7 +34,7 @@ func shapeLines(s *shape, at string) (lines []string) {
 
 // What errors say of a field, and whether they show it, follows from the types
 // that are decoded.
-func TestShapes(t *testing.T) {
+func TestErrorsByFieldType(t *testing.T) {
 	const top = ": a mapping\n.apiVersion: a string\n.kind: a string\n.providers: a list\n.providers[]: a mapping\n"
 	const today = top + `.providers[].apiVersion: a string
 .providers[].args: a list, not shown

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -25,10 +26,7 @@ const testTokens = `  tokenAttributes:
 func loadTest(t testing.TB, content string) (c *Config, dir string) {
 	t.Helper()
 	path := writeFile(t, "f", content)
-	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Load(path))(t)
 	return c, filepath.Dir(path)
 }
 
@@ -187,10 +185,7 @@ func TestValidateForBadVersion(t *testing.T) {
 func TestValidateForDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{"a.yaml": testConfig})
-	c, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(dir))(t)
 	for version, want := range map[string][]string{
 		"1.34": nil,
 		"1.33": {"d: kubelet 1.33 does not support a configuration directory (added in 1.34); use a single file"},

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -64,16 +65,10 @@ func TestAgainstDocker(t *testing.T) {
 // lookup returns the helper's credential, or the most specific entry.
 func lookup(t *testing.T, dir string, environ []string, data, image string) Auth {
 	t.Helper()
-	file, err := ParseFile([]byte(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(ParseFile([]byte(data)))(t)
 	registry, _, _ := strings.Cut(image, "/")
 	if helper, server := file.Helper(registry); helper != "" {
-		auth, err := Helper{Name: helper, Dir: dir, Environ: environ}.Get(t.Context(), server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		auth := must.Get(Helper{Name: helper, Dir: dir, Environ: environ}.Get(t.Context(), server))(t)
 		return auth
 	}
 	if matches := file.Find(image); len(matches) > 0 {
@@ -88,9 +83,7 @@ func dockerLookup(t *testing.T, data, image string) Auth {
 	t.Setenv("HOME", dir)
 	t.Setenv("DOCKER_CONFIG", dir)
 	t.Setenv("DOCKER_AUTH_CONFIG", "")
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(data), 0o600))
 	var target authn.Resource
 	var err error
 	if strings.Contains(image, "/") {
@@ -101,14 +94,8 @@ func dockerLookup(t *testing.T, data, image string) Auth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := authn.Resolve(t.Context(), authn.DefaultKeychain, target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	auth, err := authn.Authorization(t.Context(), found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(authn.Resolve(t.Context(), authn.DefaultKeychain, target))(t)
+	auth := must.Get(authn.Authorization(t.Context(), found))(t)
 	got := Auth{Username: auth.Username}
 	// The secrets are the planted ones, or none.
 	if auth.Password != "" {

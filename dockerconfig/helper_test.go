@@ -22,13 +22,14 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
 // The test binary plays every helper, by the name it is called by.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), helperPrefix); ok {
-		os.Exit(play(name))
+		os.Exit(runHelper(name))
 	}
 	os.Exit(m.Run())
 }
@@ -65,16 +66,16 @@ var roles = map[string]func(server string) int{
 			}
 		}
 	},
-	"hanging": func(string) int { hold(); return 0 },
+	"hanging": func(string) int { waitForTestEnd(); return 0 },
 	"forking": func(server string) int { // leaves a child process that keeps stdout open
 		startHolder()
 		return say(server, "u", canary.PasswordSecret)
 	},
-	"forking-hanging": func(string) int { startHolder(); hold(); return 0 },
-	"holder":          func(string) int { hold(); return 0 },
+	"forking-hanging": func(string) int { startHolder(); waitForTestEnd(); return 0 },
+	"holder":          func(string) int { waitForTestEnd(); return 0 },
 }
 
-func play(name string) int {
+func runHelper(name string) int {
 	server, _ := io.ReadAll(os.Stdin)
 	return roles[name](string(server))
 }
@@ -89,8 +90,8 @@ func fail(text string) int {
 	return 1
 }
 
-// hold returns when the test has ended.
-func hold() {
+// waitForTestEnd returns when the test has ended.
+func waitForTestEnd() {
 	if f, err := os.Open(os.Getenv(holdVar)); err == nil {
 		io.Copy(io.Discard, f)
 	}
@@ -108,24 +109,14 @@ func startHolder() {
 // in which they are to run.
 func helpers(t testing.TB) (dir string, environ []string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir = t.TempDir()
 	for name := range roles {
-		if err := os.Symlink(self, filepath.Join(dir, helperPrefix+name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, helperPrefix+name)))
 	}
 	fifo := filepath.Join(t.TempDir(), "hold")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
+	f := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { f.Close() })
 	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.EnvSecret}
 }

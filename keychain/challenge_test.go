@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // scripted is a registry with the responses of a test.
@@ -85,10 +86,7 @@ func (s *scripted) transport(t *testing.T, n int) *Transport {
 		pairs = append(pairs, pair{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.PasswordSecret})
 	}
 	u.set(pairs...)
-	ref, err := name.ParseReference(s.host + "/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference(s.host + "/team/app:v1"))(t)
 	return mustTransport(t, New(u.keyring(t, s.host), Options{}), ref.Context())
 }
 
@@ -96,14 +94,8 @@ const manifest = "/v2/team/app/manifests/v1"
 
 func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+manifest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := rt.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL+manifest, nil))(t)
+	resp := must.Get(rt.RoundTrip(req))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -165,7 +157,7 @@ func TestOutOfOrderPing(t *testing.T) {
 		}
 	}
 	if logins != 1 {
-		t.Errorf("%d tokens were asked for", logins)
+		t.Errorf("%d tokens were requested", logins)
 	}
 }
 
@@ -188,8 +180,8 @@ func TestTwoChallenges(t *testing.T) {
 	}
 }
 
-// TestOwnRequest verifies that a response's Request is the caller's request.
-func TestOwnRequest(t *testing.T) {
+// TestResponseHasCallersRequest verifies that a response's Request is the caller's request.
+func TestResponseHasCallersRequest(t *testing.T) {
 	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
 		t.Run(name, func(t *testing.T) {
 			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
@@ -204,14 +196,8 @@ func TestOwnRequest(t *testing.T) {
 			})
 			tr := s.transport(t, 1)
 			for _, path := range []string{manifest, "/v2/team/app/blobs/moved"} {
-				req, err := http.NewRequest("GET", s.URL+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := must.Get(http.NewRequest("GET", s.URL+path, nil))(t)
+				resp := must.Get(tr.RoundTrip(req))(t)
 				resp.Body.Close()
 				if resp.StatusCode >= 400 || resp.Request != req || len(req.Header) != 0 {
 					t.Errorf("%s: status %d, and another request, or with headers of ours", path, resp.StatusCode)
@@ -226,10 +212,7 @@ func TestOpaque(t *testing.T) {
 	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
 	tr := s.transport(t, 1)
 	for _, opaque := range []string{"/v2/team/other/manifests/v1", "//other.example/v2/team/app/manifests/v1"} {
-		req, err := http.NewRequest("GET", s.URL+manifest, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest("GET", s.URL+manifest, nil))(t)
 		req.URL.Opaque = opaque
 		if resp, err := tr.RoundTrip(req); err == nil {
 			resp.Body.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -62,7 +63,7 @@ func TestClosedUnderUse(t *testing.T) {
 			close(done)
 			closers.Wait()
 			if err := pull(t.Context(), ref, tr.Wrapper()); ok.Load() > 0 && err != nil {
-				t.Errorf("what was accepted is no longer sent: %v", err)
+				t.Errorf("an accepted credential is no longer sent: %v", err)
 			}
 			fresh := mustTransport(t, New(k, Options{}), ref.Context())
 			if err := pull(t.Context(), ref, fresh.Wrapper()); !errors.Is(err, regcred.ErrClosed) {
@@ -91,7 +92,7 @@ func TestLeaderCancelled(t *testing.T) {
 				}
 				return held
 			})
-			tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -155,8 +156,8 @@ func TestSharedCall(t *testing.T) {
 	})
 }
 
-// TestNeverAnswers verifies that 20 requests to a server that does not respond take as long as one.
-func TestNeverAnswers(t *testing.T) {
+// TestSilentServer verifies that 20 requests to a server that does not respond take as long as one.
+func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
@@ -227,38 +228,28 @@ func TestSlowLookup(t *testing.T) {
 // TestBodyBreaksOff verifies that the reader of a truncated body gets the error; an earlier failure is retried.
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	tr := mustTransport(t, New(good(t, s.Addr()), Options{}), ref.Context())
-	img, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := img.Manifest(); err != nil {
-		t.Fatal(err)
-	}
+	tr := mustTransport(t, New(newGoodKeyrings(t, s.Addr()), Options{}), ref.Context())
+	img := must.Get(remote.Image(ref, remote.WithTransport(tr.Wrapper())))(t)
+	must.Get(img.Manifest())(t)
 	s.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 1000})
 	layers, _ := img.Layers()
-	rc, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rc := must.Get(layers[0].Compressed())(t)
 	defer rc.Close()
 	if n, err := io.Copy(io.Discard, rc); !errors.Is(err, io.ErrUnexpectedEOF) || n > 1000 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
 
-// TestEndsForAll changes the password during 30 concurrent requests, and verifies that one of them looks up again and
+// TestPasswordChangeDuringRequests changes the password during 30 concurrent requests, and verifies that one of them looks up again and
 // none fails.
-func TestEndsForAll(t *testing.T) {
+func TestPasswordChangeDuringRequests(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
 			u := &users{}
 			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			s.SetUser("good", canary.PasswordSecret+"2")
 			s.ExpireTokens()
 			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})

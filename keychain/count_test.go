@@ -17,11 +17,12 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestThousandResolves verifies that concurrent Resolve calls without a cache run the provider once.
-func TestThousandResolves(t *testing.T) {
+// TestConcurrentResolves verifies that concurrent Resolve calls without a cache run the provider once.
+func TestConcurrentResolves(t *testing.T) {
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
@@ -48,22 +49,20 @@ func TestThousandResolves(t *testing.T) {
 	}
 }
 
-// warm returns a Keychain of one provider with a cached response.
-func warm(tb testing.TB) (*Keychain, name.Repository) {
+// newWarmKeychain returns a Keychain of one provider with a cached response.
+func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(tb, "registry.example"), Options{})
 	repo := reference(tb, "registry.example/team/app").Context()
-	if _, err := keys.Resolve(repo); err != nil {
-		tb.Fatal(err)
-	}
+	must.Get(keys.Resolve(repo))(tb)
 	return keys, repo
 }
 
 // TestResolveAllocates limits the allocations of Resolve with a cached response.
 func TestResolveAllocates(t *testing.T) {
-	keys, repo := warm(t)
+	keys, repo := newWarmKeychain(t)
 	n := testing.AllocsPerRun(1000, func() {
 		if _, err := keys.Resolve(repo); err != nil {
 			t.Fatal(err)
@@ -75,7 +74,7 @@ func TestResolveAllocates(t *testing.T) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	keys, repo := warm(b)
+	keys, repo := newWarmKeychain(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := keys.Resolve(repo); err != nil {
@@ -86,7 +85,7 @@ func BenchmarkResolve(b *testing.B) {
 
 // BenchmarkResolveParallel uses many goroutines.
 func BenchmarkResolveParallel(b *testing.B) {
-	keys, repo := warm(b)
+	keys, repo := newWarmKeychain(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -100,11 +99,11 @@ func BenchmarkResolveParallel(b *testing.B) {
 // TestTransportNil verifies that nil selects the default transport, and that another one gets all requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	tr := mustTransport(t, New(good(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		for name := range req.Header {
 			if strings.HasPrefix(name, "Regcred") {
 				t.Errorf("%s is sent", name)
@@ -118,9 +117,9 @@ func TestTransportNil(t *testing.T) {
 	}
 }
 
-// TestNothingFor verifies a lookup without a credential, and an invalid resource.
-func TestNothingFor(t *testing.T) {
-	keys := New(bare(t), Options{})
+// TestNoCredential verifies a lookup without a credential, and an invalid resource.
+func TestNoCredential(t *testing.T) {
+	keys := New(newEmptyKeyring(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("got %v, %v", a, err)
 	}
@@ -134,7 +133,7 @@ func TestNothingFor(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k := good(t, "registry.example")
+	k := newGoodKeyrings(t, "registry.example")
 	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, reference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -69,10 +70,7 @@ func TestStatus(t *testing.T) {
 			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
 			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(tr.RoundTrip(req))(t)
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
 			canary.AssertAbsent(t, "the body", string(body))
@@ -104,8 +102,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestHead verifies that the response to a rejected HEAD also has a message for each credential.
-func TestHead(t *testing.T) {
+// TestRejectedHead verifies that the response to a rejected HEAD also has a message for each credential.
+func TestRejectedHead(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Head(ref, remote.WithTransport(tr.Wrapper()))
@@ -169,7 +167,7 @@ func TestNoRetriesOnTop(t *testing.T) {
 		}
 		return false
 	})
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
 	if n := len(f.requests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {
@@ -204,8 +202,8 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 }
 
-// TestOddUsers verifies names that need quotes in JSON, in headers and in errors, and an empty password.
-func TestOddUsers(t *testing.T) {
+// TestUserNamesNeedQuotes verifies names that need quotes in JSON, in headers and in errors, and an empty password.
+func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 		u := &users{}
@@ -225,8 +223,8 @@ func TestOddUsers(t *testing.T) {
 	}
 }
 
-// TestEcho verifies that no secret is shown for a registry that returns every value that it receives.
-func TestEcho(t *testing.T) {
+// TestEchoingRegistryShowsNoSecret verifies that no secret is shown for a registry that returns every value that it receives.
+func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {

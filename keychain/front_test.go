@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -97,15 +98,12 @@ func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(
 
 func reference(t testing.TB, image string) name.Reference {
 	t.Helper()
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference(image))(t)
 	return ref
 }
 
-// stranger is a server that must not get any credential.
-func stranger(t testing.TB, answer http.HandlerFunc) *front {
+// newForeignServer is a server that must not get any credential.
+func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
 	f.Server = httptest.NewServer(f)
@@ -123,9 +121,9 @@ func stranger(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// good returns a keyring with only the right user, and one with two users of
+// newGoodKeyrings returns a keyring with only the right user, and one with two users of
 // which the second is right.
-func good(t testing.TB, hosts ...string) *regcred.Keyring {
+func newGoodKeyrings(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
 	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)

@@ -22,12 +22,12 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
 
-// users are the plugins' users, in the order in which a kubelet tries them. The
-// responses may change.
+// users lists the plugins' users, in the order in which a kubelet tries them. The responses may change.
 type users struct {
 	uncached bool          // the Keyring caches no response
 	wait     chan struct{} // if set, providers wait until it is closed
@@ -91,14 +91,8 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 			return u.answer(n, time.Hour)
 		})
 	}
-	cfg, err := config.Parse("test.yaml", []byte(text.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := regcred.New(cfg, regcred.Options{InProcess: in})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(text.String())))(t)
+	k := must.Get(regcred.New(cfg, regcred.Options{InProcess: in}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -110,18 +104,10 @@ func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.S
 	if opts.Rules == nil {
 		opts.Rules = []testregistry.Rule{{User: "good", Prefix: "team", Pull: true, Push: true}}
 	}
-	s, err := testregistry.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(testregistry.New(opts))(t)
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Push("team/app", "v1", testregistry.Image{Layers: layers}); err != nil {
-		t.Fatal(err)
-	}
-	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/app", "v1", testregistry.Image{Layers: layers}))(t)
+	ref := must.Get(name.ParseReference(s.Addr() + "/team/app:v1"))(t)
 	return s, ref
 }
 
@@ -138,14 +124,8 @@ func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
 // the next one.
 func openLayers(t *testing.T, ref name.Reference, rt http.RoundTripper, before func(i int)) {
 	t.Helper()
-	img, err := remote.Image(ref, remote.WithTransport(rt))
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := img.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(remote.Image(ref, remote.WithTransport(rt)))(t)
+	layers := must.Get(img.Layers())(t)
 	for i, l := range layers {
 		before(i)
 		rc, err := l.Compressed()
@@ -178,15 +158,12 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	RegistryStr() string
 }) *Transport {
 	t.Helper()
-	tr, err := k.Transport(resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(k.Transport(resource))(t)
 	return tr
 }
 
-// logins counts pings, and requested and rejected tokens and passwords.
-func logins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
+// countLogins counts pings, and requested and rejected tokens and passwords.
+func countLogins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
 	refused = map[string]int{}
 	for _, r := range s.Requests() {
 		switch {

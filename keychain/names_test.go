@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -134,7 +135,7 @@ func TestTLS(t *testing.T) {
 	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, "registry.example.com/team/app:v1")
 	opts := Options{Transport: dialer(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
-	if err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
 		t.Error("an unknown authority was trusted")
 	}
 }
@@ -146,7 +147,7 @@ func TestPortOfRequests(t *testing.T) {
 		for scheme, auth := range schemes {
 			f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 1, nil)
 			ref := reference(t, tt.name+"/team/app:v1")
-			tr := mustTransport(t, New(good(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyrings(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != 200 {
@@ -159,12 +160,10 @@ func TestPortOfRequests(t *testing.T) {
 // TestHub verifies all names of Docker Hub with one transport.
 func TestHub(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
-	if _, err := f.registry.Push("library/x", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
 	rt = dialer(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
-	keys := New(good(t, "docker.io"), Options{Transport: rt})
+	keys := New(newGoodKeyrings(t, "docker.io"), Options{Transport: rt})
 	ref := reference(t, "x:v1")
 	tr := mustTransport(t, keys, ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -208,7 +207,7 @@ func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
 	ref := reference(t, "registry.example.com/team/app:v1")
-	k := good(t, "registry.example.com")
+	k := newGoodKeyrings(t, "registry.example.com")
 	for _, insecure := range []bool{false, true} {
 		err := pull(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
 		if (err == nil) != insecure {
@@ -216,7 +215,7 @@ func TestInsecure(t *testing.T) {
 		}
 	}
 	if n := len(f.requests("/manifests/")); n == 0 {
-		t.Error("nothing was asked")
+		t.Error("no provider was called")
 	}
 }
 
@@ -237,10 +236,7 @@ func TestAuthenticator(t *testing.T) {
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	ref := reference(t, "registry.example/team/app")
-	got, err := keys.Resolve(ref.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(keys.Resolve(ref.Context()))(t)
 	a := got.(*authenticator)
 	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.PasswordSecret {
 		t.Errorf("got %v", err)

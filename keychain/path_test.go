@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -79,10 +80,8 @@ func TestCheckPath(t *testing.T) {
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
-	if _, err := f.registry.Push("team/blobs/x", "tags", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
-	keys := New(good(t, f.host()), Options{})
+	must.Get(f.registry.Push("team/blobs/x", "tags", testregistry.Image{}))(t)
+	keys := New(newGoodKeyrings(t, f.host()), Options{})
 	if err := pull(t.Context(), ref, mustTransport(t, keys, ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -121,7 +120,7 @@ func FuzzPath(f *testing.F) {
 			for _, step := range server {
 				read = step(read)
 			}
-			if got, ok := naive(read); ok && got != repo {
+			if got, ok := naiveRepository(read); ok && got != repo {
 				t.Errorf("server %d reads %q as of %q, and it was let through for %q", i, p, got, repo)
 			}
 		}
@@ -137,9 +136,9 @@ func unescape(p string) string {
 
 func cleaned(p string) string { return path.Clean("/" + p) }
 
-// naive returns the repository of a path as a simple server would: up to the
+// naiveRepository returns the repository of a path as a simple server would: up to the
 // last endpoint.
-func naive(p string) (repo string, ok bool) {
+func naiveRepository(p string) (repo string, ok bool) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok {
 		return "", false

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -39,35 +40,25 @@ func TestPush(t *testing.T) {
 			u := &users{}
 			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			img, err := random.Image(10_000, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			img := must.Get(random.Image(10_000, 3))(t)
 			to := ref.Context().Tag("pushed")
-			if err := remote.Write(to, img, remote.WithTransport(tr.Wrapper())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, remote.Write(to, img, remote.WithTransport(tr.Wrapper())))
 			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
 				t.Error(err)
 			}
-			if _, _, refused := logins(s); refused["good"] > 1 {
+			if _, _, refused := countLogins(s); refused["good"] > 1 {
 				t.Errorf("the wrong password was shown %d times", refused["good"])
 			}
 		})
 	}
 }
 
-// TestPullerStays verifies that the credential accepted for pushing does not replace the one for pulling.
-func TestPullerStays(t *testing.T) {
+// TestPullCredentialIsKept verifies that the credential accepted for pushing does not replace the one for pulling.
+func TestPullCredentialIsKept(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
-	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
-		t.Fatal(err)
-	}
-	img, err := random.Image(1000, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
+	img := must.Get(random.Image(1000, 1))(t)
 	if err := remote.Write(ref.Context().Tag("x"), img, remote.WithTransport(tr.Wrapper())); err != nil {
 		t.Error(err)
 	}
@@ -84,14 +75,9 @@ func TestPushStream(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
 			tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
 			layer := stream.NewLayer(io.NopCloser(bytes.NewReader(make([]byte, 1<<20))))
-			img, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			img := must.Get(mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layer))(t)
 			to := ref.Context().Tag("streamed")
-			if err := remote.Write(to, img, remote.WithTransport(tr.Wrapper())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, remote.Write(to, img, remote.WithTransport(tr.Wrapper())))
 			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -23,7 +24,7 @@ func TestRedirects(t *testing.T) {
 		for _, kind := range []string{"blobs", "manifests"} {
 			t.Run(scheme+", "+kind, func(t *testing.T) {
 				var f *front
-				store := stranger(t, func(w http.ResponseWriter, r *http.Request) {
+				store := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {
 					if strings.HasPrefix(r.URL.Path, "/back") {
 						http.Redirect(w, r, f.URL+strings.TrimPrefix(r.URL.Path, "/back")+"?back", http.StatusTemporaryRedirect)
 						return
@@ -37,7 +38,7 @@ func TestRedirects(t *testing.T) {
 					http.Redirect(w, r, store.URL+"/back"+r.URL.Path, http.StatusTemporaryRedirect)
 					return true
 				})
-				if err := pull(t.Context(), ref, mustTransport(t, New(good(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+				if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 					t.Error(err)
 				}
 				if len(store.requests("/back")) == 0 {
@@ -52,12 +53,10 @@ func TestRedirects(t *testing.T) {
 func TestHostHeader(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
+			other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
 			f, ref := serve(t, testregistry.Options{Auth: auth}, 1, nil)
-			tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
-			if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
-				t.Fatal(err)
-			}
+			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			shown := func() (n int) {
 				for _, r := range f.requests("/manifests/") {
 					if r.Header.Get("Authorization") != "" {
@@ -70,10 +69,7 @@ func TestHostHeader(t *testing.T) {
 			for _, tt := range []struct{ url, host string }{{other.URL, f.host()}, {f.URL, other.host()}} {
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", tt.url+"/v2/team/app/manifests/v1", nil)
 				req.Host = tt.host
-				resp, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(tr.RoundTrip(req))(t)
 				resp.Body.Close()
 			}
 			if n := shown(); n != before {
@@ -86,16 +82,13 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestElsewhereFirst verifies that a request to another host neither needs nor causes a login.
-func TestElsewhereFirst(t *testing.T) {
-	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {})
+// TestRedirectToOtherHost verifies that a request to another host neither needs nor causes a login.
+func TestRedirectToOtherHost(t *testing.T) {
+	other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(tr.RoundTrip(req))(t)
 	resp.Body.Close()
 	if n := len(f.requests("")); n > 0 {
 		t.Errorf("%d requests to the registry", n)
@@ -118,7 +111,7 @@ func TestTLSRedirects(t *testing.T) {
 		return true
 	})
 	ref := reference(t, "registry.example.com/team/app:v1")
-	tr := mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
 	to = "https://store.example.com"
 	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("the store let a stranger in")
@@ -165,7 +158,7 @@ func TestRealms(t *testing.T) {
 			})
 			guarded := &guard{t, rt}
 			ref := reference(t, "registry.example.com/team/app:v1")
-			err := pull(t.Context(), ref, mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
+			err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -184,7 +177,7 @@ type guard struct {
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(req.URL.Hostname(), ".example.com") {
-		g.t.Errorf("%s was asked", req.URL)
+		g.t.Errorf("%s was called", req.URL)
 		return nil, fmt.Errorf("refused")
 	}
 	return g.inner.RoundTrip(req)
@@ -204,7 +197,7 @@ func TestTokenServerRedirects(t *testing.T) {
 		return true
 	})
 	ref := reference(t, "registry.example.com/team/app:v1")
-	tr := mustTransport(t, New(good(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("pulled")
 	}
@@ -219,7 +212,7 @@ func TestTokenServerRedirects(t *testing.T) {
 
 // TestPingRedirects verifies a ping that is redirected to another host.
 func TestPingRedirects(t *testing.T) {
-	other := stranger(t, func(w http.ResponseWriter, r *http.Request) {
+	other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	})
@@ -230,7 +223,7 @@ func TestPingRedirects(t *testing.T) {
 		}
 		return false
 	})
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	if _, err := remote.Get(ref, remote.WithTransport(tr.Wrapper())); err != nil {
 		t.Error(err)
 	}

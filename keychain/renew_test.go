@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -34,7 +35,7 @@ func TestTokenEnds(t *testing.T) {
 			s.ExpireTokens()
 		}
 	})
-	if pings, anonymous, _ := logins(s); u.count() != execs || pings > 1 || anonymous > 0 {
+	if pings, anonymous, _ := countLogins(s); u.count() != execs || pings > 1 || anonymous > 0 {
 		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.count()-execs, pings, anonymous)
 	}
 }
@@ -89,9 +90,9 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestMemoryOfRefusals verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
+// TestWrongPasswordOnceAMinute verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
 // reported to the Keyring, even if it returns the same password again.
-func TestMemoryOfRefusals(t *testing.T) {
+func TestWrongPasswordOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "right"}
 		u := &users{}
@@ -103,10 +104,7 @@ func TestMemoryOfRefusals(t *testing.T) {
 		get := func() int {
 			t.Helper()
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(tr.RoundTrip(req))(t)
 			return resp.StatusCode
 		}
 		for minute := 1; minute <= 5; minute++ {
@@ -179,7 +177,7 @@ func TestNotCovered(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	})
-	tr := mustTransport(t, New(good(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/referrers/sha256:x", nil)
 	if resp, err := tr.RoundTrip(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("got %v, %v", resp, err)
@@ -257,9 +255,7 @@ func TestRenewalCancelled(t *testing.T) {
 		}
 		hold := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := tr.lookUp(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(tr.lookUp(ctx))(t)
 		u.wait = hold
 		u.set(pair{key: "registry.example", user: "good", password: "new"})
 		go get(ctx)

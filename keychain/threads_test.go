@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -38,13 +39,10 @@ func secret(t testing.TB, title, key, user, password string) regcred.PullSecret 
 	return regcred.PullSecret{Namespace: "ci", Name: title, Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": file}}
 }
 
-// bare returns a keyring without providers.
-func bare(t testing.TB) *regcred.Keyring {
+// newEmptyKeyring returns a keyring without providers.
+func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 	t.Helper()
-	k, err := regcred.New(new(config.Config), regcred.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(new(config.Config), regcred.Options{}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -53,13 +51,8 @@ func bare(t testing.TB) *regcred.Keyring {
 func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
 	t.Helper()
 	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
-	if _, err := s.Push("team/db", "v1", testregistry.Image{Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
-	db, err := name.ParseReference(s.Addr() + "/team/db:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/db", "v1", testregistry.Image{Seed: 2}))(t)
+	db = must.Get(name.ParseReference(s.Addr() + "/team/db:v1"))(t)
 	return s, app, db
 }
 
@@ -77,7 +70,7 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 				if turned {
 					slices.Reverse(secrets)
 				}
-				keys := New(bare(t), Options{For: regcred.Request{PullSecrets: secrets}})
+				keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: secrets}})
 				for ref, want := range map[name.Reference]string{app: "good", db: "other"} {
 					tr := mustTransport(t, keys, ref.Context())
 					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -98,7 +91,7 @@ func TestStaleSecretFirst(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, app, _ := twoTeams(t, auth)
-			keys := New(bare(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
+			keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
 				secret(t, "old", s.Addr(), "good", "stale"),
 				secret(t, "gone", s.Addr(), "nobody", "stale"),
 				secret(t, "new", s.Addr(), "good", canary.PasswordSecret),
@@ -106,7 +99,7 @@ func TestStaleSecretFirst(t *testing.T) {
 			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
-			if pings, anonymous, refused := logins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
+			if pings, anonymous, refused := countLogins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
 				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
 			}
 		})
@@ -172,10 +165,7 @@ func TestRegistryAndRepository(t *testing.T) {
 	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
 	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
-		a, err := keys.ResolveContext(t.Context(), resource)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(keys.ResolveContext(t.Context(), resource))(t)
 		if got, err := authn.Authorization(t.Context(), a); err != nil || got.Username != want {
 			t.Errorf("%s: got %q, %v, want %q", resource, got.Username, err, want)
 		}

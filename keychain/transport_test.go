@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -43,12 +44,12 @@ func TestOrder(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			pings, anonymous, refused := logins(s)
+			pings, anonymous, refused := countLogins(s)
 			if pings > 1 || anonymous != 0 || refused["good"] != 1 || refused["other"] > 1 {
 				t.Errorf("%d pings, %d anonymous tokens, refused %v", pings, anonymous, refused)
 			}
 			if got := tr.Credential(); got == nil || got.Provider != "p2" {
-				t.Errorf("accepted %+v, want that of p2", got)
+				t.Errorf("accepted %+v, want p2's", got)
 			}
 		})
 	}
@@ -78,7 +79,7 @@ func TestAllRefused(t *testing.T) {
 			if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 				t.Error("pulled")
 			}
-			if _, _, refused := logins(s); refused["good"] > 0 {
+			if _, _, refused := countLogins(s); refused["good"] > 0 {
 				t.Errorf("a wrong password is sent again: %v", refused)
 			}
 		})
@@ -105,14 +106,14 @@ func TestAnonymous(t *testing.T) {
 		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 			t.Error(err)
 		}
-		if _, anonymous, _ := logins(s); anonymous > 1 {
+		if _, anonymous, _ := countLogins(s); anonymous > 1 {
 			t.Errorf("%d anonymous tokens", anonymous)
 		}
 	}
 }
 
-// TestEnds changes the password during a copy of 30 blobs.
-func TestEnds(t *testing.T) {
+// TestPasswordChangeDuringCopy changes the password during a copy of 30 blobs.
+func TestPasswordChangeDuringCopy(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := start(t, testregistry.Options{Auth: auth}, 30)
@@ -126,7 +127,7 @@ func TestEnds(t *testing.T) {
 					u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 				}
 			})
-			if _, _, refused := logins(s); refused["good"] > 2 {
+			if _, _, refused := countLogins(s); refused["good"] > 2 {
 				t.Errorf("the old password was sent %d times", refused["good"])
 			}
 		})
@@ -138,10 +139,7 @@ func TestOtherRepository(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
 	tr := mustTransport(t, k, ref.Context())
-	other, err := http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil))(t)
 	if _, err := tr.RoundTrip(other); err == nil || len(s.Requests()) > 0 {
 		t.Errorf("got %v", err)
 	}

@@ -15,18 +15,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
 
 func TestGetServiceAccount(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
-	c := connect(t, api, node, kube.Options{})
-	got, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := addAccountAndPod(api)
+	c := newClient(t, api, node, kube.Options{})
+	got := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 	want := &regcred.ServiceAccount{
 		Namespace: "ci", Name: "builder", UID: req.ServiceAccountUID,
 		Annotations: map[string]string{"example.com/role": "reader"},
@@ -59,8 +57,8 @@ func TestAccountAge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{MaxAccountAge: tt.age})
 				api.Inject(testkube.Fault{Kind: testkube.FaultSlow, Delay: 500 * time.Millisecond})
 				mustGet(t, c)
 				time.Sleep(tt.asked - 500*time.Millisecond - time.Nanosecond)
@@ -76,10 +74,7 @@ func TestAccountAge(t *testing.T) {
 
 func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 	t.Helper()
-	a, err := c.GetServiceAccount(t.Context(), "ci", "builder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 	return a
 }
 
@@ -88,7 +83,7 @@ func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 func TestAccountChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 		wantError(t, err, `404 Not Found: serviceaccounts "builder" not found`)
 		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder", UID: "uid-1"})
@@ -110,8 +105,8 @@ func TestAccountChanges(t *testing.T) {
 func TestAccountShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		populate(api)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		addAccountAndPod(api)
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang})
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 50)
@@ -139,7 +134,7 @@ func TestAccountShared(t *testing.T) {
 
 func TestAccountCanceled(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the pod is gone"))
 	_, err := c.GetServiceAccount(ctx, "ci", "builder")
@@ -147,7 +142,7 @@ func TestAccountCanceled(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// down are the ways in which an API server says neither yes nor no.
+// down lists responses of an API server that neither allow nor deny a request.
 var down = []struct {
 	name  string
 	spoil func(*testkube.Server)
@@ -186,8 +181,8 @@ func TestAccountStale(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log lines
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
 				read := time.Now()
 				mustGet(t, c)
 				tt.spoil(api)
@@ -208,26 +203,24 @@ func TestAccountStale(t *testing.T) {
 				time.Sleep(time.Until(read.Add(time.Hour)))
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 				if e := wantError(t, err, "get serviceaccounts ci/builder: ", tt.says); !e.IsUnavailable() {
-					t.Errorf("%v counts as an answer", err)
+					t.Errorf("%v counts as a response", err)
 				}
 			})
 		})
 	}
 }
 
-// TestAccountHeals verifies that a recovered API server is used within ten seconds.
-func TestAccountHeals(t *testing.T) {
+// TestAccountRecovers verifies that a recovered API server is used within ten seconds.
+func TestAccountRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		populate(api)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		addAccountAndPod(api)
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		mustGet(t, c)
 		api.Stop()
 		time.Sleep(time.Minute)
 		mustGet(t, c)
-		if err := api.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Start())
 		api.Delete("serviceaccounts", "ci", "builder")
 		time.Sleep(10 * time.Second)
 		_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
@@ -249,14 +242,14 @@ func TestAccountRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				mustGet(t, c)
 				api.Inject(testkube.Fault{Kind: tt.kind})
 				time.Sleep(10 * time.Second)
 				_, err := c.GetServiceAccount(t.Context(), "ci", "builder")
 				if e := wantError(t, err, tt.says); e.IsUnavailable() {
-					t.Errorf("%v does not count as an answer", err)
+					t.Errorf("%v does not count as a response", err)
 				}
 				api.Stop()
 				_, err = c.GetServiceAccount(t.Context(), "ci", "builder")
@@ -266,15 +259,15 @@ func TestAccountRefused(t *testing.T) {
 	}
 }
 
-// TestDownAtStart verifies that an API server that is down at the start is an error at once.
-func TestDownAtStart(t *testing.T) {
+// TestServerDownAtStart verifies that an API server that is down at the start is an error at once.
+func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	api.Stop()
 	for name, ask := range calls(c) {
 		err := ask(t.Context())
 		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.IsUnavailable() {
-			t.Errorf("%s: %v counts as an answer", name, err)
+			t.Errorf("%s: %v counts as a response", name, err)
 		}
 	}
 }
@@ -313,7 +306,7 @@ func calls(c *kube.Client) map[string]func(context.Context) error {
 func TestNames(t *testing.T) {
 	api := start(t, testkube.Options{})
 	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	for _, name := range []string{"", ".", "..", "../secrets/one", "..%2fsecrets%2fone", strings.Repeat("x", 254)} {
 		for _, at := range [][2]string{{"ci", name}, {name, "builder"}} {
 			_, err := c.GetServiceAccount(t.Context(), at[0], at[1])
@@ -328,20 +321,16 @@ func TestNames(t *testing.T) {
 // TestAccountsBounded verifies that service accounts beyond the cache's size are only requested again.
 func TestAccountsBounded(t *testing.T) {
 	api := start(t, testkube.Options{})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	const most = 2000
 	for i := range most + 1 {
 		name := fmt.Sprint("account-", i)
 		api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: name})
-		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+1)
 	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // still there, and dropped
-		if _, err := c.GetServiceAccount(t.Context(), "ci", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+2)
 }

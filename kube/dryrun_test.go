@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -17,18 +18,14 @@ import (
 // TestTryToken asks as RequestToken does, each time, and as a dry run.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
+	req := addAccountAndPod(api)
 	var queries queryLog
 	c := connectVia(t, api, &queries)
 	for range 2 {
-		if err := c.TryToken(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.TryToken(t.Context(), req))
 	}
 	wantCalls(t, api, "create", "serviceaccounts/token", 2)
-	if _, err := c.RequestToken(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.RequestToken(t.Context(), req))(t)
 	wantCalls(t, api, "create", "serviceaccounts/token", 3)
 	if diff := cmp.Diff(queryLog{"dryRun=All", "dryRun=All", ""}, queries); diff != "" {
 		t.Errorf("queries: -want +got\n%s", diff)
@@ -40,7 +37,7 @@ func TestTryToken(t *testing.T) {
 	}
 }
 
-// queryLog is the queries of the requests of a client.
+// queryLog records the queries of a client's requests.
 type queryLog []string
 
 func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client {
@@ -52,10 +49,7 @@ func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client 
 			return next.RoundTrip(r)
 		})
 	})
-	c, err := kube.New(cfg, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, kube.Options{}))(t)
 	return c
 }
 

@@ -18,14 +18,14 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
 
 // TestErrors verifies the texts of the errors.
 func TestErrors(t *testing.T) {
-	// says makes the API server refuse, in words of the Node authorizer or of an
-	// admission plugin.
+	// says makes the API server reject requests with the texts of the Node authorizer or an admission plugin.
 	says := func(message string) func(*testkube.Server, *regcred.TokenRequest) {
 		return func(s *testkube.Server, _ *regcred.TokenRequest) {
 			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Message: message})
@@ -124,11 +124,11 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			req := populate(api)
+			req := addAccountAndPod(api)
 			if tt.with != nil {
 				tt.with(api, &req)
 			}
-			c := connect(t, api, tt.user, kube.Options{})
+			c := newClient(t, api, tt.user, kube.Options{})
 			ask := calls(c)[tt.call]
 			if ask == nil {
 				ask = func(ctx context.Context) error {
@@ -148,15 +148,15 @@ func TestErrors(t *testing.T) {
 // TestNodePermissions verifies the requests that a node may send without extra permissions.
 func TestNodePermissions(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
-	c := connect(t, api, node, kube.Options{})
+	req := addAccountAndPod(api)
+	c := newClient(t, api, node, kube.Options{})
 	mustGet(t, c)
 	api.Grant(node, testkube.AudienceVerb, req.Audience)
 	mustRequest(t, c, req)
 }
 
-// TestRepeats verifies which requests are retried and how often.
-func TestRepeats(t *testing.T) {
+// TestRetriedRequests verifies which requests are retried and how often.
+func TestRetriedRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		call  string
@@ -181,8 +181,8 @@ func TestRepeats(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				// On a new connection net/http repeats nothing by itself.
 				api.Inject(tt.fault)
 				begun := time.Now()
@@ -190,7 +190,7 @@ func TestRepeats(t *testing.T) {
 				if took := time.Since(begun); took > 10*time.Second {
 					t.Errorf("it took %v", took)
 				} else if tt.name == "429, too late" && took > 0 {
-					t.Errorf("it took %v to see that there is no time", took)
+					t.Errorf("it took %v to notice the lack of time", took)
 				}
 				verb, resource, _ := strings.Cut(tt.call, " ")
 				wantCalls(t, api, verb, resource, tt.calls)
@@ -208,7 +208,7 @@ func TestRepeats(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		c := connect(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
+		c := newClient(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang, Times: testkube.Forever})
 		for name, ask := range calls(c) {
 			begun := time.Now()
@@ -236,10 +236,7 @@ func TestRedirect(t *testing.T) {
 	defer other.Close()
 	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.TokenSecret), http.StatusFound))
 	defer proxy.Close()
-	c, err := kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{}))(t)
 	for _, ask := range calls(c) {
 		wantError(t, ask(t.Context()), "returned 302 Found: the server sent a redirect, which an API server never does: check its address")
 	}
@@ -248,7 +245,7 @@ func TestRedirect(t *testing.T) {
 // TestSubpath verifies that an API server may be below a path, such as one of a management server.
 func TestSubpath(t *testing.T) {
 	api := start(t, testkube.Options{})
-	populate(api)
+	addAccountAndPod(api)
 	var paths []string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paths = append(paths, r.URL.Path)
@@ -311,9 +308,7 @@ func TestURL(t *testing.T) {
 // TestNewCopies verifies that one configuration can serve several clients and is not modified.
 func TestNewCopies(t *testing.T) {
 	cfg := &rest.Config{Host: "https://api.example", Timeout: time.Hour}
-	if _, err := kube.New(cfg, kube.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(kube.New(cfg, kube.Options{}))(t)
 	if cfg.UserAgent != "" || cfg.Timeout != time.Hour {
 		t.Errorf("user agent %q, timeout %v", cfg.UserAgent, cfg.Timeout)
 	}

@@ -42,7 +42,7 @@ func Example() {
 	keyring, err := regcred.New(config, regcred.Options{
 		BinDir:          "/usr/libexec/kubelet-plugins",
 		ServiceAccounts: client,
-		InProcess:       map[string]plugin.Provider{"exchange": plugin.ProviderFunc(exchange)},
+		InProcess:       map[string]plugin.Provider{"exchange": plugin.ProviderFunc(exchangePlugin)},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -65,8 +65,8 @@ func Example() {
 	// registry.example/app:1 reader [redacted]
 }
 
-// exchange is a plugin of which the example needs no executable.
-func exchange(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+// exchangePlugin is an in-process plugin, so that the example needs no executable.
+func exchangePlugin(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	login := plugin.AuthConfig{Username: req.ServiceAccountAnnotations["registry.example/role"], Password: plugin.NewSecret("open-sesame")}
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),

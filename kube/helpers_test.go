@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -25,10 +26,7 @@ const node = "system:node:node-1"
 // start starts an API server on loopback.
 func start(t testing.TB, opts testkube.Options) *testkube.Server {
 	t.Helper()
-	api, err := testkube.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(opts))(t)
 	t.Cleanup(api.Close)
 	return api
 }
@@ -39,22 +37,19 @@ func startPipe(t *testing.T) *testkube.Server {
 	return start(t, testkube.Options{Pipe: true})
 }
 
-// connect makes a client of a user.
-func connect(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
+// newClient returns a user's client.
+func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
 	t.Helper()
 	cfg := &rest.Config{Host: api.URL(), BearerToken: api.Token(user)}
 	if cfg.CAData = api.CA(); cfg.CAData == nil {
 		cfg.Dial = api.Dial
 	}
-	c, err := kube.New(cfg, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, opts))(t)
 	return c
 }
 
-// populate adds a service account, and a pod of it on node-1.
-func populate(api *testkube.Server) regcred.TokenRequest {
+// addAccountAndPod adds a service account, and a pod of it on node-1.
+func addAccountAndPod(api *testkube.Server) regcred.TokenRequest {
 	account := api.AddServiceAccount(testkube.ServiceAccount{
 		Namespace: "ci", Name: "builder",
 		Annotations: map[string]string{"example.com/role": "reader"},
@@ -95,7 +90,7 @@ func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want i
 	}
 }
 
-// lines is a log to look into.
+// lines is a log that tests can read.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -124,8 +119,8 @@ func (l *lines) count(part string) int {
 	return n
 }
 
-// heap is how many bytes are in use.
-func heap() int64 {
+// heapBytes returns the number of bytes in use.
+func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -38,8 +38,8 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
-// TestKept verifies that expired entries are evicted first, and then those that expire soonest.
-func TestKept(t *testing.T) {
+// TestEvictionOrder verifies that expired entries are evicted first, and then those that expire soonest.
+func TestEvictionOrder(t *testing.T) {
 	now := time.Now()
 	k := newTTLCache[string, int](3)
 	in := func(d time.Duration) time.Time { return now.Add(d) }
@@ -47,7 +47,7 @@ func TestKept(t *testing.T) {
 	k.put("short", 2, in(time.Hour), now)
 	k.put("ended", 3, in(time.Second), now)
 	if _, ok := k.get("ended", in(time.Second)); ok {
-		t.Error("what has ended is there")
+		t.Error("an expired entry is returned")
 	}
 	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // replaces "ended"
 	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in its own place
@@ -62,7 +62,7 @@ func TestKept(t *testing.T) {
 	}
 	k.put("x", 7, in(48*time.Hour), in(24*time.Hour))
 	if len(k.entries) != 1 {
-		t.Errorf("what has ended is kept: %d entries", len(k.entries))
+		t.Errorf("expired entries are kept: %d entries", len(k.entries))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -25,7 +26,7 @@ import (
 
 const registry = "reg.example"
 
-// cloud is a plugin that gives each identity credentials of its own.
+// cloud is a plugin that returns different credentials for each identity.
 type cloud struct {
 	execs atomic.Int32
 	last  atomic.Pointer[plugin.Request]
@@ -40,7 +41,7 @@ func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 	}, nil
 }
 
-// keyring asks p on behalf of service accounts.
+// keyring returns a keyring that calls p for service accounts.
 func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.TokenCacheType) *regcred.Keyring {
 	t.Helper()
 	config := &config.Config{Providers: []config.Provider{{
@@ -87,7 +88,7 @@ func TestManyPods(t *testing.T) {
 				api := startPipe(t)
 				all := pods(api, n)
 				p := &cloud{}
-				k := keyring(t, connect(t, api, node, kube.Options{}), p, tt.cacheType)
+				k := keyring(t, newClient(t, api, node, kube.Options{}), p, tt.cacheType)
 				var wg sync.WaitGroup
 				for _, pod := range all {
 					wg.Go(func() {
@@ -147,7 +148,7 @@ func TestLongAnnotations(t *testing.T) {
 				Annotations: map[string]string{tt.key: strings.Repeat("x", tt.length)},
 			})
 			p := &cloud{}
-			k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
+			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage {
 				t.Fatalf("failed at %q, want %q: %.500v", a.Stage, tt.stage, err)
@@ -176,10 +177,8 @@ func TestKeyringWhileDown(t *testing.T) {
 		api := startPipe(t)
 		all := pods(api, 2)
 		p := &cloud{}
-		k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerToken)
-		if _, err := lookup(t, k, all[0], "app"); err != nil {
-			t.Fatal(err)
-		}
+		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
+		must.Get(lookup(t, k, all[0], "app"))(t)
 		api.Stop()
 		time.Sleep(59 * time.Minute) // the token is due, and still good
 		a, err := lookup(t, k, all[0], "app")
@@ -204,12 +203,10 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 		api := start(t, testkube.Options{Pipe: true, TokenLife: 10 * time.Minute})
 		pod := pods(api, 1)[0]
 		p := &cloud{}
-		k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerToken)
+		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		seen := map[string]bool{}
 		for range 30 {
-			if _, err := lookup(t, k, pod, "app"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(lookup(t, k, pod, "app"))(t)
 			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}
@@ -247,7 +244,7 @@ func TestLookupErrors(t *testing.T) {
 			pod := pods(api, 1)[0]
 			tt.with(api)
 			p := &cloud{}
-			k := keyring(t, connect(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
+			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage || !errors.As(err, new(*regcred.LookupError)) || p.execs.Load() > 0 {
 				t.Errorf("stage %q, want %q; %d execs; error %v", a.Stage, tt.stage, p.execs.Load(), err)
@@ -269,7 +266,7 @@ func BenchmarkWarmLookup(b *testing.B) {
 		b.Run(string(cacheType), func(b *testing.B) {
 			api := start(b, testkube.Options{})
 			pod := pods(api, 1)[0]
-			c := connect(b, api, testkube.Admin, kube.Options{})
+			c := newClient(b, api, testkube.Admin, kube.Options{})
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			k := keyring(b, c, &cloud{}, cacheType)
@@ -302,15 +299,15 @@ func BenchmarkManyPods(b *testing.B) {
 		all = append(all, &regcred.Pod{Namespace: "ci", Name: pod, UID: uid, ServiceAccount: account})
 	}
 	for b.Loop() {
-		c := connect(b, api, testkube.Admin, kube.Options{})
+		c := newClient(b, api, testkube.Admin, kube.Options{})
 		k := keyring(b, c, &cloud{}, config.CachePerToken)
-		before := heap()
+		before := heapBytes()
 		for _, pod := range all {
 			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registry + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(heap()-before), "heap-bytes") // the server's log of the calls is in it
+		b.ReportMetric(float64(heapBytes()-before), "heap-bytes") // the server's log of the calls is in it
 		k.Close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -25,10 +26,7 @@ func TestPod(t *testing.T) {
 		InitImages:  []string{"reg.example/init:1", "reg.example/app:1"},
 		Images:      []string{"reg.example/app:1", "reg.example/side:1"},
 	})
-	got, err := connect(t, api, node, kube.Options{}).Pod(t.Context(), "ci", "web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(newClient(t, api, node, kube.Options{}).Pod(t.Context(), "ci", "web"))(t)
 	want := &kube.Pod{
 		Pod:         regcred.Pod{Namespace: "ci", Name: "web", UID: uid, ServiceAccount: "builder"},
 		Node:        "node-1",
@@ -57,7 +55,7 @@ func TestPullSecrets(t *testing.T) {
 		secrets[i].UID = api.AddSecret(testkube.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data})
 		names = append(names, s.Name)
 	}
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	got, err := c.PullSecrets(t.Context(), "ci", append([]string{"missing"}, names...))
 	// Byte by byte, cmp would take seconds for the large one.
 	if diff := cmp.Diff(secrets, got, cmp.Comparer(bytes.Equal)); diff != "" {
@@ -86,7 +84,7 @@ func TestPullSecretSpoiled(t *testing.T) {
 			api := start(t, testkube.Options{})
 			api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one", Data: map[string][]byte{"x": []byte(canary.PasswordSecret)}})
 			api.Inject(tt.fault)
-			got, err := connect(t, api, testkube.Admin, kube.Options{}).PullSecrets(t.Context(), "ci", []string{"one"})
+			got, err := newClient(t, api, testkube.Admin, kube.Options{}).PullSecrets(t.Context(), "ci", []string{"one"})
 			if len(got) > 0 {
 				t.Error("there is a secret")
 			}
@@ -101,7 +99,7 @@ func TestPullSecretSpoiled(t *testing.T) {
 
 func TestReviews(t *testing.T) {
 	api := start(t, testkube.Options{})
-	populate(api)
+	addAccountAndPod(api)
 	api.Grant(node, testkube.AudienceVerb, "reg.example")
 	for _, tt := range []struct {
 		name   string
@@ -120,14 +118,14 @@ func TestReviews(t *testing.T) {
 		{"node, other audience", node, kube.Access{Verb: testkube.AudienceVerb, Resource: "other.example"}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := connect(t, api, tt.user, kube.Options{})
+			c := newClient(t, api, tt.user, kube.Options{})
 			got, reason, err := c.Allowed(t.Context(), tt.access)
 			if err != nil || got != tt.want || reason != tt.reason {
 				t.Errorf("got %v, %q, error %v", got, reason, err)
 			}
 		})
 	}
-	got, err := connect(t, api, node, kube.Options{}).WhoAmI(t.Context())
+	got, err := newClient(t, api, node, kube.Options{}).WhoAmI(t.Context())
 	want := kube.User{Username: node, Groups: []string{"system:nodes", "system:authenticated"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got)\n%s", err, diff)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
@@ -22,7 +23,7 @@ import (
 // TestTokenRequest verifies that the request to the API server is a kubelet's request.
 func TestTokenRequest(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
+	req := addAccountAndPod(api)
 	unbound := req
 	unbound.PodName, unbound.PodUID = "", ""
 	common := testkube.Request{
@@ -32,7 +33,7 @@ func TestTokenRequest(t *testing.T) {
 	bound := common
 	bound.BoundKind, bound.BoundName, bound.BoundUID = "v1/Pod", "web", req.PodUID
 
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	for _, tt := range []struct {
 		name string
 		req  regcred.TokenRequest
@@ -58,10 +59,7 @@ func TestTokenRequest(t *testing.T) {
 
 func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) plugin.Secret {
 	t.Helper()
-	token, err := c.RequestToken(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(c.RequestToken(t.Context(), req))(t)
 	if token.IsZero() {
 		t.Fatal("the token is empty")
 	}
@@ -83,8 +81,8 @@ func TestTokenRefresh(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := start(t, testkube.Options{Pipe: true, TokenLife: tt.life})
-				req := populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				req := addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				asked := time.Now()
 				first := mustRequest(t, c, req)
 				time.Sleep(tt.used - 11*time.Second)
@@ -119,8 +117,8 @@ func TestTokenOutlives(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log lines
 				api := startPipe(t)
-				req := populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				req := addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
 				asked := time.Now()
 				first := mustRequest(t, c, req)
 				fault := api.Inject(testkube.Fault{Kind: tt.kind, Times: testkube.Forever})
@@ -154,11 +152,11 @@ func TestTokenOutlives(t *testing.T) {
 // TestTokenKey verifies that a token is reused only if all parts of the request are equal.
 func TestTokenKey(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
+	req := addAccountAndPod(api)
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "other", UID: req.ServiceAccountUID})
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "cd", Name: "builder", UID: req.ServiceAccountUID})
 	api.AddPod(testkube.Pod{Namespace: "ci", Name: "web-2", UID: req.PodUID, ServiceAccount: "builder"})
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	seen := map[string]string{}
 	for _, tt := range []struct {
 		name   string
@@ -205,8 +203,8 @@ func TestTokenReuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := startPipe(t)
-				old := populate(api)
-				c := connect(t, api, testkube.Admin, kube.Options{})
+				old := addAccountAndPod(api)
+				c := newClient(t, api, testkube.Admin, kube.Options{})
 				first := mustRequest(t, c, old)
 				renewed := old
 				tt.renew(api, &renewed)
@@ -236,8 +234,8 @@ func TestTokenOfDeletedAccount(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			req := populate(api)
-			c := connect(t, api, testkube.Admin, kube.Options{})
+			req := addAccountAndPod(api)
+			c := newClient(t, api, testkube.Admin, kube.Options{})
 			mustGet(t, c)
 			tt.with(api)
 			_, err := c.RequestToken(t.Context(), req)
@@ -252,8 +250,8 @@ func TestTokenOfDeletedAccount(t *testing.T) {
 func TestTokenShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		req := populate(api)
-		c := connect(t, api, testkube.Admin, kube.Options{})
+		req := addAccountAndPod(api)
+		c := newClient(t, api, testkube.Admin, kube.Options{})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang})
 		ctx, cancel := context.WithCancel(t.Context())
 		type result struct {
@@ -305,8 +303,8 @@ func TestTokenWrong(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			req := populate(api)
-			c := connect(t, api, testkube.Admin, kube.Options{})
+			req := addAccountAndPod(api)
+			c := newClient(t, api, testkube.Admin, kube.Options{})
 			api.Inject(tt.fault)
 			if tt.says == "" {
 				mustRequest(t, c, req)
@@ -323,9 +321,9 @@ func TestTokenWrong(t *testing.T) {
 
 func TestTokenWithoutAudience(t *testing.T) {
 	api := start(t, testkube.Options{})
-	req := populate(api)
+	req := addAccountAndPod(api)
 	req.Audience = ""
-	_, err := connect(t, api, testkube.Admin, kube.Options{}).RequestToken(t.Context(), req)
+	_, err := newClient(t, api, testkube.Admin, kube.Options{}).RequestToken(t.Context(), req)
 	wantError(t, err, "the token was not requested: without an audience, it would be valid for the API server itself")
 	wantCalls(t, api, "", "", 0)
 }
@@ -334,8 +332,8 @@ func TestTokenWithoutAudience(t *testing.T) {
 // client returns such a token, but does not cache it.
 func TestTokenExpired(t *testing.T) {
 	api := start(t, testkube.Options{TokenLife: -time.Hour})
-	req := populate(api)
-	c := connect(t, api, testkube.Admin, kube.Options{})
+	req := addAccountAndPod(api)
+	c := newClient(t, api, testkube.Admin, kube.Options{})
 	first := mustRequest(t, c, req)
 	if mustRequest(t, c, req).Equal(first) {
 		t.Error("the token is kept")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -38,10 +39,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 				cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
 					return roundTripper(func(*http.Request) (*http.Response, error) { tt.behave(forever); return nil, errors.New("not reached") })
 				})
-				c, err := kube.New(cfg, kube.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(kube.New(cfg, kube.Options{}))(t)
 				for what, ask := range calls(c) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					begin := time.Now()

@@ -24,6 +24,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
 )
@@ -32,18 +33,10 @@ import (
 func binDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
+	dir = must.Get(filepath.EvalSymlinks(dir))(t)
 	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
-		info, err := os.Stat(above)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(above))(t)
 		owner := int(info.Sys().(*syscall.Stat_t).Uid)
 		if owner != 0 && owner != os.Geteuid() || info.Mode()&0o022 != 0 && info.Mode()&os.ModeSticky == 0 {
 			t.Skipf("others can write to %s, above the temporary directory", above)
@@ -68,10 +61,7 @@ func TestLintBinDir(t *testing.T) {
 	if runtime.GOOS != "linux" || !known {
 		t.Skipf("ELF cases are written for Linux on amd64 and arm64, not for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
-	this, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	this := must.Get(os.Executable())(t)
 	image := func(machine elf.Machine, interp string) []byte {
 		return testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, machine, interp)
 	}
@@ -116,13 +106,9 @@ func TestLintBinDir(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			dir := binDir(t)
 			path := filepath.Join(dir, "plugin")
-			if err := os.WriteFile(path, tt.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, tt.mode); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, briefly(lintBin(dir, "plugin"))); diff != "" {
+			must.Do(t, os.WriteFile(path, tt.content, 0o600))
+			must.Do(t, os.Chmod(path, tt.mode))
+			if diff := cmp.Diff(tt.want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -131,15 +117,10 @@ func TestLintBinDir(t *testing.T) {
 
 func TestLintBinDirEntries(t *testing.T) {
 	dir := binDir(t)
-	this, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	this := must.Get(os.Executable())(t)
 	script := []byte("#!" + this + "\n")
 	for _, name := range []string{"good", "docker-credential-a", "docker-credential-b"} {
-		if err := os.WriteFile(filepath.Join(dir, name), script, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), script, 0o755))
 	}
 	check := func(err error) {
 		t.Helper()
@@ -175,12 +156,8 @@ func TestLintBinDirEntries(t *testing.T) {
 // as preventing the kubelet's start.
 func TestLintBinDirOfPredecessor(t *testing.T) {
 	dir := binDir(t)
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("#!/bin/sh\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "mode"), []byte("#!/bin/sh\n"), 0o644))
 	old := func(name string) config.Provider { return config.Provider{Name: name, APIVersion: plugin.OutOfTree} }
 	c := &config.Config{Providers: []config.Provider{old("missing"), old("folder"), old("mode")}}
 	mixed := &config.Config{Providers: append(slices.Clone(c.Providers), lintProvider("new", "a.example"))}
@@ -217,25 +194,17 @@ const missing = "missing-binary name: install the plugin there, or set --bin-dir
 func TestLintBinDirItself(t *testing.T) {
 	dir := binDir(t)
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o644))
 	open := filepath.Join(dir, "open")
 	below := filepath.Join(open, "below")
 	sticky := filepath.Join(dir, "sticky")
 	for path, mode := range map[string]os.FileMode{open: 0o777, sticky: 0o777 | os.ModeSticky} {
-		if err := errors.Join(os.Mkdir(path, 0o755), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(path, 0o755), os.Chmod(path, mode)))
 	}
 	inSticky := filepath.Join(sticky, "below")
-	if err := errors.Join(os.Mkdir(below, 0o755), os.Mkdir(inSticky, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(below, 0o755), os.Mkdir(inSticky, 0o755)))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(below, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(below, link))
 	const owned = "make the directory and its parents writable only by root"
 	for path, want := range map[string][]string{
 		dir:                           {missing},
@@ -248,7 +217,7 @@ func TestLintBinDirItself(t *testing.T) {
 		inSticky:                      {missing},
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			if diff := cmp.Diff(want, briefly(lintBin(path, "plugin"))); diff != "" {
+			if diff := cmp.Diff(want, briefFindings(lintBin(path, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -268,7 +237,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"writable-binary name: change the owner to root, and make it writable only by root"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -280,12 +249,9 @@ func TestLintBinDirWritableOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte("#!"+this+"\n"), 0o755), os.Chmod(dir, 0o777))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte("#!"+this+"\n"), 0o755), os.Chmod(dir, 0o777)))
 	want := []string{"writable-bin-dir : make the directory and its parents writable only by root"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -296,13 +262,8 @@ func TestLintBinDirOwner(t *testing.T) {
 	}
 	dir := binDir(t)
 	path := filepath.Join(dir, "plugin")
-	this, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#!"+this+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	this := must.Get(os.Executable())(t)
+	must.Do(t, os.WriteFile(path, []byte("#!"+this+"\n"), 0o755))
 	for _, tt := range []struct {
 		uid, gid int
 		mode     os.FileMode
@@ -314,9 +275,7 @@ func TestLintBinDirOwner(t *testing.T) {
 		{4321, 0, 0o775, path + " is owned by user 4321, so other users can change what the kubelet runs as root"},
 		{4321, 0, 0o755, path + " is owned by user 4321, so other users can change what the kubelet runs as root"},
 	} {
-		if err := errors.Join(os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)))
 		got := ""
 		for _, f := range lintBin(dir, "plugin") {
 			got += f.Message
@@ -338,9 +297,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 	}
 	dir := binDir(t)
 	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644))
 	other := map[bool]string{true: "amd64", false: "arm64"}[runtime.GOARCH == "arm64"]
 	var names, want []string
 	for _, target := range []string{runtime.GOOS + "/" + runtime.GOARCH, "linux/" + other, "windows/amd64"} {
@@ -368,18 +325,11 @@ func TestLintBinDirGoBuild(t *testing.T) {
 func TestLintWritableConfig(t *testing.T) {
 	dir := binDir(t)
 	file := filepath.Join(dir, "config.yaml")
-	data, err := os.ReadFile("testdata/clean/gke.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/clean/gke.yaml"))(t)
+	must.Do(t, os.WriteFile(file, data, 0o644))
 	chmod := func(path string, mode os.FileMode) {
 		t.Helper()
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 	}
 	const tail = ", so other users can change what the kubelet runs as root"
 	want := func(path, message string) {
@@ -402,18 +352,14 @@ func TestLintWritableConfig(t *testing.T) {
 	want(dir, file+" "+file+" is writable by all users (mode 0666)")
 	chmod(file, 0o644)
 	second := filepath.Join(dir, "second.yaml")
-	if err := os.WriteFile(second, bytes.ReplaceAll(data, []byte("auth-provider-gcp"), []byte("second")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(second, bytes.ReplaceAll(data, []byte("auth-provider-gcp"), []byte("second")), 0o644))
 	above := filepath.Dir(dir)
 	chmod(above, 0o777)
 	if got := len(slices.DeleteFunc(Check(loadForLint(t, dir)), func(f finding.Finding) bool { return caseName(f) != "writable-config" })); got != 1 {
 		t.Errorf("%d findings about one directory above two files", got)
 	}
 	chmod(above, 0o755)
-	if err := os.Remove(second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(second))
 	chmod(dir, 0o777)
 	want(file, file+" "+dir+" is writable by all users (mode 0777)")
 	want(dir, dir+" "+dir+" is writable by all users (mode 0777)")

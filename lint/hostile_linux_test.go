@@ -23,6 +23,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 )
 
 var (
@@ -44,14 +45,12 @@ func TestHostile(t *testing.T) {
 	}
 	var rows []row
 	size := cmp.Or(*hostileSize, 50<<10)
-	for i, h := range hostiles() {
+	for i, h := range hostileConfigs() {
 		if *hostileSize == 0 && i%10 != 0 {
 			continue
 		}
 		path := filepath.Join(dir, fmt.Sprint(i)+".yaml")
-		if err := os.WriteFile(path, []byte(h.largest(size)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(h.largest(size)), 0o600))
 		r := row{hostile: h, ours: costOf(t, "ours", path), theirs: costOf(t, "theirs", path)}
 		r.ratio = float64(r.ours.peak) / float64(r.theirs.peak)
 		rows = append(rows, r)
@@ -73,10 +72,10 @@ func TestHostile(t *testing.T) {
 // slack, in KiB, covers a late garbage collection, and the positions in a file that the parser rejects at once.
 const slack = 32 << 10
 
-// tooLong is when a process is killed.
+// tooLong is the time after which a process is killed.
 const tooLong = 10 * time.Second
 
-// cost is what reading a configuration costs a process; memory is in KiB.
+// cost is the time and memory, in KiB, that a process needs to read a configuration.
 type cost struct {
 	peak, allocated int
 	time            time.Duration
@@ -138,7 +137,7 @@ func parseAlone(path string) {
 	_ = yaml.UnmarshalStrict(data, &c)
 }
 
-// highWater is the most memory that was resident, in KiB.
+// highWater returns the peak resident memory in KiB.
 func highWater(t *testing.T) int {
 	status, err := os.ReadFile("/proc/self/status")
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)

@@ -19,11 +19,12 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint/internal/rules"
 	"github.com/regcred/regcred/plugin"
 )
 
-// lintProvider is a provider about which there is nothing to say.
+// lintProvider returns a provider without findings.
 func lintProvider(name string, patterns ...string) config.Provider {
 	d := 12 * time.Hour
 	return config.Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
@@ -42,8 +43,8 @@ func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.
 	return p
 }
 
-// briefly writes findings as "rule path: suggestion", which tests compare.
-func briefly(fs []finding.Finding) []string {
+// briefFindings writes findings as "rule path: suggestion", which tests compare.
+func briefFindings(fs []finding.Finding) []string {
 	var lines []string
 	for _, f := range fs {
 		line := caseName(f) + " " + f.Path
@@ -65,10 +66,7 @@ func TestDocumented(t *testing.T) {
 	collect(t, all, binDirRules())
 	collect(t, all, fileRules())
 	collect(t, all, binaryRules())
-	doc, err := os.ReadFile("../docs/lint/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../docs/lint/README.md"))(t)
 	text, _, found := strings.Cut(string(doc), "\n## Docker configs and pull secrets\n")
 	if !found {
 		t.Fatal("the section for docker configs is missing")
@@ -98,13 +96,8 @@ func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.
 
 func loadForLint(t *testing.T, path string) *config.Config {
 	t.Helper()
-	c, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(path))(t)
+	must.Do(t, c.Validate())
 	return c
 }
 
@@ -115,10 +108,7 @@ func findingsIn(t *testing.T, path string) []finding.Finding {
 }
 
 func TestLintRealConfigsAreClean(t *testing.T) {
-	paths, err := filepath.Glob("testdata/clean/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("testdata/clean/*"))(t)
 	if len(paths) < 8 {
 		t.Fatalf("only %d files", len(paths))
 	}
@@ -143,7 +133,7 @@ func TestLintNamesPublicMisconfigurations(t *testing.T) {
 		"jfrog-41.yaml":  `path-glob matchImages[0]: artifactory.example.com`,
 	} {
 		t.Run(path, func(t *testing.T) {
-			got := briefly(findingsIn(t, filepath.Join("testdata", path)))
+			got := briefFindings(findingsIn(t, filepath.Join("testdata", path)))
 			if diff := cmp.Diff([]string{want}, got); diff != "" {
 				t.Error(diff)
 			}
@@ -195,9 +185,7 @@ func TestLintDirectoryIsInFileOrder(t *testing.T) {
   {name: NAME, matchImages: ["NAME.example.com/*"], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]}`
 	for _, name := range []string{"b", "a", "c"} {
 		text := " " + strings.ReplaceAll(file, "NAME", name) // a leading { would be JSON
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("# YAML\n"+text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("# YAML\n"+text), 0o644))
 	}
 	var got []string
 	for _, f := range findingsIn(t, dir) {
@@ -227,10 +215,7 @@ func TestLintHidesSecrets(t *testing.T) {
 	q.Name = "other"
 	c := &config.Config{Providers: []config.Provider{lintTokens(p, nil), q}}
 	findings := Check(c)
-	text, err := json.Marshal(findings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(findings))(t)
 	canary.AssertAbsent(t, "the findings", string(text))
 	seen := map[string]bool{}
 	for _, f := range findings {

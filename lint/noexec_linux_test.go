@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const noexecDirVar = "REGCRED_TEST_NOEXEC_DIR"
@@ -21,10 +23,7 @@ func TestLintNoexecMount(t *testing.T) {
 		lintNoexecMount(t, dir)
 		return
 	}
-	this, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	this := must.Get(os.Executable())(t)
 	cmd := exec.Command(this, "-test.run=^TestLintNoexecMount$", "-test.v")
 	cmd.Env = append(os.Environ(), noexecDirVar+"="+binDir(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
@@ -38,14 +37,14 @@ func TestLintNoexecMount(t *testing.T) {
 }
 
 func lintNoexecMount(t *testing.T, dir string) {
-	if got := briefly(lintBin(dir)); got != nil {
+	if got := briefFindings(lintBin(dir)); got != nil {
 		t.Fatalf("before: %v", got)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, "size=64k,mode=755"); err != nil {
 		t.Fatalf("may not mount: %v", err)
 	}
 	want := []string{"noexec-mount : use a directory on a file system that allows exec"}
-	if diff := cmp.Diff(want, briefly(lintBin(dir))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBin(dir))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/match"
 )
@@ -171,7 +172,7 @@ func TestLintPatterns(t *testing.T) {
 }
 
 func TestLintPatternsWithTokens(t *testing.T) {
-	got := briefly(lintOne("*.*", true))
+	got := briefFindings(lintOne("*.*", true))
 	if diff := cmp.Diff([]string{"open-domain-token matchImages[0]"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -187,7 +188,7 @@ func TestLintPatternsBeside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &config.Config{Providers: []config.Provider{lintProvider("example", patterns...)}}
-			if got := briefly(Check(c)); patterns[0] == "docker.io" {
+			if got := briefFindings(Check(c)); patterns[0] == "docker.io" {
 				if diff := cmp.Diff([]string{"shadowed-pattern matchImages[2]: remove the pattern"}, got); diff != "" {
 					t.Error(diff)
 				}
@@ -214,7 +215,7 @@ func TestLintMessages(t *testing.T) {
 	}
 }
 
-// somePattern makes patterns of the pieces of which traps are made.
+// somePattern generates a pattern from fragments that often cause mistakes.
 func somePattern(r *rand.Rand) string {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	var b strings.Builder
@@ -230,7 +231,7 @@ func somePattern(r *rand.Rand) string {
 	return b.String()
 }
 
-// someImages are those that can tell the patterns above apart.
+// someImages returns images that distinguish these patterns.
 func someImages() []string {
 	var images []string
 	labels := []string{"a", "b", "ab", "aab", "abb", "axb", "A", "a-b", "x-b", "x", "localhost", "docker", "io", "index"}
@@ -253,9 +254,9 @@ func someImages() []string {
 	return images
 }
 
-// TestLintErrorsAreSound verifies that a pattern has an error exactly if it matches no image, and that the suggested
+// TestLintErrorsMatchImages verifies that a pattern has an error exactly if it matches no image, and that the suggested
 // pattern has none.
-func TestLintErrorsAreSound(t *testing.T) {
+func TestLintErrorsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	images := someImages()
 	for range 3000 {
@@ -284,10 +285,7 @@ func TestLintErrorsAreSound(t *testing.T) {
 				t.Fatalf("%q matches %s, but lint calls it an error", s, image)
 			}
 		}
-		at, err := location.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(location.Parse(s))(t)
 		example := ""
 		if imagename.IsMatchable(at) {
 			example = commonImage(at, at)
@@ -314,7 +312,7 @@ func checkExample(t *testing.T, example string, a, b match.Pattern) {
 }
 
 // Overlap and cover against the images one by one.
-func TestLintPairsAreSound(t *testing.T) {
+func TestLintPairsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	images := someImages()
 	overlaps, covered := 0, 0

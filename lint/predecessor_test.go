@@ -78,12 +78,12 @@ kind: Other
 func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	p := config.Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
 		Env: []config.EnvVar{{Name: "", Value: plugin.NewSecret("x")}, {Name: "A=B", Value: plugin.NewSecret("x")}, {Name: "C", Value: plugin.NewSecret("x\x00")}, {Name: "C", Value: plugin.NewSecret("y")}}}
-	if got := briefly(Check(&config.Config{Providers: []config.Provider{p}})); got != nil {
+	if got := briefFindings(Check(&config.Config{Providers: []config.Provider{p}})); got != nil {
 		t.Errorf("found %q", got)
 	}
 	p.APIVersion = plugin.V1
 	if got := Check(&config.Config{Providers: []config.Provider{p}}); len(got) < 5 {
-		t.Errorf("of a kubelet's provider found only %q", briefly(got))
+		t.Errorf("of a kubelet's provider found only %q", briefFindings(got))
 	}
 }
 

@@ -138,7 +138,7 @@ func TestLintProvider(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			p := lintProvider("example-plugin", "registry.example.com")
 			tt.change(&p)
-			got := briefly(Check(&config.Config{Providers: []config.Provider{p}}))
+			got := briefFindings(Check(&config.Config{Providers: []config.Provider{p}}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

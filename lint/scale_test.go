@@ -10,6 +10,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -37,10 +38,7 @@ func manyFindings(n int) string {
 
 func checkText(t testing.TB, text string) []finding.Finding {
 	t.Helper()
-	c, err := config.Parse("c.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Parse("c.yaml", []byte(text)))(t)
 	return Check(c)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -167,17 +168,13 @@ func TestVariables(t *testing.T) {
 func TestMissingPath(t *testing.T) {
 	dir := t.TempDir()
 	here, gone, far := filepath.Join(dir, "here"), filepath.Join(dir, canary.ArgSecret), filepath.Join(dir, canary.ArgSecret, canary.ArgSecret)
-	if err := os.WriteFile(here, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(here, []byte("x"), 0o600))
 	p := lintProvider("here", "registry.example.com")
 	for _, a := range []string{here, gone, "--config=" + far, "--config", gone, "--log-file=" + gone, "--api-path=" + gone, "--host=" + gone, "--config=" + here, "get", "--ca-file=file://" + gone} {
 		p.Args = append(p.Args, plugin.NewSecret(a))
 	}
 	empty := filepath.Join(dir, "azure.json")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	p.Args = append(p.Args, plugin.NewSecret(empty), plugin.NewSecret(filepath.Join(dir, canary.ArgSecret, "token")))
 	p.Env = []config.EnvVar{{Name: "AWS_CONFIG_FILE", Value: plugin.NewSecret(gone)}, {Name: "HOME", Value: plugin.NewSecret(dir)}, {Name: "SOME", Value: plugin.NewSecret(gone)}}
 	var got []string
@@ -222,7 +219,7 @@ func TestMissingPathQuiet(t *testing.T) {
 	for _, flag := range []string{"--tls-private-key", "--kubeconfig", "--ca-bundle"} {
 		p.Args = []plugin.Secret{plugin.NewSecret(flag + "=" + dir + "/none.pem")}
 		if fs := BinDir(&config.Config{Providers: []config.Provider{p}}, dir); !slices.ContainsFunc(fs, func(f finding.Finding) bool { return caseName(f) == "missing-path" }) {
-			t.Errorf("%s: nothing is said", flag)
+			t.Errorf("%s: nothing is reported", flag)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestLintShippedConfigs(t *testing.T) {
 					loud = append(loud, f)
 				}
 			}
-			if diff := cmp.Diff(mistakes[filepath.Base(path)], briefly(loud)); diff != "" {
+			if diff := cmp.Diff(mistakes[filepath.Base(path)], briefFindings(loud)); diff != "" {
 				t.Error(diff)
 			}
 			if said["wildcard-ladder"] > 1 || said["open-domain"] > 0 && said["wildcard-ladder"] > 0 {
@@ -68,7 +68,7 @@ func TestLintLadder(t *testing.T) {
 		}
 		other := lintProvider("other", "quay.io")
 		c := &config.Config{Providers: []config.Provider{p, other}}
-		if diff := cmp.Diff(tt.want, briefly(Check(c))); diff != "" {
+		if diff := cmp.Diff(tt.want, briefFindings(Check(c))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -3,7 +3,11 @@
 
 package match
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/regcred/regcred/internal/must"
+)
 
 func TestPatternMatch(t *testing.T) {
 	tests := []struct {
@@ -65,10 +69,7 @@ func TestPatternMatch(t *testing.T) {
 }
 
 func TestPatternMatchAllocates(t *testing.T) {
-	p, err := Parse("*.dkr.ecr.*.amazonaws.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Parse("*.dkr.ecr.*.amazonaws.com"))(t)
 	if n := testing.AllocsPerRun(100, func() {
 		if !p.Match("123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app") {
 			t.Fatal("no match")

@@ -8,6 +8,7 @@ import (
 	_ "crypto/sha512" // a kubelet links in these
 	"fmt"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"go/build"
 	"math/rand/v2"
 	"slices"
@@ -258,10 +259,7 @@ func TestImports(t *testing.T) {
 	for dir, want := range map[string][]string{
 		".": small, "../internal/location": small, "../internal/diagnose": append([]string{"bytes", "encoding/json", "unicode/utf8", internal + "protocol", internal + "spelling"}, small...),
 	} {
-		pkg, err := build.ImportDir(dir, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg := must.Get(build.ImportDir(dir, 0))(t)
 		for _, path := range pkg.Imports {
 			if !slices.Contains(want, path) {
 				t.Errorf("%s imports %s; want only %q", dir, path, want)

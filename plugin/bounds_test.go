@@ -35,8 +35,8 @@ func TestImageKeyOfAddress(t *testing.T) {
 	}
 }
 
-// TestShownNames verifies which names of a plugin may be shown, and the exact length limit.
-func TestShownNames(t *testing.T) {
+// TestPrintableNames verifies which names of a plugin may be shown, and the exact length limit.
+func TestPrintableNames(t *testing.T) {
 	host := strings.Repeat("a", 128-3) + ".io"
 	for name, want := range map[string]bool{
 		strings.Repeat("a", 32): true, strings.Repeat("a", 33): false, "": false, "azAZ": true, "a9": false, "`": false, "{": false, "@": false, "[": false,
@@ -112,7 +112,7 @@ func TestDefaultsOfCommand(t *testing.T) {
 	}
 }
 
-func TestPrintVersionOfNone(t *testing.T) {
+func TestPrintVersionOfUnversioned(t *testing.T) {
 	var out strings.Builder
 	code := ServeOptions{Name: "x", Stdout: &out}.printVersion()
 	if name, version, _ := strings.Cut(strings.TrimSpace(out.String()), " "); code != exitOK || name != "x" || version == "" {

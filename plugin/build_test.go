@@ -13,16 +13,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // maxPluginSize is the size limit of a minimal plugin in bytes.
 const maxPluginSize = 3_000_000
 
 func TestDependencies(t *testing.T) {
-	out, err := goCommand(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(goCommand(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output())(t)
 	deps := strings.Fields(string(out))
 	ours := []string{"plugin", "match", "internal/await", "internal/diagnose", "internal/executable", "internal/excerpt", "internal/location", "internal/process", "internal/protocol", "internal/regularfile", "internal/scrub", "internal/spelling"}
 	if !contains(deps, "sigs.k8s.io/json") {
@@ -37,10 +36,7 @@ func TestDependencies(t *testing.T) {
 
 func TestMinimalPlugin(t *testing.T) {
 	c := Command{Path: buildStatic(t, "minimal"), Name: "test", APIVersion: V1}
-	info, err := os.Stat(c.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(c.Path))(t)
 	t.Logf("a minimal plugin has %d bytes", info.Size())
 	if info.Size() > maxPluginSize {
 		t.Errorf("a minimal plugin has %d bytes, want at most %d", info.Size(), maxPluginSize)

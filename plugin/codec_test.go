@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 )
 
@@ -240,7 +241,7 @@ func TestEncodeLogin(t *testing.T) {
 	}
 }
 
-// goodLogin is an answer of OutOfTree.
+// goodLogin is a valid response of OutOfTree.
 const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
 	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.PasswordSecret + `"}` + "\n"
 
@@ -422,9 +423,7 @@ func checkKeys(t *testing.T, data []byte, err error, fields []protocol.Field) {
 		t.Fatal(err)
 	}
 	var got map[string]any
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &got))
 	if len(got) != len(fields) {
 		t.Errorf("got %s, want the %d fields %v", data, len(fields), fields)
 	}
@@ -475,11 +474,11 @@ func FuzzDecodeResponse(f *testing.F) {
 		}
 		again, err := encodeResponse(resp, time.Now())
 		if err != nil {
-			t.Fatalf("an answer that was read cannot be written: %v", err)
+			t.Fatalf("a response that was read cannot be encoded: %v", err)
 		}
 		back, err := DecodeResponse(again, V1)
 		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
-			t.Errorf("an answer changes when it is written and read again (%v)", err)
+			t.Errorf("a response changes when it is written and read again (%v)", err)
 		}
 	})
 }
@@ -502,12 +501,12 @@ func FuzzDecodeLogin(f *testing.F) {
 		}
 		again, err := encodeResponse(resp, now)
 		if err != nil {
-			t.Fatalf("an answer that was read cannot be written: %v", err)
+			t.Fatalf("a response that was read cannot be encoded: %v", err)
 		}
 		back, err := decodeResponse(again, OutOfTree, now)
 		*resp.CacheDuration = resp.CacheDuration.Truncate(time.Second) // the precision of the protocol
 		if err != nil || !cmp.Equal(resp, back, cmpopts.EquateEmpty()) {
-			t.Errorf("an answer changes when it is written and read again (%v)", err)
+			t.Errorf("a response changes when it is written and read again (%v)", err)
 		}
 	})
 }
@@ -534,7 +533,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		again, err := EncodeRequest(req)
 		if err != nil {
-			t.Fatalf("a request that was read cannot be written: %v", err)
+			t.Fatalf("a request that was read cannot be encoded: %v", err)
 		}
 		back, err := decodeRequest(again)
 		if err != nil || !cmp.Equal(req, back, cmpopts.EquateEmpty()) {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // checkRun fails the test if err is not an ExecError of the stage, or if
@@ -278,9 +279,7 @@ func TestCommandStderr(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// A NUL cannot be in the environment, so a file has the text.
 			file := filepath.Join(t.TempDir(), "stderr")
-			if err := os.WriteFile(file, []byte(tt.stderr), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(tt.stderr), 0o600))
 			for _, exit := range []string{"0", "1"} {
 				c := testCommand(t, "say-file", testStdout+"="+goodResponse, testStderr+"="+file, testExit+"="+exit)
 				x, err := c.Run(t.Context(), testRequest())

@@ -97,7 +97,7 @@ func TestOutputHints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := DecodeResponse([]byte(tt.stdout), V1)
 			if err == nil {
-				t.Fatal("it is taken for an answer")
+				t.Fatal("it is taken for a response")
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant …%s…", err, tt.want)

@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDocsPredecessor compares the messages in docs/protocol.md, in both protocols,
 // with the encoded ones.
 func TestDocsPredecessor(t *testing.T) {
-	text, err := os.ReadFile("../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/protocol.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Out-of-tree protocol\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var documented []string
@@ -39,7 +38,7 @@ func TestDocsPredecessor(t *testing.T) {
 	}
 }
 
-// exchanges are the requests in both protocols, and then the answers.
+// exchanges returns the requests in both protocols, then the responses.
 func exchanges(t *testing.T) []string {
 	t.Helper()
 	provider := func(context.Context, *Request) (*Response, error) {
@@ -51,10 +50,7 @@ func exchanges(t *testing.T) []string {
 	}
 	var requests, answers []string
 	for _, version := range []string{V1, OutOfTree} {
-		request, err := EncodeRequest(&Request{APIVersion: version, Image: "registry.example/team/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(EncodeRequest(&Request{APIVersion: version, Image: "registry.example/team/app"}))(t)
 		answer := serve(t.Context(), bytes.NewReader(request), provider, ServeOptions{Args: []string{"get-credentials"}})
 		requests, answers = append(requests, string(request)), append(answers, answer.stdout)
 	}

@@ -44,7 +44,7 @@ func found(image string, auth map[string]AuthConfig, user string) bool {
 	return ok && got.Username == user
 }
 
-func TestFirstFor(t *testing.T) {
+func TestFirstKeyForImage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		image string
 		keys  string // separated by spaces

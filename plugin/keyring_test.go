@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -38,7 +39,7 @@ func FuzzOneCredential(f *testing.F) {
 		for _, key := range strings.Fields(strings.ToValidUTF8(keys, "")) {
 			auth[key] = plugin.AuthConfig{Username: key}
 		}
-		if got, want := served(t, repository, auth), first(t, repository, auth); got != want {
+		if got, want := servedUser(t, repository, auth), firstUser(t, repository, auth); got != want {
 			t.Errorf("%s: got the credential under %q, want %q", repository, got, want)
 		}
 	})
@@ -68,19 +69,16 @@ func FuzzImageKey(f *testing.F) {
 			}
 		}
 		key := plugin.ImageKey(repository)
-		if first(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
+		if firstUser(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
 			t.Errorf("%s: the key %q does not match it", repository, key)
 		}
 	})
 }
 
-// served is the user name of the answer in OutOfTree.
-func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+// servedUser returns the user name of OutOfTree's response.
+func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	req, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image})
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image}))(t)
 	var stdout bytes.Buffer
 	code := plugin.Serve(t.Context(), plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
@@ -92,13 +90,10 @@ func served(t *testing.T, image string, auth map[string]plugin.AuthConfig) strin
 	return answer.Username
 }
 
-// first is the user name that a keyring would try first.
-func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
+// firstUser returns the user name that a keyring tries first.
+func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	ring, err := regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ring := must.Get(regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}}))(t)
 	defer ring.Close()
 	res, err := ring.Lookup(t.Context(), regcred.Request{Image: image})
 	if err != nil || len(res.Credentials) == 0 {
@@ -107,7 +102,7 @@ func first(t *testing.T, image string, auth map[string]plugin.AuthConfig) string
 	return res.Credentials[0].Username
 }
 
-// answer is a source of credentials with one answer.
+// answer is a source of credentials with one response.
 type answer map[string]plugin.AuthConfig
 
 func (answer) Name() string { return "answer" }

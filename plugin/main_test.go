@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 )
 
@@ -30,20 +31,17 @@ func testProvider(_ context.Context, req *Request) (*Response, error) {
 func requestBytes(t *testing.T, version string) []byte {
 	t.Helper()
 	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.TokenSecret)}
-	data, err := EncodeRequest(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(EncodeRequest(req))(t)
 	return data
 }
 
-// served is the result of one call of Serve.
-type served struct {
+// serveResult is the result of one call of Serve.
+type serveResult struct {
 	code           int
 	stdout, stderr string
 }
 
-func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) served {
+func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) serveResult {
 	var stdout, stderr bytes.Buffer
 	opts.Stdin, opts.Stderr, opts.Name = stdin, &stderr, "plug"
 	if opts.Stdout == nil {
@@ -53,7 +51,7 @@ func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptio
 		opts.Args = []string{}
 	}
 	code := Serve(ctx, p, opts)
-	return served{code, stdout.String(), stderr.String()}
+	return serveResult{code, stdout.String(), stderr.String()}
 }
 
 func TestServe(t *testing.T) {
@@ -67,7 +65,7 @@ func TestServe(t *testing.T) {
 			}, ServeOptions{Args: args})
 			want := strings.Replace(goodResponse, V1, version, 1)
 			if got.code != 0 || got.stdout != want || got.stderr != "" {
-				t.Errorf("%s %q: got code %d and stderr %q, or another answer", version, args, got.code, got.stderr)
+				t.Errorf("%s %q: got code %d and stderr %q, or another response", version, args, got.code, got.stderr)
 			}
 		}
 	}
@@ -75,7 +73,7 @@ func TestServe(t *testing.T) {
 
 func TestServeRefusesRequests(t *testing.T) {
 	called := func(context.Context, *Request) (*Response, error) {
-		t.Error("the provider was asked")
+		t.Error("the provider was called")
 		return nil, nil
 	}
 	for name, tt := range map[string]struct{ stdin, want string }{
@@ -85,12 +83,12 @@ func TestServeRefusesRequests(t *testing.T) {
 		"long":    {strings.Repeat(" ", maxRequestSize) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
 		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
-		if want := (served{2, "", tt.want}); got != want {
+		if want := (serveResult{2, "", tt.want}); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 	got := serve(t.Context(), io.MultiReader(strings.NewReader("{"), failingReader{}), called, ServeOptions{})
-	if want := (served{1, "", "plug: read the request: input/output error\n"}); got != want {
+	if want := (serveResult{1, "", "plug: read the request: input/output error\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -140,7 +138,7 @@ func TestServeProviderFails(t *testing.T) {
 	}
 }
 
-// shortWriter takes n bytes of each write.
+// shortWriter accepts n bytes of each write.
 type shortWriter struct {
 	n      int
 	err    error
@@ -163,7 +161,7 @@ func TestServeWritesOnce(t *testing.T) {
 		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the response: no space left on device\n"},
 	} {
 		got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
-		if want := (served{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
+		if want := (serveResult{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
 			t.Errorf("got %+v in %d writes, want %+v in one", got, tt.w.writes, want)
 		}
 	}
@@ -184,7 +182,7 @@ func TestServeDeadline(t *testing.T) {
 			}
 			begun := time.Now()
 			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
-			if want := (served{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
+			if want := (serveResult{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if got := time.Since(begun); got != want {
@@ -213,7 +211,7 @@ func TestServeStdinNeverEnds(t *testing.T) {
 		stdin, w := io.Pipe()
 		defer w.Close()
 		got := serve(t.Context(), stdin, testProvider, ServeOptions{})
-		if want := (served{1, "", "plug: read the request: no response within 50s\n"}); got != want {
+		if want := (serveResult{1, "", "plug: read the request: no response within 50s\n"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	})
@@ -228,7 +226,7 @@ func TestServeCanceled(t *testing.T) {
 		<-release
 		return nil, nil
 	}, ServeOptions{})
-	if want := (served{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
+	if want := (serveResult{1, "", "plug: get credentials: terminated signal received\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -244,7 +242,7 @@ func TestServeVersion(t *testing.T) {
 		{[]string{"--version"}, "", "plug (devel)\n"},
 	} {
 		got := serve(t.Context(), failingReader{}, nil, ServeOptions{Args: tt.args, Version: tt.version})
-		if want := (served{0, tt.want, ""}); got != want {
+		if want := (serveResult{0, tt.want, ""}); got != want {
 			t.Errorf("%q: got %+v, want %+v", tt.args, got, want)
 		}
 	}

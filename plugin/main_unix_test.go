@@ -22,7 +22,7 @@ func TestMainAnswers(t *testing.T) {
 		x, err := c.Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")
 		if x.Stdout.Reveal() != strings.Replace(goodResponse, V1, version, 1) || x.Stderr != "" {
-			t.Errorf("%s: another answer, or stderr %q", version, x.Stderr)
+			t.Errorf("%s: another response, or stderr %q", version, x.Stderr)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestMainSignals(t *testing.T) {
 func TestMainDiskFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skipf("no /dev/full, to which no answer can be written: %v", err)
+		t.Skipf("no /dev/full, to which no response can be written: %v", err)
 	}
 	defer full.Close()
 	c := testCommand(t, "serve")

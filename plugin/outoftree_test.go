@@ -17,17 +17,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// outOfTree is a Command of the predecessor's protocol whose plugin is the
-// test binary.
+// outOfTree returns a Command of the out-of-tree protocol whose plugin is the test binary.
 func outOfTree(t testing.TB, mode string, env ...string) Command {
 	c := testCommand(t, mode, env...)
 	c.APIVersion = OutOfTree
 	return c
 }
 
-// loginUntil is an answer with an expiry.
+// loginUntil returns a response with an expiry.
 func loginUntil(expiry string) string {
 	return strings.Replace(goodLogin, "2026-05-01T12:10:00Z", expiry, 1)
 }
@@ -44,10 +44,7 @@ func TestCommandOutOfTree(t *testing.T) {
 	if x.Stdin.Reveal() != stdin || x.Stdout.Reveal() != loginUntil("2999-01-01T00:00:00Z") {
 		t.Error("Stdin and Stdout are not what was said")
 	}
-	record, err := os.ReadFile(asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(os.ReadFile(asked))(t)
 	if want := "get-credentials\n--flag\nget-credentials\nREGION=us-west-2\n" + stdin; string(record) != want {
 		t.Errorf("the plugin got\n%swant\n%s", record, want)
 	}
@@ -165,14 +162,14 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 				return testProvider(ctx, req)
 			}, ServeOptions{Args: tt.args})
 			if !tt.old {
-				if want := (served{2, "", refused}); got != want || asked {
+				if want := (serveResult{2, "", refused}); got != want || asked {
 					t.Errorf("got %+v (provider asked: %v), want %+v", got, asked, want)
 				}
 				return
 			}
 			resp, err := DecodeResponse([]byte(got.stdout), OutOfTree)
 			if err != nil || got.code != 0 || got.stderr != "" {
-				t.Fatalf("got code %d, stderr %q, answer %v", got.code, got.stderr, err)
+				t.Fatalf("got code %d, stderr %q, response %v", got.code, got.stderr, err)
 			}
 			if want := map[string]AuthConfig{"": {"ci", NewSecret(canary.PasswordSecret)}}; !cmp.Equal(resp.Auth, want) {
 				t.Errorf("got %v, want %v", resp, want)
@@ -191,23 +188,23 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		resp *Response
 		err  error
-		want served
+		want serveResult
 	}{
 		"several keys": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{
 			"*.example":          {"wildcard", NewSecret(canary.PasswordSecret)},
 			"registry.example":   {"host", NewSecret(canary.PasswordSecret)},
 			"registry.example/a": {"path", NewSecret("open-sesame")},
 			"registry.example/b": {"other path", NewSecret(canary.PasswordSecret)},
-		}}, want: served{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
+		}}, want: serveResult{0, head + `"username":"path","password":"open-sesame"}` + "\n", ""}},
 		"no key that matches": {resp: &Response{CacheKeyType: CacheGlobal, Auth: map[string]AuthConfig{"other.example": {"u", NewSecret(canary.PasswordSecret)}}},
-			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
+			want: serveResult{0, head + `"username":"","password":""}` + "\n", ""}},
 		"no credential": {resp: &Response{CacheKeyType: CacheImage, CacheDuration: new(time.Duration)},
-			want: served{0, head + `"username":"","password":""}` + "\n", ""}},
-		"no cacheKeyType": {resp: &Response{}, want: served{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
+			want: serveResult{0, head + `"username":"","password":""}` + "\n", ""}},
+		"no cacheKeyType": {resp: &Response{}, want: serveResult{1, "", "plug: the provider's CacheKeyType must be Image, Registry or Global\n"}},
 		"not UTF-8": {resp: &Response{CacheKeyType: CacheImage, Auth: map[string]AuthConfig{"registry.example": {"u", NewSecret(canary.PasswordSecret + "\xff")}}},
-			want: served{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
-		"error":  {err: errors.New("no route to host"), want: served{1, "", "plug: no route to host\n"}},
-		"nobody": {want: served{1, "", "plug: the provider returned neither a response nor an error\n"}},
+			want: serveResult{1, "", "plug: encode RegistryCredentialPluginResponse: auth: a key, user name or password is not valid UTF-8\n"}},
+		"error":  {err: errors.New("no route to host"), want: serveResult{1, "", "plug: no route to host\n"}},
+		"nobody": {want: serveResult{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {
@@ -215,7 +212,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 			}, ServeOptions{Args: []string{"get-credentials"}})
 			canary.AssertAbsent(t, "what was written", got.stdout+got.stderr)
 			if got != tt.want {
-				t.Error("got another answer than wanted")
+				t.Error("got another response than wanted")
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestRunRaw(t *testing.T) {
@@ -115,10 +116,7 @@ func TestStderrSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := testCommand(t, "say", testStdout+"="+goodResponse, testStderr+"="+tt.stderr)
 			c.Env = NewSecrets("PASSWORD=" + canary.EnvSecret)
-			x, err := c.Run(t.Context(), testRequest())
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(c.Run(t.Context(), testRequest()))(t)
 			if x.StderrSecret != tt.want {
 				t.Errorf("got %v, want %v", x.StderrSecret, tt.want)
 			}
@@ -126,13 +124,11 @@ func TestStderrSecret(t *testing.T) {
 	}
 }
 
-// TestLingering checks that a child process that holds standard output is
+// TestChildHoldsStdout checks that a child process that holds standard output is
 // reported.
-func TestLingering(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	for mode, want := range map[string]bool{"say": false, "fork": true} {
 		x, err := testCommand(t, mode, testStdout+"="+goodResponse, testGo+"="+fifo).Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")

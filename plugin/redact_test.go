@@ -203,7 +203,7 @@ func TestHeadTailSecrets(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestContainsSecret(t *testing.T) {
 	var cut process.HeadTail
 	cut.Write([]byte(strings.Repeat(".", process.HeadTailSize-3) + "open-sesame" + strings.Repeat(".", 3*process.HeadTailSize)))
 	whole := process.HeadTail{Head: []byte("Authorization: Basic Y2k6b3Blbi1zZXNhbWU= and open-"), Tail: []byte("pass")}

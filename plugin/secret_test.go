@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// holders returns every way in which a program may hold a secret, in exported fields.
-func holders() map[string]any {
+// secretHolders returns every way in which a program may hold a secret, in exported fields.
+func secretHolders() map[string]any {
 	s := NewSecret(canary.PasswordSecret)
 	auth := AuthConfig{Username: "ci", Password: s}
 	resp := &Response{V1, CacheImage, new(time.Hour), map[string]AuthConfig{"a": auth}}
@@ -45,7 +45,7 @@ func holders() map[string]any {
 }
 
 func TestSecretNeverPrints(t *testing.T) {
-	for what, v := range holders() {
+	for what, v := range secretHolders() {
 		for _, flag := range []string{"", "+", "#", " ", "-", "0", "99", ".3", "99.3", "+#"} {
 			// Without p and w, for which fmt asks no method; vet refuses them.
 			for _, verb := range "vTtbcdoOqxXUeEfFgGs!" {
@@ -88,7 +88,7 @@ func TestSecretNeverLogs(t *testing.T) {
 		"JSON": slog.NewJSONHandler(&out, nil),
 	} {
 		log := slog.New(handler)
-		for what, v := range holders() {
+		for what, v := range secretHolders() {
 			out.Reset()
 			log.Info("message", "key", v, slog.Group("group", "key", v))
 			log.With("key", v).Info("message")
@@ -109,7 +109,7 @@ func TestSecretIsNotEncoded(t *testing.T) {
 	empty := func(what string) bool { // nothing of them is exported, or they hold none
 		return what == "unexported field" || what == "behind a pointer" || what == "ExecError"
 	}
-	for what, v := range holders() {
+	for what, v := range secretHolders() {
 		data, err := json.Marshal(v)
 		canary.AssertAbsent(t, what+" as JSON", string(data)+fmt.Sprint(err))
 		if err == nil && !empty(what) {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // The test binary plays every plugin: TestMain looks at testMode.
@@ -36,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(testMode); mode != "" {
-		os.Exit(play(mode))
+		os.Exit(runTestPlugin(mode))
 	}
 	os.Exit(m.Run())
 }
@@ -44,10 +45,7 @@ func TestMain(m *testing.M) {
 // testCommand returns a Command whose plugin is the test binary.
 func testCommand(t testing.TB, mode string, env ...string) Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return Command{
 		Path:       self,
 		Name:       "test",
@@ -136,7 +134,7 @@ var modes = map[string]func() int{
 	},
 }
 
-func play(mode string) int {
+func runTestPlugin(mode string) int {
 	f, ok := modes[mode]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))
@@ -169,17 +167,9 @@ func hang() {
 // copySelf copies the test binary to a file that can be changed.
 func copySelf(t *testing.T, name string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	data := must.Get(os.ReadFile(self))(t)
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o755))
 	return path
 }

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// verdict is what programs read of a decodeError.
+// verdict holds the properties of a decodeError that programs use.
 type verdict struct {
 	kind  string
 	stage Stage
@@ -114,11 +115,8 @@ func TestDecodeCacheKeyType(t *testing.T) {
 
 // TestEmptyKeyIsKept checks that the key "" means the image only in OutOfTree.
 func TestEmptyKeyIsKept(t *testing.T) {
-	resp, err := Command{APIVersion: V1}.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+
-		`","cacheKeyType":"Image","auth":{"":{"username":"u","password":"p"}}}`), "a.b/c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(Command{APIVersion: V1}.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+
+		`","cacheKeyType":"Image","auth":{"":{"username":"u","password":"p"}}}`), "a.b/c"))(t)
 	if _, ok := resp.Auth[""]; !ok || len(resp.Auth) != 1 {
 		t.Errorf("the keys are %v", resp.Auth)
 	}

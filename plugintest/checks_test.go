@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -33,9 +34,8 @@ type row struct {
 	tweak  func(*suite)
 }
 
-// hasty gives the plugin no more time than the test wants to wait for one
-// that hangs.
-func hasty(_ testing.TB, c *plugin.Command) { c.Timeout = 300 * time.Millisecond }
+// withShortTimeout limits a plugin that hangs to the time that a test can wait.
+func withShortTimeout(_ testing.TB, c *plugin.Command) { c.Timeout = 300 * time.Millisecond }
 
 func anyVersion(_ testing.TB, c *plugin.Command) { c.APIVersion = "" }
 
@@ -47,7 +47,7 @@ func path(f func(dir string) string) func(testing.TB, *plugin.Command) {
 	return func(t testing.TB, c *plugin.Command) { c.Path = f(t.TempDir()) }
 }
 
-// file makes a file in dir and returns its path.
+// file creates a file in dir and returns its path.
 func file(dir, name, content string, mode os.FileMode) string {
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
@@ -61,16 +61,11 @@ func inSettingsDir(t testing.TB, c *plugin.Command) {
 	file(c.Dir, "settings.json", "{}", 0o600)
 }
 
-// locked holds what child waits for until the test is over.
-func locked(t testing.TB, c *plugin.Command) {
+// lockForChild holds the lock that runChild waits for until the test ends.
+func lockForChild(t testing.TB, c *plugin.Command) {
 	path := strings.TrimPrefix(c.Env[len(c.Env)-1].Reveal(), stateVar+"=")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
+	must.Do(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	t.Cleanup(func() { f.Close() })
 }
 
@@ -84,9 +79,9 @@ const (
 	scriptAnswer         = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`
 )
 
-// rows has for each check at least one plugin that fails it as badly as it
-// can find, and one that passes.
-func rows() []row {
+// checkCases has for each check at least one plugin that fails it with the highest severity, and one that
+// passes.
+func checkCases() []row {
 	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
 }
 
@@ -108,7 +103,7 @@ func requestRows() []row {
 	return []row{
 		{check: "base-answer", plugin: "good", want: finding.SeverityOK, got: "1 auth key, cacheKeyType Registry"},
 		{check: "base-answer", plugin: "no-cloud", want: finding.SeverityWarning, got: "metadata service: connection refused"},
-		{check: "base-answer", plugin: "hang", want: finding.SeverityError, got: "no response within", change: hasty},
+		{check: "base-answer", plugin: "hang", want: finding.SeverityError, got: "no response within", change: withShortTimeout},
 		{check: "base-answer", want: finding.SeverityError, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "base-answer", plugin: "good", want: finding.SeverityError, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
 		{check: "base-answer", plugin: "only-v1beta1", want: finding.SeverityOK, got: "in v1beta1", change: anyVersion},
@@ -117,7 +112,7 @@ func requestRows() []row {
 		{check: "version-v1", plugin: "always-beta", want: finding.SeverityError, got: "a response with a different apiVersion than the request", change: anyVersion},
 		{check: "version-v1", plugin: "only-v1beta1", want: finding.SeverityWarning, got: "refused", change: anyVersion},
 		{check: "version-v1", plugin: "no-cloud", want: finding.SeveritySkipped, got: "fails with every version"},
-		{check: "version-v1", plugin: "hang", want: finding.SeveritySkipped, got: "no response within", change: hasty},
+		{check: "version-v1", plugin: "hang", want: finding.SeveritySkipped, got: "no response within", change: withShortTimeout},
 		{check: "version-v1beta1", plugin: "good", want: finding.SeverityOK},
 		{check: "version-v1beta1", plugin: "lenient", want: finding.SeverityError, got: "a response with a different apiVersion than the request"},
 		{check: "version-v1alpha1", plugin: "lenient", want: finding.SeverityError, got: "a response with a different apiVersion than the request"},
@@ -125,10 +120,10 @@ func requestRows() []row {
 
 		{check: "version-unknown", plugin: "good", want: finding.SeverityOK, got: "refused: exit status 2"},
 		{check: "version-unknown", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
-		{check: "version-unknown", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "version-unknown", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "request-kind", plugin: "good", want: finding.SeverityOK},
 		{check: "request-kind", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
-		{check: "request-kind", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "request-kind", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "request-unknown-field", plugin: "good", want: finding.SeverityOK},
 		{check: "request-unknown-field", plugin: "strict", want: finding.SeverityError, got: "unknown field"},
 		{check: "request-unknown-field", plugin: "guess", want: finding.SeverityError, got: "user name for"},
@@ -136,22 +131,22 @@ func requestRows() []row {
 		{check: "request-unknown-field", plugin: "token-needed", want: finding.SeverityOK, opts: account(ServiceAccount{})},
 		{check: "request-strict", plugin: "good", want: finding.SeverityOK},
 		{check: "request-strict", plugin: "lenient", want: finding.SeverityInfo, got: "exit code 0 and"},
-		{check: "request-strict", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "request-strict", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-garbage", plugin: "good", want: finding.SeverityOK},
 		{check: "stdin-garbage", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
 		{check: "stdin-garbage", plugin: script + "echo '" + scriptAnswer + "'\n", want: finding.SeverityWarning, got: "exit code 0 and"},
-		{check: "stdin-garbage", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-garbage", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-empty", plugin: "good", want: finding.SeverityOK},
 		{check: "stdin-empty", plugin: "quiet-on-bad", want: finding.SeverityWarning, got: "exit code 0 and nothing"},
-		{check: "stdin-empty", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
-		{check: "stdin-empty", plugin: "#!/bin/sh\nsleep 3600\n", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-empty", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
+		{check: "stdin-empty", plugin: "#!/bin/sh\nsleep 3600\n", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-garbage", plugin: "no-cloud", want: finding.SeverityOK, got: "invalid JSON"},
 		{check: "stdin-garbage", plugin: "#!/bin/sh\nif grep -q image; then echo no cloud; else echo no request; fi >&2\nexit 1\n", want: finding.SeverityOK, got: "no request"},
 		{check: "stdin-garbage", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
 		{check: "request-strict", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
 		{check: "stdin-truncated", plugin: "good", want: finding.SeverityOK},
 		{check: "stdin-truncated", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
-		{check: "stdin-truncated", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "stdin-truncated", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-oversized", plugin: "good", want: finding.SeverityOK, got: "longer than 2097152 bytes"},
 		{check: "stdin-oversized", plugin: "token-guess", want: finding.SeverityOK, got: "a response with"},
 		{check: "stdin-oversized", plugin: "hang-on-big", want: finding.SeverityError, got: "it did not exit", change: func(_ testing.TB, c *plugin.Command) { c.Timeout = 3 * time.Second }},
@@ -164,7 +159,7 @@ func inOutOfTree(_ testing.TB, c *plugin.Command) { c.APIVersion = plugin.OutOfT
 func predecessorRows() []row {
 	given := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("get-credentials", "-v=3") }
 	behind := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("-v=3", "get-credentials") }
-	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { hasty(t, c); inOutOfTree(t, c) }
+	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { withShortTimeout(t, c); inOutOfTree(t, c) }
 	return []row{
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response"},
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response", change: given},
@@ -173,7 +168,7 @@ func predecessorRows() []row {
 		{check: "get-credentials", plugin: "argument-login", want: finding.SeverityError, got: "an out-of-tree response to a request in the current protocol"},
 		{check: "get-credentials", plugin: "argument-other", want: finding.SeverityError, got: "the response differs from the base response: the user name"},
 		{check: "get-credentials", plugin: "argument-garbage", want: finding.SeverityError, got: "invalid JSON"},
-		{check: "get-credentials", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "get-credentials", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "get-credentials", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
 		{check: "get-credentials", want: finding.SeveritySkipped, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "cacheKeyType Registry", change: inOutOfTree},
@@ -191,7 +186,7 @@ func predecessorRows() []row {
 		{check: "predecessor", plugin: "lenient", want: finding.SeverityWarning, got: "returned neither an out-of-tree response nor an error: apiVersion"},
 		{check: "predecessor", plugin: "argument-garbage", want: finding.SeverityWarning, got: "invalid JSON"},
 		{check: "predecessor", plugin: "login", want: finding.SeverityWarning, got: "without the argument get-credentials\nexit code 0 and"},
-		{check: "predecessor", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: hasty},
+		{check: "predecessor", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "predecessor", plugin: "#!/bin/sh\necho no cloud after $$ >&2\nexit 1\n", want: finding.SeveritySkipped, got: "in the same way for a valid request"},
 
 		{check: "base-answer", plugin: "good", want: finding.SeverityOK, got: "in the out-of-tree protocol", change: inOutOfTree},
@@ -313,7 +308,7 @@ func tokenRows() []row {
 		{check: "token-absent", plugin: "good", want: finding.SeverityError, got: "without the required token", opts: account(ServiceAccount{Required: true})},
 		{check: "token-absent", plugin: "panic-on-no-token", want: finding.SeverityError, got: "exit status 2", opts: account(ServiceAccount{})},
 		{check: "token-absent", plugin: "annotations-need-token", want: finding.SeverityError, got: "invalid JSON"},
-		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: hasty, opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout, opts: account(ServiceAccount{})},
 		{check: "token-absent", plugin: "only-v1beta1", want: finding.SeveritySkipped, got: "does not support v1", change: anyVersion},
 		{check: "token-used", plugin: "good", want: finding.SeverityOK, got: "needs no tokenAttributes"},
 		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
@@ -360,7 +355,7 @@ func outputRows() []row {
 		{check: "stderr-usage", plugin: "good", want: finding.SeverityOK},
 		{check: "stderr-usage", plugin: "usage", want: finding.SeverityWarning, got: "exit status 1, with a usage message"},
 		{check: "leaves-process", plugin: "good", want: finding.SeverityOK},
-		{check: "leaves-process", plugin: "fork", want: finding.SeverityError, got: "in v1alpha1", change: locked},
+		{check: "leaves-process", plugin: "fork", want: finding.SeverityError, got: "in v1alpha1", change: lockForChild},
 	}
 }
 
@@ -370,7 +365,7 @@ func processRows() []row {
 		{check: "time-to-answer", plugin: "good", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
 		{check: "time-to-answer", plugin: "no-cloud", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
 		{check: "time-to-answer", plugin: "good", want: finding.SeverityError, tweak: func(s *suite) { s.tooSlow = 1 }},
-		{check: "time-to-answer", plugin: "hang", want: finding.SeverityError, got: "still running after", change: hasty},
+		{check: "time-to-answer", plugin: "hang", want: finding.SeverityError, got: "still running after", change: withShortTimeout},
 		{check: "sigterm", plugin: "good", want: finding.SeverityOK, got: "exited after"},
 		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: finding.SeverityOK, got: "exited after"},
 		{check: "sigterm", plugin: "ignore-term", want: finding.SeverityWarning, got: "was killed", tweak: func(s *suite) { s.termTimeout = 300 * time.Millisecond }},
@@ -419,7 +414,7 @@ func TestChecks(t *testing.T) {
 	for _, c := range allChecks() {
 		byID[c.ID] = c
 	}
-	for i, tt := range rows() {
+	for i, tt := range checkCases() {
 		t.Run(fmt.Sprintf("%d/%s/%s", i, tt.check, name(tt.plugin)), func(t *testing.T) {
 			t.Parallel()
 			c, ok := byID[tt.check]
@@ -440,7 +435,7 @@ func name(plugin string) string {
 
 func newRowSuite(t testing.TB, tt row) *suite {
 	mode := tt.plugin
-	cmd := self(t, mode)
+	cmd := testCommand(t, mode)
 	if strings.HasPrefix(mode, "#!") {
 		cmd.Path = file(t.TempDir(), "plugin", mode, 0o755)
 	}
@@ -460,10 +455,7 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	if len(findings) == 0 {
 		t.Fatal("no finding")
 	}
-	text, err := json.Marshal(findings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(findings))(t)
 	canary.AssertAbsent(t, "a finding", string(text)+fmt.Sprintf("%v %+v", findings, findings))
 	for _, f := range findings {
 		if f.Severity != tt.want {
@@ -493,22 +485,22 @@ func checkFinding(t *testing.T, c check, f Finding) {
 	case slices.Index(order, f.Severity) > slices.Index(order, c.Severity):
 		t.Errorf("severity %s: Checks says that %s is the worst", f.Severity, c.Severity)
 	case f.Message == "" || f.Severity != finding.SeveritySkipped && f.Did == "":
-		t.Errorf("the finding does not say what was done and what came back:\n%v", f)
+		t.Errorf("the finding lacks the request or the result:\n%v", f)
 	case bad != (f.Kubelet != "") || bad != (f.Fix != ""):
-		t.Errorf("a finding says what a kubelet makes of it and how to mend it, if there is something to mend:\n%v", f)
+		t.Errorf("a finding needs the effect on the kubelet, and a fix if there is one:\n%v", f)
 	}
 }
 
 // TestEveryCheckFails verifies that each check rejects one plugin with the expected severity and accepts another.
 func TestEveryCheckFails(t *testing.T) {
-	all := rows()
+	all := checkCases()
 	for _, c := range Checks() {
 		worst := func(r row) bool { return r.check == c.ID && r.want == c.Severity }
 		if !slices.ContainsFunc(all, worst) {
 			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
 		}
 		passes := func(r row) bool { return r.check == c.ID && r.want == finding.SeverityOK }
-		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestRunGood
+		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestGoodPluginPasses
 			t.Errorf("%s: no plugin passes it", c.ID)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -36,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(modeVar); mode != "" {
-		os.Exit(play(mode))
+		os.Exit(runTestPlugin(mode))
 	}
 	for _, entry := range os.Environ() { // results must not depend on the environment of the test
 		if name, _, _ := strings.Cut(entry, "="); isEndpointOverride(name) {
@@ -46,13 +47,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// self returns a Command whose plugin is the test binary. The mode is passed in Env, which every check keeps.
-func self(t testing.TB, mode string) plugin.Command {
+// testCommand returns a Command whose plugin is the test binary. The mode is passed in Env, which every check keeps.
+func testCommand(t testing.TB, mode string) plugin.Command {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path:       path,
 		Name:       "test",
@@ -72,7 +70,7 @@ type (
 	response = plugin.Response
 )
 
-// good is a plugin without fault: it serves one registry and no other.
+// good is a correct plugin: it serves one registry and no other.
 func good(_ context.Context, req *plugin.Request) (*response, error) {
 	if req.Registry() != home {
 		return &response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute)}, nil
@@ -84,8 +82,8 @@ func good(_ context.Context, req *plugin.Request) (*response, error) {
 	}, nil
 }
 
-// but is good with something changed.
-func but(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
+// goodExcept is like good, with a change.
+func goodExcept(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
 	return func(ctx context.Context, req *plugin.Request) (*response, error) {
 		resp, err := good(ctx, req)
 		if err == nil {
@@ -95,9 +93,9 @@ func but(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
 	}
 }
 
-// withKeys is good with other keys for the same credential.
+// withKeys is like good, with other keys for the same credential.
 func withKeys(keys ...string) plugin.ProviderFunc {
-	return but(func(_ *plugin.Request, resp *response) error {
+	return goodExcept(func(_ *plugin.Request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
 		for _, key := range keys {
 			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -106,9 +104,9 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 	})
 }
 
-// changed is good with another credential.
-func changed(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
-	return but(func(req *plugin.Request, resp *response) error {
+// goodWithOtherCredential is like good, with another credential.
+func goodWithOtherCredential(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
+	return goodExcept(func(req *plugin.Request, resp *response) error {
 		if auth, ok := resp.Auth[home]; ok {
 			change(req, &auth)
 			resp.Auth[home] = auth
@@ -118,7 +116,7 @@ func changed(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.P
 }
 
 func lasting(d *time.Duration) plugin.ProviderFunc {
-	return but(func(_ *plugin.Request, resp *response) error {
+	return goodExcept(func(_ *plugin.Request, resp *response) error {
 		resp.CacheDuration = d
 		return nil
 	})
@@ -131,7 +129,7 @@ func providers() map[string]plugin.ProviderFunc {
 		"no-cloud": func(context.Context, *plugin.Request) (*response, error) {
 			return nil, errors.New("ask the metadata service: connection refused")
 		},
-		"only-v1beta1": but(func(req *plugin.Request, _ *response) error {
+		"only-v1beta1": goodExcept(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Beta1 {
 				return errors.New("only v1beta1 is answered")
 			}
@@ -158,25 +156,25 @@ func providers() map[string]plugin.ProviderFunc {
 		"uncached":     lasting(new(time.Duration(0))),
 		"microseconds": lasting(new(21600 * time.Nanosecond)),
 		"two-days":     lasting(new(48 * time.Hour)),
-		"empty": but(func(_ *plugin.Request, resp *response) error {
+		"empty": goodExcept(func(_ *plugin.Request, resp *response) error {
 			resp.Auth = nil
 			return nil
 		}),
-		"empty-global": but(func(req *plugin.Request, resp *response) error {
+		"empty-global": goodExcept(func(req *plugin.Request, resp *response) error {
 			if resp.CacheKeyType = plugin.CacheGlobal; req.Registry() != home {
 				resp.Auth = nil
 			}
 			return nil
 		}),
-		"image-password": changed(func(req *plugin.Request, auth *plugin.AuthConfig) {
+		"image-password": goodWithOtherCredential(func(req *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + req.Image)
 		}),
-		"image-user": changed(func(req *plugin.Request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
-		"image-key": but(func(req *plugin.Request, resp *response) error {
+		"image-user": goodWithOtherCredential(func(req *plugin.Request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
+		"image-key": goodExcept(func(req *plugin.Request, resp *response) error {
 			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}}
 			return nil
 		}),
-		"image-empty": but(func(req *plugin.Request, resp *response) error {
+		"image-empty": goodExcept(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				resp.Auth = nil
 			}
@@ -192,16 +190,16 @@ func providers() map[string]plugin.ProviderFunc {
 			resp.CacheKeyType = plugin.CacheGlobal
 			return resp, err
 		},
-		"one-image": but(func(req *plugin.Request, resp *response) error {
+		"one-image": goodExcept(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				return errors.New("no such repository")
 			}
 			return nil
 		}),
-		"rotating": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) {
+		"rotating": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + rand.Text())
 		}),
-		"renewing": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME on
+		"renewing": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME on
 			if os.Getenv("HOME") == "" {
 				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
 			}
@@ -209,99 +207,99 @@ func providers() map[string]plugin.ProviderFunc {
 				auth.Password = plugin.NewSecret(auth.Password.Reveal() + "-2")
 			}
 		}),
-		"anonymous-elsewhere": but(func(_ *plugin.Request, resp *response) error {
+		"anonymous-elsewhere": goodExcept(func(_ *plugin.Request, resp *response) error {
 			resp.Auth["*.*"] = plugin.AuthConfig{}
 			return nil
 		}),
-		"random-key": but(func(_ *plugin.Request, resp *response) error {
+		"random-key": goodExcept(func(_ *plugin.Request, resp *response) error {
 			resp.Auth[rand.Text()+".example"] = resp.Auth[home]
 			return nil
 		}),
-		"empty-user":     changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = "" }),
-		"empty-password": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Password = plugin.Secret{} }),
-		"line-end": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) {
+		"empty-user":     goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = "" }),
+		"empty-password": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Password = plugin.Secret{} }),
+		"line-end": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + "\n")
 		}),
-		"padded-user": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
-		"token-echo": changed(func(req *plugin.Request, auth *plugin.AuthConfig) {
+		"padded-user": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = " ci" }),
+		"token-echo": goodWithOtherCredential(func(req *plugin.Request, auth *plugin.AuthConfig) {
 			if !req.ServiceAccountToken.IsZero() {
 				auth.Password = req.ServiceAccountToken
 			}
 		}),
-		"token-needed": but(func(req *plugin.Request, _ *response) error {
+		"token-needed": goodExcept(func(req *plugin.Request, _ *response) error {
 			if req.ServiceAccountToken.IsZero() {
 				return errors.New("a service-account token is needed")
 			}
 			return nil
 		}),
-		"token-refused": but(func(req *plugin.Request, _ *response) error {
+		"token-refused": goodExcept(func(req *plugin.Request, _ *response) error {
 			if !req.ServiceAccountToken.IsZero() {
 				return errors.New("the token service says 400")
 			}
 			return nil
 		}),
-		"annotations-need-token": but(func(req *plugin.Request, resp *response) error {
+		"annotations-need-token": goodExcept(func(req *plugin.Request, resp *response) error {
 			if req.ServiceAccountToken.IsZero() && len(req.ServiceAccountAnnotations) > 0 {
 				os.Stdout.WriteString("no token for role\n")
 			}
 			return nil
 		}),
-		"stderr-password": but(func(_ *plugin.Request, resp *response) error {
+		"stderr-password": goodExcept(func(_ *plugin.Request, resp *response) error {
 			fmt.Fprintf(os.Stderr, "got %s\n", resp.Auth[home].Password.Reveal())
 			return nil
 		}),
-		"stderr-token": but(func(req *plugin.Request, _ *response) error {
+		"stderr-token": goodExcept(func(req *plugin.Request, _ *response) error {
 			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + req.ServiceAccountToken.Reveal()))
 			if !req.ServiceAccountToken.IsZero() {
 				fmt.Fprintln(os.Stderr, "Authorization: Basic", basic)
 			}
 			return nil
 		}),
-		"stderr-verbose": but(func(*plugin.Request, *response) error {
+		"stderr-verbose": goodExcept(func(*plugin.Request, *response) error {
 			for i := range 200 {
 				fmt.Fprintf(os.Stderr, "line %d of a log that nobody asked for\n", i)
 			}
 			return nil
 		}),
-		"needs-setting": but(func(*plugin.Request, *response) error {
+		"needs-setting": goodExcept(func(*plugin.Request, *response) error {
 			if os.Getenv("SETTING") == "" {
 				return errors.New("SETTING is not set")
 			}
 			return nil
 		}),
-		"needs-proxy": but(func(*plugin.Request, *response) error {
+		"needs-proxy": goodExcept(func(*plugin.Request, *response) error {
 			if os.Getenv("https_proxy") == "" {
 				return errors.New("the real cloud would be asked")
 			}
 			return nil
 		}),
-		"needs-home": but(func(*plugin.Request, *response) error {
+		"needs-home": goodExcept(func(*plugin.Request, *response) error {
 			_, err := os.UserHomeDir()
 			return err
 		}),
-		"home-decides": changed(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
-		"needs-file": but(func(*plugin.Request, *response) error {
+		"home-decides": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
+		"needs-file": goodExcept(func(*plugin.Request, *response) error {
 			_, err := os.Stat("settings.json")
 			return err
 		}),
-		"writes-file": but(func(*plugin.Request, *response) error {
+		"writes-file": goodExcept(func(*plugin.Request, *response) error {
 			return os.WriteFile("cache.json", nil, 0o600)
 		}),
-		"writes-temp": but(func(*plugin.Request, *response) error {
+		"writes-temp": goodExcept(func(*plugin.Request, *response) error {
 			f, err := os.CreateTemp("", "token-")
 			if err == nil {
 				f.Close()
 			}
 			return err
 		}),
-		"throttled": but(func(*plugin.Request, *response) error { return countRuns(6) }),
-		"drifting": but(func(_ *plugin.Request, resp *response) error {
+		"throttled": goodExcept(func(*plugin.Request, *response) error { return countRuns(6) }),
+		"drifting": goodExcept(func(_ *plugin.Request, resp *response) error {
 			if countRuns(6) != nil {
 				resp.CacheKeyType = plugin.CacheImage
 			}
 			return nil
 		}),
-		"fork": but(func(req *plugin.Request, _ *response) error {
+		"fork": goodExcept(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Alpha1 {
 				return nil
 			}
@@ -328,26 +326,26 @@ func countRuns(most int64) error {
 	return nil
 }
 
-// asked is standard input, as a careless plugin reads it.
-func asked() (raw []byte, version, image string) {
+// readRequest decodes standard input without checks.
+func readRequest() (raw []byte, version, image string) {
 	raw, _ = io.ReadAll(os.Stdin)
 	var req struct{ APIVersion, Image string }
 	json.Unmarshal(raw, &req)
 	return raw, req.APIVersion, req.Image
 }
 
-// say writes the answer of good in a version, with one thing in it replaced.
-func say(version, old, new string) int {
+// printResponse prints the response of good in a version, with one text in it replaced.
+func printResponse(version, old, new string) int {
 	os.Stdout.WriteString(strings.Replace(strings.Replace(okAnswer, "VERSION", version, 1), old, new, 1))
 	return 0
 }
 
-// saying is a plugin that answers everything, in the version asked for, with
-// one thing in the answer replaced.
-func saying(old, new string) func() int {
+// pluginPrinting returns a plugin that responds to every request in its version, with one text in the response
+// replaced.
+func pluginPrinting(old, new string) func() int {
 	return func() int {
-		_, version, _ := asked()
-		return say(version, old, new)
+		_, version, _ := readRequest()
+		return printResponse(version, old, new)
 	}
 }
 
@@ -359,7 +357,7 @@ func hang() int {
 
 func failing(w io.Writer, text string) func() int {
 	return func() int {
-		asked()
+		readRequest()
 		io.WriteString(w, text)
 		return 1
 	}
@@ -368,7 +366,7 @@ func failing(w io.Writer, text string) func() int {
 // whenBad returns a plugin that is valid except for input that is not a request.
 func whenBad(f func() int) func() int {
 	return func() int {
-		raw, _, _ := asked()
+		raw, _, _ := readRequest()
 		if !isRequest(raw) {
 			return f()
 		}
@@ -387,25 +385,32 @@ func serve(p plugin.ProviderFunc, stdin []byte) int {
 	return plugin.Serve(context.Background(), p, plugin.ServeOptions{Stdin: bytes.NewReader(stdin)})
 }
 
-// programs are the plugins whose fault is in how they deal with their streams.
+// programs returns the plugins that misuse their streams.
 func programs() map[string]func() int {
 	return map[string]func() int{
-		"login":            func() int { asked(); return login("", "") },
-		"login-alone":      loginAlone,
-		"login-until":      func() int { asked(); return login(`"}`, `","expirationTimestamp":"2001-01-01T00:00:00Z"}`) },
-		"login-half":       func() int { asked(); return login(canary.PasswordSecret, "") },
-		"login-field":      func() int { asked(); return login(`{`, `{"email":"ci@registry.example",`) },
-		"login-then-fail":  func() int { asked(); login("", ""); return 1 },
-		"login-and-tell":   func() int { asked(); fmt.Fprintln(os.Stderr, "got", canary.PasswordSecret); return login("", "") },
+		"login":       func() int { readRequest(); return outOfTreeResponse("", "") },
+		"login-alone": loginAlone,
+		"login-until": func() int {
+			readRequest()
+			return outOfTreeResponse(`"}`, `","expirationTimestamp":"2001-01-01T00:00:00Z"}`)
+		},
+		"login-half":      func() int { readRequest(); return outOfTreeResponse(canary.PasswordSecret, "") },
+		"login-field":     func() int { readRequest(); return outOfTreeResponse(`{`, `{"email":"ci@registry.example",`) },
+		"login-then-fail": func() int { readRequest(); outOfTreeResponse("", ""); return 1 },
+		"login-and-tell": func() int {
+			readRequest()
+			fmt.Fprintln(os.Stderr, "got", canary.PasswordSecret)
+			return outOfTreeResponse("", "")
+		},
 		"only-today":       onlyToday,
 		"with-flags":       withFlags,
 		"argument-refused": withArgument(func() int { fmt.Fprintln(os.Stderr, "Usage:\n  plugin [flags]"); return 1 }),
-		"argument-login":   withArgument(func() int { return login("", "") }),
-		"argument-other":   withArgument(func() int { return say(plugin.V1, `"ci"`, `"other"`) }),
+		"argument-login":   withArgument(func() int { return outOfTreeResponse("", "") }),
+		"argument-other":   withArgument(func() int { return printResponse(plugin.V1, `"ci"`, `"other"`) }),
 		"argument-garbage": withArgument(func() int { fmt.Println("ok"); return 0 }),
 		"argument-hang":    withArgument(hang),
-		"lenient":          func() int { asked(); return say(plugin.V1, "", "") },
-		"always-beta":      func() int { asked(); return say(plugin.V1Beta1, "", "") },
+		"lenient":          func() int { readRequest(); return printResponse(plugin.V1, "", "") },
+		"always-beta":      func() int { readRequest(); return printResponse(plugin.V1Beta1, "", "") },
 		"hang":             hang,
 		"hang-on-bad":      whenBad(hang),
 		"quiet-on-bad":     whenBad(func() int { return 0 }),
@@ -420,7 +425,7 @@ func programs() map[string]func() int {
 			return hang()
 		}),
 		"strict": func() int {
-			raw, _, _ := asked()
+			raw, _, _ := readRequest()
 			dec := json.NewDecoder(bytes.NewReader(raw))
 			dec.DisallowUnknownFields()
 			if err := dec.Decode(&struct{ Kind, APIVersion, Image, ServiceAccountToken string }{}); err != nil {
@@ -430,25 +435,25 @@ func programs() map[string]func() int {
 			return serve(good, raw)
 		},
 		"guess": func() int { // another response to unknown input
-			raw, _, _ := asked()
+			raw, _, _ := readRequest()
 			if bytes.Contains(raw, []byte("futureField")) {
-				return say(plugin.V1, `"ci"`, `"other"`)
+				return printResponse(plugin.V1, `"ci"`, `"other"`)
 			}
 			return serve(good, raw)
 		},
 		"log-on-stdout": func() int {
 			fmt.Println("level=info msg=starting")
-			return saying("", "")()
+			return pluginPrinting("", "")()
 		},
-		"nothing":            func() int { asked(); return 0 },
-		"unknown-field":      saying(`"auth"`, `"expires":"soon","auth"`),
-		"duration-number":    saying(`"10m0s"`, `600`),
-		"wrong-kind":         saying("ProviderResponse", "ProviderRequest"),
-		"wrong-case":         saying("cacheKeyType", "cacheKeytype"),
-		"no-cache-key":       saying(`"cacheKeyType":"Registry",`, ""),
-		"service-account":    saying(`"Registry"`, `"ServiceAccount"`),
-		"flood":              func() int { return saying("ci", strings.Repeat("x", 1<<20))() },
-		"answer-and-fail":    func() int { _, v, _ := asked(); say(v, "", ""); return 1 },
+		"nothing":            func() int { readRequest(); return 0 },
+		"unknown-field":      pluginPrinting(`"auth"`, `"expires":"soon","auth"`),
+		"duration-number":    pluginPrinting(`"10m0s"`, `600`),
+		"wrong-kind":         pluginPrinting("ProviderResponse", "ProviderRequest"),
+		"wrong-case":         pluginPrinting("cacheKeyType", "cacheKeytype"),
+		"no-cache-key":       pluginPrinting(`"cacheKeyType":"Registry",`, ""),
+		"service-account":    pluginPrinting(`"Registry"`, `"ServiceAccount"`),
+		"flood":              func() int { return pluginPrinting("ci", strings.Repeat("x", 1<<20))() },
+		"answer-and-fail":    func() int { _, v, _ := readRequest(); printResponse(v, "", ""); return 1 },
 		"error-on-stdout":    failing(os.Stdout, "cannot reach the metadata service\n"),
 		"usage":              failing(os.Stderr, "Error: no region\nUsage:\n  plugin [flags]\n\nFlags:\n  -h, --help\n"),
 		"trace":              failing(os.Stderr, "panic: no region\n\ngoroutine 1 [running]:\nmain.main()\n"),
@@ -459,31 +464,30 @@ func programs() map[string]func() int {
 		"crash-on-big":       crashOnBig,
 		"panic-on-big":       panicOnBig,
 		"ignore-term":        ignoreTerm,
-		"child":              child,
+		"child":              runChild,
 		"password-then-fail": passwordThenFail,
 	}
 }
 
-// login writes an answer in the out-of-tree protocol, with one thing in it
-// replaced.
-func login(old, new string) int {
+// outOfTreeResponse prints a response in the out-of-tree protocol, with one text in it replaced.
+func outOfTreeResponse(old, new string) int {
 	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.PasswordSecret+`"}`, old, new, 1))
 	return 0
 }
 
 // loginAlone answers an image alone, however often it is there.
 func loginAlone() int {
-	raw, _, _ := asked()
+	raw, _, _ := readRequest()
 	if bytes.Contains(raw, []byte("kind")) {
 		fmt.Fprintln(os.Stderr, "this is no request of the predecessor's")
 		return 1
 	}
-	return login("", "")
+	return outOfTreeResponse("", "")
 }
 
-// onlyToday is good, and knows nothing of a predecessor.
+// onlyToday is like good, but does not support the out-of-tree protocol.
 func onlyToday() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if version == "" {
 		fmt.Fprintln(os.Stderr, "apiVersion is missing")
 		return 1
@@ -491,17 +495,17 @@ func onlyToday() int {
 	return serve(good, raw)
 }
 
-// withFlags is good, and takes the argument from behind its flags too.
+// withFlags is like good, and also accepts the argument after its flags.
 func withFlags() int {
-	raw, _, _ := asked()
+	raw, _, _ := readRequest()
 	args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") })
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(good), plugin.ServeOptions{Stdin: bytes.NewReader(raw), Args: args})
 }
 
-// withArgument is good without the argument, and something else with it.
+// withArgument is like good without the argument, and responds differently with it.
 func withArgument(f func() int) func() int {
 	return func() int {
-		raw, _, _ := asked()
+		raw, _, _ := readRequest()
 		if len(os.Args) > 1 {
 			return f()
 		}
@@ -510,72 +514,72 @@ func withArgument(f func() int) func() int {
 }
 
 func tokenGuess() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	var req struct{ ServiceAccountToken string }
 	json.Unmarshal(raw, &req)
 	if req.ServiceAccountToken == "" {
-		return say(version, "", "")
+		return printResponse(version, "", "")
 	}
-	return say(version, canary.PasswordSecret, req.ServiceAccountToken)
+	return printResponse(version, canary.PasswordSecret, req.ServiceAccountToken)
 }
 
 func panicOnNoToken() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if !bytes.Contains(raw, []byte("serviceAccountToken")) {
 		panic("no token")
 	}
-	return say(version, "", "")
+	return printResponse(version, "", "")
 }
 
 func hangOnNoToken() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if !bytes.Contains(raw, []byte("serviceAccountToken")) {
 		return hang()
 	}
-	return say(version, "", "")
+	return printResponse(version, "", "")
 }
 
 func hangOnBig() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
 		return hang()
 	}
-	return say(version, "", "")
+	return printResponse(version, "", "")
 }
 
 func crashOnBig() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
-		return say(version, "}", "")
+		return printResponse(version, "}", "")
 	}
-	return say(version, "", "")
+	return printResponse(version, "", "")
 }
 
 func panicOnBig() int {
-	raw, version, _ := asked()
+	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
 		panic("makeslice: len out of range")
 	}
-	return say(version, "", "")
+	return printResponse(version, "", "")
 }
 
 func ignoreTerm() int {
 	signal.Ignore(syscall.SIGTERM)
-	raw, _, _ := asked()
+	raw, _, _ := readRequest()
 	return serve(good, raw)
 }
 
-// child holds standard output until the test gives up its lock.
-func child() int {
+// runChild holds standard output open until the test releases its lock.
+func runChild() int {
 	if f, err := os.Open(os.Getenv(stateVar)); err == nil {
 		syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
 	}
 	return 0
 }
 
-// passwordThenFail tells its password when it fails, and not when it answers.
+// passwordThenFail prints its password when it fails, but not when it succeeds.
 func passwordThenFail() int {
-	raw, _, _ := asked()
+	raw, _, _ := readRequest()
 	if !isRequest(raw) {
 		fmt.Fprintln(os.Stderr, "no use for", canary.PasswordSecret)
 		return 1
@@ -583,7 +587,7 @@ func passwordThenFail() int {
 	return serve(good, raw)
 }
 
-func play(mode string) int {
+func runTestPlugin(mode string) int {
 	if program := programs()[mode]; program != nil {
 		return program()
 	}

@@ -39,7 +39,7 @@ func buildGood(t *testing.T) string {
 	return path
 }
 
-func TestRunGood(t *testing.T) {
+func TestGoodPluginPasses(t *testing.T) {
 	cmd := plugin.Command{Path: buildGood(t)}
 	t.Run("Run", func(t *testing.T) {
 		var want, got []string
@@ -113,7 +113,7 @@ func TestChecksAreDescribed(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0
-	for _, f := range Run(t.Context(), self(t, "no-cloud"), Options{Concurrency: 2}) {
+	for _, f := range Run(t.Context(), testCommand(t, "no-cloud"), Options{Concurrency: 2}) {
 		switch f.Severity {
 		case finding.SeverityOK:
 		case finding.SeveritySkipped:
@@ -152,7 +152,7 @@ func TestOptions(t *testing.T) {
 		},
 	}
 	var got []string
-	for _, f := range Run(t.Context(), self(t, "good"), opts) {
+	for _, f := range Run(t.Context(), testCommand(t, "good"), opts) {
 		got = append(got, f.Rule)
 	}
 	if want := []string{"base-answer", "cache-duration"}; !slices.Equal(got, want) {
@@ -163,10 +163,10 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTestTakesOptions verifies that Test accepts the same options as Run.
-func TestTestTakesOptions(t *testing.T) {
+// TestTestAcceptsOptions verifies that Test accepts the same options as Run.
+func TestTestAcceptsOptions(t *testing.T) {
 	var told []string
-	Test(t, self(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
+	Test(t, testCommand(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
 	if want := []string{"base-answer"}; !slices.Equal(told, want) {
 		t.Errorf("made the checks %q, want %q", told, want)
 	}
@@ -182,7 +182,7 @@ func TestStopped(t *testing.T) {
 			}
 		},
 	}
-	findings := Run(ctx, self(t, "good"), opts)
+	findings := Run(ctx, testCommand(t, "good"), opts)
 	if f := findings[0]; f.Severity != finding.SeverityOK {
 		t.Errorf("%s: %v, want it to pass", f.Rule, f)
 	}
@@ -191,10 +191,10 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestHangs verifies that a plugin that always hangs gets three attempts.
-func TestHangs(t *testing.T) {
-	cmd := self(t, "hang")
-	hasty(t, &cmd)
+// TestHangingPlugin verifies that a plugin that always hangs gets three attempts.
+func TestHangingPlugin(t *testing.T) {
+	cmd := testCommand(t, "hang")
+	withShortTimeout(t, &cmd)
 	s := newSuite(t.Context(), cmd, Options{})
 	got := map[string]finding.Severity{}
 	for _, c := range allChecks() {
@@ -219,7 +219,7 @@ func TestHangs(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	for _, f := range Run(ctx, self(t, "hang"), Options{Only: []string{"base-answer", "time-to-answer"}}) {
+	for _, f := range Run(ctx, testCommand(t, "hang"), Options{Only: []string{"base-answer", "time-to-answer"}}) {
 		if f.Severity != finding.SeveritySkipped {
 			t.Errorf("%s: %v, want it skipped", f.Rule, f)
 		}
@@ -256,7 +256,7 @@ func TestNoSecrets(t *testing.T) {
 		"login-field", "login-half", "login-then-fail", "login-and-tell"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			cmd := self(t, mode)
+			cmd := testCommand(t, mode)
 			if strings.HasPrefix(mode, "login") {
 				cmd.APIVersion = plugin.OutOfTree
 			}
@@ -271,7 +271,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// recorder is a [testing.T] that remembers.
+// recorder is a [testing.T] that records its calls.
 type recorder struct {
 	*testing.T
 	log []string
@@ -302,9 +302,9 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestDifferenceAsksOnce verifies that a password that was renewed in between costs one more run, not one for each key.
-func TestDifferenceAsksOnce(t *testing.T) {
-	cmd := self(t, "renewing")
+// TestRenewedPasswordCostsOneRun verifies that a password that was renewed in between costs one more run, not one for each key.
+func TestRenewedPasswordCostsOneRun(t *testing.T) {
+	cmd := testCommand(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
 	s := newSuite(t.Context(), cmd, Options{})
 	if s.rotatesPasswords() {
@@ -327,8 +327,8 @@ func TestDifferenceAsksOnce(t *testing.T) {
 	}
 }
 
-// TestNarrower verifies that the suggested cacheKeyType differs from the wrong one.
-func TestNarrower(t *testing.T) {
+// TestSuggestedCacheKeyType verifies that the suggested cacheKeyType differs from the wrong one.
+func TestSuggestedCacheKeyType(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
 		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
 	} {
@@ -338,8 +338,8 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOnlyOfBroken verifies that a plugin that cannot run is reported for any selection of checks.
-func TestOnlyOfBroken(t *testing.T) {
+// TestBrokenPluginIsAlwaysReported verifies that a plugin that cannot run is reported for any selection of checks.
+func TestBrokenPluginIsAlwaysReported(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
 	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})
 	if len(findings) != 2 || findings[0].Rule != "binary-runs" || findings[0].Severity != finding.SeverityError || findings[1].Severity != finding.SeveritySkipped {

@@ -17,11 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// testMain makes the test binary the plugin itself.
+// testMain is the variable that makes the test binary run as the plugin.
 const testMain = "ACR_CREDENTIAL_PROVIDER_TEST"
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ type node struct {
 	cmd plugin.Command
 }
 
-// newNode skips the test where the authority of the world cannot be given to
+// newNode skips the test where the CA of the network cannot be passed to
 // a Go program.
 func newNode(t *testing.T) *node {
 	t.Helper()
@@ -49,16 +50,10 @@ func newNode(t *testing.T) *node {
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
 	az.Update(func(s *testcloud.AzureState) { s.RefreshToken = password })
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	az.AddHosts(net)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	n := &node{t: t, az: az, net: net}
 	n.cmd = plugin.Command{
 		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
@@ -75,9 +70,7 @@ const password = "e30.eyJpYXQiOjk5OTk5OTAwMDAsImV4cCI6OTk5OTk5NzIwMH0.open-sesam
 func (n *node) config(text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.t.TempDir(), "azure.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -91,14 +84,11 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 		req.APIVersion = plugin.V1
 	}
 	cmd.APIVersion = req.APIVersion
-	stdin, err := plugin.EncodeRequest(&req)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	stdin := must.Get(plugin.EncodeRequest(&req))(n.t)
 	x, err := cmd.RunRaw(n.t.Context(), strings.NewReader(string(stdin)))
 	canary.AssertAbsent(n.t, "standard error", x.Stderr)
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
-		n.t.Errorf("others were asked: %q", strays)
+		n.t.Errorf("other hosts were called: %q", strays)
 	}
 	return x, err
 }
@@ -147,12 +137,9 @@ func TestClientSecret(t *testing.T) {
 		if static {
 			args = append(args, "--static-client-secret")
 		}
-		x, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(n.run(plugin.Request{Image: "foo.azurecr.io/app"}, args...))(t)
 		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
-			t.Errorf("static %t: the secret is in the answer: %t", static, got)
+			t.Errorf("static %t: the secret is in the response: %t", static, got)
 		}
 		if asked := len(n.az.SortedLines()) > 0; asked == static {
 			t.Errorf("static %t: asked %q", static, n.az.SortedLines())
@@ -165,10 +152,7 @@ func TestPod(t *testing.T) {
 	n := newNode(t)
 	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
 		n.az.Reset()
-		x, err := n.run(pod("foo.azurecr.io/app"), n.config(config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(n.run(pod("foo.azurecr.io/app"), n.config(config)))(t)
 		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), x.Stdout.Reveal()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -191,7 +175,7 @@ func TestForeignHosts(t *testing.T) {
 		x, err = n.run(pod(image), config, "--other-hosts=empty")
 		const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 		if diff := cmp.Diff(want, x.Stdout.Reveal()); err != nil || diff != "" {
-			t.Errorf("%s: %v, answer (-want +got)\n%s", image, err, diff)
+			t.Errorf("%s: %v, response (-want +got)\n%s", image, err, diff)
 		}
 	}
 	if len(n.az.SortedLines()) > 0 {

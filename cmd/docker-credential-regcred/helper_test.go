@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playHelper is main, with limits and a root directory that a test may choose.
+// playHelper runs main with limits and a root directory that a test may choose.
 func playHelper() int {
 	version = "v1.2.3-test"
 	l := timeouts{input: time.Minute, plugin: time.Minute, run: time.Minute}
@@ -49,13 +50,15 @@ func playHelper() int {
 // testPlugins maps the name of each plugin to its behavior. A plugin returns credentials only for the host in the
 // request.
 var testPlugins = map[string]func(host string){
-	"good":     func(host string) { fmt.Print(answer(host, "user", canary.PasswordSecret)) },
-	"second":   func(host string) { fmt.Print(answer(host, "second", canary.PasswordSecret)) },
-	"identity": func(host string) { fmt.Print(answer(host, "<token>", canary.TokenSecret)) },
-	"acr":      func(host string) { fmt.Print(answer(host, "00000000-0000-0000-0000-000000000000", canary.TokenSecret)) },
-	"nameless": func(host string) { fmt.Print(answer(host, "", canary.PasswordSecret)) },
-	"pods":     func(host string) { fmt.Print(answer(host, "pod", canary.PasswordSecret)) },
-	"none":     func(string) { fmt.Print(answer("elsewhere.example", "user", canary.PasswordSecret)) },
+	"good":     func(host string) { fmt.Print(printResponse(host, "user", canary.PasswordSecret)) },
+	"second":   func(host string) { fmt.Print(printResponse(host, "second", canary.PasswordSecret)) },
+	"identity": func(host string) { fmt.Print(printResponse(host, "<token>", canary.TokenSecret)) },
+	"acr": func(host string) {
+		fmt.Print(printResponse(host, "00000000-0000-0000-0000-000000000000", canary.TokenSecret))
+	},
+	"nameless": func(host string) { fmt.Print(printResponse(host, "", canary.PasswordSecret)) },
+	"pods":     func(host string) { fmt.Print(printResponse(host, "pod", canary.PasswordSecret)) },
+	"none":     func(string) { fmt.Print(printResponse("elsewhere.example", "user", canary.PasswordSecret)) },
 	"garbage":  func(string) { fmt.Print("password: " + canary.PasswordSecret) },
 	"failing": func(string) {
 		fmt.Fprint(os.Stderr, "the cloud is\n\x1b[31mdown")
@@ -88,14 +91,14 @@ func playPlugin(self string, play func(host string)) {
 	}), plugin.ServeOptions{}))
 }
 
-// answer prints a plugin response with one credential under key.
-func answer(key, username, password string) string {
+// printResponse prints a plugin response with one credential under key.
+func printResponse(key, username, password string) string {
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
 		plugin.V1, key, username, password)
 }
 
-// configuration has a provider for each entry, as "good r.example *.s.example". One that
-// begins with "pod " is in service-account mode.
+// configuration returns a configuration with a provider for each entry, as "good r.example *.s.example". An
+// entry that begins with "pod " is in service account mode.
 func configuration(entries ...string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -121,14 +124,9 @@ type box struct {
 func newBox(t *testing.T, entries ...string) *box {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	link := func(name string) {
-		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	link(programName)
 	for name := range testPlugins {
@@ -146,15 +144,11 @@ func (b *box) configure(entries ...string) { b.write("c.yaml", configuration(ent
 
 func (b *box) write(name, text string) {
 	b.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(b.path(name)), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.MkdirAll(filepath.Dir(b.path(name)), 0o755))
+	must.Do(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
 }
 
-// command is a run of the helper, with more in its environment.
+// command returns a command that runs the helper, with additions to its environment.
 func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
 	cmd := exec.Command(b.path(programName), args...)
 	cmd.Env = slices.Concat(b.env, env)
@@ -186,7 +180,7 @@ func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
 	return out.String(), code
 }
 
-// runs are the plugins that have run since the last call, with their processes.
+// runs returns the plugins that have run since the last call, with their process IDs.
 func (b *box) runs() (plugins []string, processes []int) {
 	data, _ := os.ReadFile(b.path("runs"))
 	os.Remove(b.path("runs"))
@@ -204,7 +198,7 @@ func (b *box) runs() (plugins []string, processes []int) {
 func (b *box) checkFailure(what, stdout string, code int, wants ...string) {
 	b.t.Helper()
 	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {
-		b.t.Errorf("%s: exit code %d, %q: want one line that says what is wrong", what, code, stdout)
+		b.t.Errorf("%s: exit code %d, %q: want one line with the cause", what, code, stdout)
 	}
 	for _, want := range wants {
 		if !strings.Contains(stdout, want) {

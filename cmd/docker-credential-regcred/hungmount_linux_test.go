@@ -10,9 +10,9 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestHungMount verifies that a configuration on a file system that hangs delays a client no longer than the timeout of
+// TestConfigOnHungMount verifies that a configuration on a file system that hangs delays a client no longer than the timeout of
 // a run.
-func TestHungMount(t *testing.T) {
+func TestConfigOnHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return
 	}

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// bare is a box whose environment names no configuration.
-func bare(t *testing.T) *box {
+// newBareBox returns a box whose environment names no configuration.
+func newBareBox(t *testing.T) *box {
 	b := newBox(t, "good r.example")
 	b.env = slices.DeleteFunc(b.env, func(entry string) bool { return strings.HasPrefix(entry, "REGCRED_") })
 	b.env = append(b.env, "TEST_ROOT="+b.path("root"))
@@ -23,7 +25,7 @@ func bare(t *testing.T) *box {
 // TestWhereTheConfigurationIs verifies that the configuration is found as by "regcred get"; a machine that is not a node
 // has it at /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
-	b := bare(t)
+	b := newBareBox(t)
 	stdout, code := b.get("r.example")
 	b.checkFailure("no configuration", stdout, code, "no credential provider configuration was given, and none was found in the usual places",
 		"set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
@@ -37,22 +39,18 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	b.checkFailure("relative", stdout, code, "REGCRED_CONFIG: absent.yaml: cannot be found", "this path is relative to the working directory")
 
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("second r.example"))
-	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/etc/regcred/bin")))
 	expect := func(what, want string, env ...string) {
 		t.Helper()
 		if stdout, code := b.get("r.example", env...); code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("%s: exit code %d, want an answer with %q", what, code, want)
+			t.Errorf("%s: exit code %d, want a response with %q", what, code, want)
 		}
 	}
 	expect("this machine's own", `"Username":"second"`)
 	expect("given", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+b.dir)
 	expect("given, with this machine's plugins", `"Username":"user"`, "REGCRED_CONFIG="+b.path("c.yaml"))
 	b.write("root/var/lib/rancher/credentialprovider/config.yaml", configuration("identity r.example"))
-	if err := os.Symlink(b.dir, b.path("root/var/lib/rancher/credentialprovider/bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/var/lib/rancher/credentialprovider/bin")))
 	expect("a node's", "token")
 
 	for _, broken := range []string{"", "{", "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"} {
@@ -68,14 +66,10 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 // TestConfigurationOfOthers verifies that files are refused if another user can write to them, because their plugins
 // would run with the caller's rights.
 func TestConfigurationOfOthers(t *testing.T) {
-	b := bare(t)
+	b := newBareBox(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
-	if err := os.Symlink(b.dir, b.path("root/etc/regcred/bin")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(b.dir, b.path("root/etc/regcred/bin")))
+	must.Do(t, os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666))
 	stdout, code := b.get("r.example")
 	b.checkFailure("writable by others", stdout, code, "refusing this machine's configuration", "writable by all users", "chmod go-w", "or set REGCRED_CONFIG and REGCRED_BIN_DIR to use this configuration anyway")
 	if plugins, _ := b.runs(); len(plugins) > 0 {

@@ -21,14 +21,12 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func (b *box) read(name string) string {
 	b.t.Helper()
-	data, err := os.ReadFile(b.path(name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(b.path(name)))(b.t)
 	return string(data)
 }
 
@@ -114,17 +112,15 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	}
 	defer writer.Close()
 	defer stdin.Close()
-	if _, err := io.WriteString(writer, "r.example\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(writer, "r.example\n"))(t)
 	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, code := b.run(cmd)
 	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
-// TestEnds verifies that everything that ends a run also ends its plugin.
-func TestEnds(t *testing.T) {
+// TestSignalsKillPlugin verifies that everything that ends a run also ends its plugin.
+func TestSignalsKillPlugin(t *testing.T) {
 	for want, env := range map[string]string{
 		"no response within 2s":                                   "TEST_PLUGIN=2s", // a busy machine takes long to start a program
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
@@ -135,7 +131,7 @@ func TestEnds(t *testing.T) {
 		if _, processes := b.runs(); len(processes) != 1 {
 			t.Errorf("%s: %d runs, want 1", env, len(processes))
 		} else {
-			ended(t, processes[0])
+			checkExited(t, processes[0])
 		}
 	}
 }
@@ -152,35 +148,24 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 		t.Skip("whoever runs the tests has them ignore it, as nohup does")
 	}
 	b := newBox(t, "hanging r.example")
-	if err := syscall.Mkfifo(b.path("runs"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(b.path("runs"), 0o600))
 	cmd := b.command("r.example", []string{"get"})
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	// A pipe, so that reading waits until the plugin runs.
-	runs, err := os.Open(b.path("runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(os.Open(b.path("runs")))(t)
 	defer runs.Close()
 	var process int
-	if _, err := fmt.Fscanf(runs, "hanging %d\n", &process); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fscanf(runs, "hanging %d\n", &process))(t)
+	must.Do(t, cmd.Process.Signal(sig))
 	cmd.Wait()
 	b.checkFailure("a signal", stdout.String(), cmd.ProcessState.ExitCode(), "get: "+sig.String())
-	ended(t, process)
+	checkExited(t, process)
 }
 
-// TestIgnored verifies that signals ignored by the parent, as with nohup, stay ignored.
-func TestIgnored(t *testing.T) {
+// TestIgnoredSignals verifies that signals ignored by the parent, as with nohup, stay ignored.
+func TestIgnoredSignals(t *testing.T) {
 	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -216,29 +201,17 @@ func (b *box) runUnprivileged(cmd *exec.Cmd) {
 // test binary.
 func (b *box) changeOwner(uid int) {
 	b.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(b.t)
+	program := must.Get(os.ReadFile(self))(b.t)
 	for _, link := range []string{programName, "good"} {
-		if err := errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Do(b.t, errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)))
 	}
-	if err := os.Chmod(filepath.Dir(b.dir), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, _ error) error { return os.Lchown(path, uid, uid) }); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.Chmod(filepath.Dir(b.dir), 0o755))
+	must.Do(b.t, filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, _ error) error { return os.Lchown(path, uid, uid) }))
 }
 
-// ended checks that a process is no more.
-func ended(t *testing.T, process int) {
+// checkExited checks that a process has exited.
+func checkExited(t *testing.T, process int) {
 	t.Helper()
 	if err := syscall.Kill(process, 0); err != syscall.ESRCH {
 		t.Errorf("the plugin's process %d is still there: %v", process, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -44,14 +45,9 @@ func install(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, name := range []string{name, "docker-credential-good", "docker-credential-failing"} {
-		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	login := func(user string) string {
 		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.PasswordSecret)) + `"}`
@@ -68,9 +64,7 @@ func install(t *testing.T) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func command(dir string, args ...string) plugin.Command {
@@ -84,10 +78,7 @@ func TestPlugin(t *testing.T) {
 		// As configurations of other plugins do, with an argument to be ignored.
 		cmd := command(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
 		cmd.APIVersion = v
-		x, err := cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"}))(t)
 		want := plugin.AuthConfig{Username: "of-helper", Password: plugin.NewSecret(canary.PasswordSecret)}
 		if !x.Response.Auth["h.example:5000"].Equal(want) || x.Response.CacheDuration.String() != "5m0s" || x.Stderr != "" {
 			t.Errorf("%s: stderr %q, cached for %v, or another credential than wanted", v, x.Stderr, x.Response.CacheDuration)
@@ -135,14 +126,8 @@ providers:
     defaultCacheDuration: 0s
     args: [--config, `+filepath.Join(dir, "config.json")+`, --helper-dir, `+dir+`]
 `)
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyring, err := regcred.New(c, regcred.Options{BinDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(file))(t)
+	keyring := must.Get(regcred.New(c, regcred.Options{BinDir: dir}))(t)
 	defer keyring.Close()
 	for image, want := range map[string]string{
 		"r.example/app":          "all",

@@ -71,7 +71,7 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 		return took
 	}
-	two, twenty := state(b, dispatcher, one, 2), state(b, dispatcher, one, 20)
+	two, twenty := newState(b, dispatcher, one, 2), newState(b, dispatcher, one, 20)
 	memory, err := os.MkdirTemp("/dev/shm", "counts") // as /run is
 	if err != nil {
 		b.Skipf("no file system in memory: %v", err)
@@ -99,9 +99,9 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// state makes a state directory with so many providers, of which the first
-// serves the image, and returns its dispatcher.
-func state(b *testing.B, dispatcher, one string, providers int) string {
+// newState creates a state directory with n providers, of which the first serves the image, and returns its
+// dispatcher.
+func newState(b *testing.B, dispatcher, one string, providers int) string {
 	b.Helper()
 	n := &testNode{TB: b, store: generation.Store{Dir: b.TempDir()}}
 	var list []config.Provider

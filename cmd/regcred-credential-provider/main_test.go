@@ -30,6 +30,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
@@ -44,13 +45,13 @@ func TestMain(m *testing.M) {
 		version = "v1.2.3-test"
 		main()
 	case strings.HasPrefix(name, "plugin-"):
-		os.Exit(play(strings.TrimPrefix(name, "plugin-")))
+		os.Exit(runProvider(strings.TrimPrefix(name, "plugin-")))
 	}
 	os.Exit(m.Run())
 }
 
-// play is a provider, whose user name is its own and says which generation's.
-func play(how string) int {
+// runProvider runs as a provider whose user name contains the provider's name and its generation.
+func runProvider(how string) int {
 	how, _, _ = strings.Cut(how, "_")
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		user := how + os.Getenv("GENERATION")
@@ -73,7 +74,7 @@ func play(how string) int {
 	}), plugin.ServeOptions{Name: how, Args: []string{}})
 }
 
-// hang says that it is there, with a child that is like it, and stays.
+// hang reports that it has started, with a child process like itself, and does not exit.
 func hang() error {
 	child := exec.Command("sleep", "600")
 	if err := child.Start(); err != nil {
@@ -88,8 +89,7 @@ func hang() error {
 	select {}
 }
 
-// testNode is a state directory, a bin dir with links to the dispatcher in it,
-// and where it counts.
+// testNode is a state directory, a bin directory with links to the dispatcher, and the path of the counters.
 type testNode struct {
 	testing.TB
 	store       generation.Store
@@ -100,10 +100,7 @@ type testNode struct {
 
 func newNode(t *testing.T) *testNode {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	n := &testNode{t, generation.Store{Dir: filepath.Join(dir, "state")}, filepath.Join(dir, "bin"), filepath.Join(dir, "run"), self, []string{"GORACE=atexit_sleep_ms=0"}}
 	n.must(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))
@@ -125,18 +122,18 @@ func (n *testNode) must(err error) {
 	}
 }
 
-// provider is one of r.example.
+// provider returns a provider for r.example.
 func provider(name string, tokens *config.TokenAttributes) config.Provider {
 	return config.Provider{Name: name, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Minute), APIVersion: plugin.V1, TokenAttributes: tokens}
 }
 
-// tokens are the tokenAttributes of the second entry.
+// tokens holds the tokenAttributes of the second entry.
 var tokens = &config.TokenAttributes{
 	ServiceAccountTokenAudience: "registry", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
 	OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 }
 
-// create makes a generation of providers.
+// create creates a generation of providers.
 func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	n.Helper()
 	numbers, err := n.store.ListNumbers()
@@ -167,7 +164,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	return m
 }
 
-// has makes a generation current.
+// has makes a generation the current one.
 func (n *testNode) has(providers ...config.Provider) {
 	n.Helper()
 	n.must(n.store.Activate(n.create(providers...).Number))
@@ -365,8 +362,8 @@ func (n *testNode) files() (list []string) {
 	return list
 }
 
-// TestEnds verifies that a signal or a timeout ends the plugin and its child processes before the program exits.
-func TestEnds(t *testing.T) {
+// TestSignalKillsPlugin verifies that a signal or a timeout ends the plugin and its child processes before the program exits.
+func TestSignalKillsPlugin(t *testing.T) {
 	n := newNode(t)
 	fifo := filepath.Join(t.TempDir(), "report")
 	n.must(syscall.Mkfifo(fifo, 0o600))
@@ -387,14 +384,14 @@ func TestEnds(t *testing.T) {
 	for _, word := range strings.Fields(string(report)) {
 		pid, err := strconv.Atoi(word)
 		n.must(err)
-		if !gone(pid) {
+		if !waitUntilExited(pid) {
 			t.Errorf("process %d of the plugin is still there; %s", pid, stderr.String())
 		}
 	}
 }
 
-// gone waits until a killed process has exited or is a zombie.
-func gone(pid int) bool {
+// waitUntilExited waits until a killed process has exited or is a zombie.
+func waitUntilExited(pid int) bool {
 	for range 200 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
@@ -405,9 +402,9 @@ func gone(pid int) bool {
 	return false
 }
 
-// TestFlips verifies that each of a hundred concurrent runs returns the response of one generation while the link is
+// TestGenerationSwitches verifies that each of a hundred concurrent runs returns the response of one generation while the link is
 // flipped, and that killed runs leave nothing that affects others.
-func TestFlips(t *testing.T) {
+func TestGenerationSwitches(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)
 	n.has(provider("plugin-a", nil))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 )
 
@@ -55,15 +56,10 @@ func (h *treeHost) Run(ctx context.Context, args ...string) ([]byte, int, error)
 // nodeTree writes one of package node's test trees.
 func nodeTree(t *testing.T, name string) (root string) {
 	t.Helper()
-	archive, err := txtar.ParseFile("../../internal/node/testdata/nodes/" + name + ".txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("../../internal/node/testdata/nodes/" + name + ".txtar"))(t)
 	root = t.TempDir()
 	for _, dir := range []string{"etc/systemd/system", "var/lib"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for _, f := range archive.Files {
 		if strings.HasPrefix(f.Name, "/") {
@@ -136,24 +132,17 @@ providers:
 
 func newAgentOn(t *testing.T, name string) *agentOn {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	a := &agentOn{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
 	// The kubelet mounts a ConfigMap like this.
 	writeFile(t, in("config/..2026/providers.yaml"), agentConfig, 0o600)
 	for link, target := range map[string]string{"config/..data": "..2026", "config/providers.yaml": "..data/providers.yaml"} {
-		if err := os.Symlink(target, in(link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, in(link)))
 	}
 	writeFile(t, in("state/state"), "present", 0o600)
-	if err := linkPlugins(in("plugins")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(in("plugins")))
 	a.Agent = &agent.Agent{
 		Options: agent.Options{
 			Node: "n1", Owner: "ns/rel", Revision: "rel-1", Config: in("config"), State: in("state/state"), Plugins: in("none"), ImagePlugins: in("plugins"),
@@ -222,7 +211,7 @@ func TestAgentOnTrees(t *testing.T) {
 				t.Fatalf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
 			}
 			if told := strings.Contains(strings.Join(a.talk, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
-				t.Errorf("it does not say what the node wants: %q", a.talk)
+				t.Errorf("the manual step is missing: %q", a.talk)
 			}
 			if want.phase != agent.PhaseInstalled {
 				if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
@@ -270,8 +259,8 @@ func TestAgentsLife(t *testing.T) {
 	}
 }
 
-// TestDamagedCounts checks that damaged counters do not make a node unhealthy.
-func TestDamagedCounts(t *testing.T) {
+// TestDamagedCountersAreHealthy checks that damaged counters do not make a node unhealthy.
+func TestDamagedCountersAreHealthy(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
@@ -286,9 +275,9 @@ func TestDamagedCounts(t *testing.T) {
 	}
 }
 
-// TestAnothersNode checks that the error for another owner's node explains in one line
+// TestOtherOwner checks that the error for another owner's node explains in one line
 // what to do.
-func TestAnothersNode(t *testing.T) {
+func TestOtherOwner(t *testing.T) {
 	a := newAgentOn(t, "kubeadm-deb")
 	a.runFor(t)
 	b := newAgentOn(t, "kubeadm-deb")

@@ -23,6 +23,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -30,29 +31,22 @@ import (
 )
 
 var (
-	agreementSeed  = flag.Uint64("agreement.seed", 10, "what the nodes of TestAgreement are made from")
-	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestAgreement makes")
+	agreementSeed  = flag.Uint64("agreement.seed", 10, "what the nodes of TestCommandsAgree are made from")
+	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestCommandsAgree makes")
 )
 
-// TestAgreement generates valid and broken nodes. The results of validate, doctor,
+// TestCommandsAgree generates valid and broken nodes. The results of validate, doctor,
 // explain, get and pull must agree with each other and with the library.
-func TestAgreement(t *testing.T) {
+func TestCommandsAgree(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	for _, odd := range []func() error{
 		func() error { return os.WriteFile(filepath.Join(bin, "plain"), []byte("x"), 0o644) },
 		func() error { return os.Mkdir(filepath.Join(bin, "folder"), 0o755) },
 	} {
-		if err := odd(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, odd())
 	}
-	server, err := newHalfOpenRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(newHalfOpenRegistry())(t)
 	t.Cleanup(func() { server.Close() })
 
 	seen := map[string]int{}
@@ -96,20 +90,14 @@ func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistr
 	dir := t.TempDir()
 	n := &madeNode{dir: dir, config: filepath.Join(dir, "config.yaml"), bin: bin, server: server, open: r.IntN(3) == 0}
 	repository := map[bool]string{true: "open", false: "team"}[n.open] + fmt.Sprintf("/app%d", i)
-	if _, err := server.Push(repository, "v1", testregistry.Image{Seed: int64(i)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(server.Push(repository, "v1", testregistry.Image{Seed: int64(i)}))(t)
 	n.image = server.Addr() + "/" + repository + ":v1"
 	if r.IntN(12) == 0 {
 		n.bin = filepath.Join(dir, "no-such-directory")
 	}
 	write := func(name, text string) {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	text := madeConfig(r, server.Addr())
 	if r.IntN(6) == 0 { // a directory

@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestRun(t *testing.T) {
@@ -157,10 +159,7 @@ func TestOnlyTerminalPrints(t *testing.T) {
 	}
 	printing := regexp.MustCompile(`fmt\.Print|print(ln)?\("|(Fprint(f|ln)?|WriteString)\((a|cmd|os)\.|\bStd(out|err)\.Write|OrStd(out|err)\(\)\.Write|slog\.New\w+Handler\(`)
 	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(t)
 		if found := printing.Find(data); found != nil && !strings.HasSuffix(name, "_test.go") {
 			t.Errorf("%s: %s: use internal/terminal", name, found)
 		}

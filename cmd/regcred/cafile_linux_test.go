@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestCAFileBesideSystem checks that the system's CAs are still trusted. On Linux,
@@ -29,14 +31,8 @@ func TestCAFileBesideSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true}
-	other, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	cmd := exec.Command(regcred, append([]string{"pull", "--layout", t.TempDir(), host + "/team/app:v1", "--ca-file",
 		writeTemp(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other})))}, writeRuntimeConfig(t, "good", host)...)...)
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+writeTemp(t, string(system)))

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -26,9 +27,7 @@ import (
 func writeTemp(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -40,9 +39,7 @@ func newAppRegistry(t *testing.T) *testregistry.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { registry.Close() })
-	if _, err := registry.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(registry.Push("team/app", "v1", testregistry.Image{}))(t)
 	return registry
 }
 
@@ -85,24 +82,14 @@ func TestCAFile(t *testing.T) {
 
 // TestCAFileOfCluster calls an API server whose CA is not in the kubeconfig.
 func TestCAFileOfCluster(t *testing.T) {
-	api, err := testkube.New(testkube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "team", Name: "app"})
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := api.Kubeconfig(kubeconfig, testkube.Admin); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Kubeconfig(kubeconfig, testkube.Admin))
+	data := must.Get(os.ReadFile(kubeconfig))(t)
 	text := strings.Replace(string(data), base64.StdEncoding.EncodeToString(api.CA()), base64.StdEncoding.EncodeToString(otherAuthority(t)), 1)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	args := append([]string{"get", "--kubeconfig", kubeconfig, "--service-account", "team/app", "registry.example/app"}, writeRuntimeConfig(t, "good", "registry.example")...)
 	if code, _, errOut := runApp(t, args...); code != exitFailed || !strings.Contains(errOut, "certificate signed by unknown authority") {
 		t.Errorf("without its authority: exit code %d, %s", code, errOut)
@@ -120,10 +107,7 @@ func otherAuthority(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	cert, err := x509.CreateCertificate(nil, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(nil, template, template, public, private))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 

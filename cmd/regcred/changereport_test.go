@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// TestRestartAlone checks that the report of a restart without other changes names the
+// TestReportOfRestartOnly checks that the report of a restart without other changes names the
 // current generation.
-func TestRestartAlone(t *testing.T) {
+func TestReportOfRestartOnly(t *testing.T) {
 	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, Nothing: true, Restart: []string{"it has no entry"}}
 	if r := newChangeReport(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
 		t.Errorf("got %+v", r)
@@ -24,9 +24,9 @@ func TestRestartAlone(t *testing.T) {
 	}
 }
 
-// TestUninstallInVain checks that the JSON report shows a kubelet restart that did not
+// TestReportOfUselessRestart checks that the JSON report shows a kubelet restart that did not
 // help.
-func TestUninstallInVain(t *testing.T) {
+func TestReportOfUselessRestart(t *testing.T) {
 	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
 		var r report.Change
 		markFailed(&r, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugintest"
 )
 
@@ -20,10 +21,7 @@ import (
 // check, in order, with the expected behavior, the reason and a link to the original
 // thread.
 func TestDocsConformance(t *testing.T) {
-	data, err := os.ReadFile("../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/conformance.md"))(t)
 	type row struct{ ID, Severity string }
 	var got, want []row
 	text := map[string]string{}
@@ -72,10 +70,7 @@ func TestDocsPluginTestJSON(t *testing.T) {
 // fieldNames lists the names of all fields in the JSON of v.
 func fieldNames(t *testing.T, v any) []string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	var names []string
 	for _, m := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
 		names = append(names, m[1])

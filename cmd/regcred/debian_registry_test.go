@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -97,10 +98,7 @@ func requirePackages(t *testing.T, programs ...string) {
 // startDockerRegistry runs the registry on a free port until the test ends.
 func startDockerRegistry(t *testing.T, dir string) (host string) {
 	t.Helper()
-	hash, err := exec.Command("htpasswd", "-Bbn", "ci", canary.PasswordSecret).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := must.Get(exec.Command("htpasswd", "-Bbn", "ci", canary.PasswordSecret).Output())(t)
 	writeFile(t, filepath.Join(dir, "htpasswd"), string(hash), 0o600)
 	host = testenv.FreeAddr(t)
 	config := filepath.Join(dir, "registry.yml")
@@ -111,13 +109,8 @@ http: {addr: %s}
 auth: {htpasswd: {realm: test, path: %s}}
 `, filepath.Join(dir, "storage"), host, filepath.Join(dir, "htpasswd")), 0o600)
 	cmd := exec.CommandContext(t.Context(), "docker-registry", "serve", config)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -138,21 +131,12 @@ auth: {htpasswd: {realm: test, path: %s}}
 
 func pushRandom(t *testing.T, image string) (digest string) {
 	t.Helper()
-	img, err := random.Image(1024, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(random.Image(1024, 2))(t)
+	ref := must.Get(name.ParseReference(image))(t)
 	if err := remote.Write(ref, img, remote.WithAuth(&authn.Basic{Username: "ci", Password: canary.PasswordSecret}), remote.WithContext(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := must.Get(img.Digest())(t)
 	return hash.String()
 }
 
@@ -165,12 +149,8 @@ func buildGoPlugin(t *testing.T, path string) {
 
 func writeFile(t *testing.T, path, content string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(content), mode))
 }
 
 func runApp(t *testing.T, args ...string) (code int, stdout, stderr string) {

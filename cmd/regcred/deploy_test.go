@@ -21,6 +21,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -30,10 +31,7 @@ const deploy = "../../deploy/"
 
 func readDeploy(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(deploy + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(deploy + name))(t)
 	return string(data)
 }
 
@@ -53,10 +51,7 @@ type userData struct {
 // readUserData reads the user data in deploy/cloud-init, including multipart files.
 func readUserData(t *testing.T) (list []userData) {
 	t.Helper()
-	entries, err := os.ReadDir(deploy + "cloud-init")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(deploy + "cloud-init"))(t)
 	for _, e := range entries {
 		u := userData{name: e.Name(), files: map[string]string{}}
 		text := readDeploy(t, "cloud-init/"+e.Name())
@@ -85,10 +80,7 @@ func readUserData(t *testing.T) (list []userData) {
 // nodeadm/internal/configprovider/mime.go).
 func readParts(t *testing.T, text string) map[string]string {
 	t.Helper()
-	m, err := mail.ReadMessage(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(mail.ReadMessage(strings.NewReader(text)))(t)
 	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +94,7 @@ func readParts(t *testing.T, text string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := io.ReadAll(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(p))(t)
 		parts[p.Header.Get("Content-Type")] = string(data)
 	}
 }
@@ -181,9 +170,7 @@ func checkNodeConfig(t *testing.T, text string) {
 		name += ".exe"
 	}
 	for path, text := range map[string]string{file: text, filepath.Join(dir, name): "#!/bin/sh\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 	}
 	if code, out, errOut := runApp(t, "validate", "--bin-dir", dir, file); code != exitOK {
 		t.Errorf("exit code %d\n%s%s", code, out, errOut)
@@ -237,10 +224,7 @@ func TestPackerTemplate(t *testing.T) {
 func TestDeployCommands(t *testing.T) {
 	var files []string
 	for _, glob := range []string{"*/*", "chart/templates/*", "../docs/node-images.md"} {
-		found, err := filepath.Glob(deploy + glob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(deploy + glob))(t)
 		files = append(files, slices.DeleteFunc(found, isDir)...)
 	}
 	// A command starts at the beginning of a line, a string or a value, or follows another
@@ -248,10 +232,7 @@ func TestDeployCommands(t *testing.T) {
 	command := regexp.MustCompile(`(?m)(?:^|["=]|&& )\s*(?:\$ )?(?:sudo )?(?:\./|/usr/local/bin/)?regcred ([a-z][^"|&#\n]*)`)
 	commands := 0
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		text := strings.ReplaceAll(string(data), "$REGCRED_PREPULL_FLAGS", prepullFlagsOf(string(data)))
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			commands++

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -36,16 +37,12 @@ func systemdRoot(t *testing.T, unit string) string {
 	}
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 	}
 	if out, err := exec.CommandContext(t.Context(), "systemctl", "--root", root, "enable", prepullUnit).CombinedOutput(); err != nil {
 		t.Fatalf("systemctl enable: %v\n%s", err, out)
@@ -112,19 +109,12 @@ func TestPrepullUnitWrong(t *testing.T) {
 // install has configured.
 func TestPrepullUnitGeneration(t *testing.T) {
 	root := systemdRoot(t, readDeploy(t, "systemd/"+prepullUnit))
-	if err := os.MkdirAll(filepath.Join(root, "var/lib"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(root, "var/lib"), 0o755))
+	program := must.Get(os.ReadFile(os.Args[0]))(t)
 	dir := t.TempDir()
 	plugin, dispatcher := filepath.Join(dir, "static-credential-provider"), filepath.Join(dir, "regcred-credential-provider")
 	for _, path := range []string{plugin, dispatcher} {
-		if err := os.WriteFile(path, program, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, program, 0o755))
 	}
 	if code, out, errOut := runApp(t, "install", "--root", root, deploy+"packer/node.yaml", "--plugin", plugin, "--dispatcher", dispatcher); code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/shown"
 )
@@ -42,10 +43,7 @@ func readDocs(t *testing.T) string {
 
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(docsDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(docsDir, name)))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check out CRLF
 }
 
@@ -83,9 +81,7 @@ func compareUsage(t *testing.T, cmd *cobra.Command, page string) {
 	var out strings.Builder
 	cmd.SetOut(&out)
 	cmd.InitDefaultHelpFlag()
-	if err := printUsage(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, printUsage(cmd))
 	text, _, _ := strings.Cut(out.String(), "\nGlobal flags (see ")
 	want := "```text\n" + strings.TrimSpace(text) + "\n```\n"
 	doc := readPage(t, page)
@@ -95,9 +91,7 @@ func compareUsage(t *testing.T, cmd *cobra.Command, page string) {
 	case !found || !ended:
 		t.Errorf("docs/cli/%s has no generated part", page)
 	case *updateDocs:
-		if err := os.WriteFile(filepath.Join(docsDir, page), []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(docsDir, page), []byte(before+begin+want+end+after), 0o644))
 	case got != want:
 		t.Errorf("docs/cli/%s: run this test with -update-docs: -want +got\n%s", page, gocmp.Diff(want, got))
 	}
@@ -204,10 +198,7 @@ func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/change.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrun.go", "pullreport.go", "nodes.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "root.go"} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(string(data), -1) {
 			names = append(names, m[1])
 		}

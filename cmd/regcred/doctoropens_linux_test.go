@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDoctorReadsFilesOnce verifies that one run of "regcred doctor" opens each file of the kubelet's service once.
@@ -39,26 +41,17 @@ func TestDoctorReadsFilesOnce(t *testing.T) {
 // countOpens returns a function that returns how often files have been opened for reading.
 func countOpens(t *testing.T, root string, names []string) func() []int {
 	t.Helper()
-	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC))(t)
 	t.Cleanup(func() { syscall.Close(fd) })
 	index := map[int32]int{}
 	for i, name := range names {
 		// With both events, two opens are never merged into one event.
-		wd, err := syscall.InotifyAddWatch(fd, filepath.Join(root, name), syscall.IN_OPEN|syscall.IN_CLOSE)
-		if err != nil {
-			t.Fatal(err)
-		}
+		wd := must.Get(syscall.InotifyAddWatch(fd, filepath.Join(root, name), syscall.IN_OPEN|syscall.IN_CLOSE))(t)
 		index[int32(wd)] = i
 	}
 	return func() []int {
 		counts, buf := make([]int, len(names)), make([]byte, 64<<10)
-		n, err := syscall.Read(fd, buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(syscall.Read(fd, buf))(t)
 		for at := 0; at < n; {
 			event := (*syscall.InotifyEvent)(unsafe.Pointer(&buf[at]))
 			if event.Mask&syscall.IN_OPEN != 0 {

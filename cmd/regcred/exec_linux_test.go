@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestExecOnTerminal checks that a command can read from the terminal and gets each ^C
@@ -27,9 +29,7 @@ func TestExecOnTerminal(t *testing.T) {
 	shell.Env = e.Env
 	shell.Stdin, shell.Stdout, shell.Stderr = slave, slave, slave
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, shell.Start())
 	slave.Close()
 	steps := []struct{ wait, write string }{
 		{"tty /dev/pts/", "\x03"},

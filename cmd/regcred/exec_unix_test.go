@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // execution is a run of "regcred exec" with a shell script.
@@ -29,26 +31,17 @@ type execution struct {
 
 func newExecution(t *testing.T, script string) *execution {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
 	e := &execution{temp: filepath.Join(dir, "temp")}
 	for _, name := range []string{"temp", "home", "bin"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	config := filepath.Join(dir, "c.yaml")
 	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "good",
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m"}]}`
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bin", helperProgram), []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "bin", helperProgram), []byte("#!/bin/sh\n"), 0o700))
 	e.Cmd = exec.Command(regcred, "exec", "--config", config, "--bin-dir", dir, "--", "sh", "-c", script)
 	e.Env = append(os.Environ(), "TMPDIR="+e.temp, "HOME="+filepath.Join(dir, "home"), "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "DOCKER_CONFIG=", "REGISTRY_AUTH_FILE=",
 		"PATH="+filepath.Join(dir, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
@@ -60,13 +53,8 @@ func newExecution(t *testing.T, script string) *execution {
 // line.
 func (e *execution) start(t *testing.T) string {
 	t.Helper()
-	stdout, err := e.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(e.StdoutPipe())(t)
+	must.Do(t, e.Start())
 	e.lines = bufio.NewReader(stdout)
 	line, err := e.lines.ReadString('\n')
 	if err != nil {
@@ -78,19 +66,13 @@ func (e *execution) start(t *testing.T) string {
 // rest returns the remaining output of the script.
 func (e *execution) rest(t *testing.T) string {
 	t.Helper()
-	out, err := io.ReadAll(e.lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(io.ReadAll(e.lines))(t)
 	return string(out)
 }
 
 func (e *execution) leftovers(t *testing.T) []string {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(e.temp, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(filepath.Glob(filepath.Join(e.temp, "*")))(t)
 	return left
 }
 
@@ -124,9 +106,7 @@ func TestExecSignal(t *testing.T) {
 			if len(e.leftovers(t)) != 1 {
 				t.Errorf("there is no directory: %q", e.leftovers(t))
 			}
-			if err := e.Process.Signal(tt.sig); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Process.Signal(tt.sig))
 			if name == "goes on" {
 				io.WriteString(stdin, "a\nb\n")
 			}
@@ -166,27 +146,17 @@ func TestExecKilled(t *testing.T) {
 		return e
 	}
 	living = run("")
-	stdin, err := living.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(living.StdinPipe())(t)
 	lives := living.start(t)
 	killed = run(living.temp)
-	held, err := killed.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(killed.StdinPipe())(t)
 	killed.start(t)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Process.Kill())
 	held.Close()
 	killed.rest(t)
 	killed.Wait()
 	foreign := filepath.Join(living.temp, "regcred-exec-file")
-	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(foreign, nil, 0o600))
 	if got := len(living.leftovers(t)); got != 3 {
 		t.Errorf("%d entries, want two directories and a file", got)
 	}
@@ -235,12 +205,8 @@ func TestExecKilledAlone(t *testing.T) {
 	killed.Stdin = stdin
 	killed.start(t)
 	stdin.Close()
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := killed.Process.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Process.Kill())
+	must.Get(killed.Process.Wait())(t)
 	next := func() {
 		e := newExecution(t, "true")
 		e.Env = append(e.Env, "TMPDIR="+killed.temp)
@@ -263,14 +229,9 @@ func TestExecKilledAlone(t *testing.T) {
 // awaitFree waits until no process has locked a directory.
 func awaitFree(t *testing.T, dir string) {
 	t.Helper()
-	f, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(dir))(t)
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
 // TestExecRelativeTemp checks that a command finds its files after it changes its

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // fieldDir has a file for each misconfiguration that users reported in public.
@@ -31,10 +32,7 @@ func TestField(t *testing.T) {
 	}
 	count := newFieldCount()
 	for _, file := range files {
-		c, err := readFieldCase(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(readFieldCase(file))(t)
 		t.Run(c.name, func(t *testing.T) {
 			out := c.play(t)
 			named := c.named(out)
@@ -118,7 +116,7 @@ func TestFieldFindings(t *testing.T) {
 		}
 	}
 	if c := (fieldCase{want: []string{"cause"}, not: []string{"place"}}); c.named(out) {
-		t.Error("what must not be said is said, and it counts as named")
+		t.Error("an unwanted text is printed, and counts as named")
 	}
 }
 
@@ -151,9 +149,7 @@ func (c *fieldCase) play(t *testing.T) string {
 		t.Skip(why)
 	}
 	dir := fieldTemp(t)
-	if err := c.layOut(t, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.layOut(t, dir))
 	cmd := exec.Command("regcred", strings.Fields(c.expand(c.run, dir))...)
 	cmd.Dir, cmd.Env = dir, c.environ(dir)
 	switch {
@@ -179,10 +175,7 @@ func (c *fieldCase) play(t *testing.T) string {
 // case.
 func fieldTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "node")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "node"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSingleHostile checks that line-based formats reject values that they cannot
+// TestLineFormatsRejectOddValues checks that line-based formats reject values that they cannot
 // represent, and that encoded formats keep the whole value.
-func TestSingleHostile(t *testing.T) {
+func TestLineFormatsRejectOddValues(t *testing.T) {
 	for _, tt := range []struct{ user, password string }{
 		{"ci\nroot", "x"}, {"ci", "x\n"}, {"ci\x1b[2J", "x"}, {"ci", "x\x00y"}, {"ci\u202e", "x"}, {"ci\u009b", "x"}, {"ci\xff", "x"}, {"ci", "x\r"},
 	} {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestHintsCanBePasted checks that the commands in hints work for any path of the
@@ -18,9 +20,7 @@ import (
 func TestHintsCanBePasted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), `it's "here" $(touch x)`)
 	flags := writeRuntimeConfig(t, "empty", "registry.example")
-	if err := os.Rename(filepath.Dir(flags[1]), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Dir(flags[1]), dir))
 	_, _, errOut := runApp(t, "get", "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--bin-dir", filepath.Join(dir, "bin"),
 		"--root-dir", filepath.Join(dir, "root dir"), "--plugin-timeout", "7s", "--no-node-config", "registry.example/app")
 	_, command, _ := strings.Cut(errOut, `hint: run "`)
@@ -37,16 +37,13 @@ func TestHintsCanBePasted(t *testing.T) {
 // shell runs a regcred command line and ignores its exit code.
 func shell(t *testing.T, line string) (output string) {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(regcred)+":"+os.Getenv("PATH"))
 	out, _ := cmd.CombinedOutput()
 	if left, err := os.ReadDir(cmd.Dir); err != nil || len(left) > 0 {
-		t.Errorf("the shell did more than it was told: %v, %v", left, err)
+		t.Errorf("the shell ran an injected command: %v, %v", left, err)
 	}
 	return string(out)
 }

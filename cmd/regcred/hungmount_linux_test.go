@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -24,17 +25,12 @@ func TestSignalOnHungMount(t *testing.T) {
 		return
 	}
 	dir := testenv.MountHungFS(t)
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, regcred, "validate", filepath.Join(dir, "config.yaml"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for !hangs(cmd.Process.Pid) {
+	must.Do(t, cmd.Start())
+	for !waitsForFUSE(cmd.Process.Pid) {
 		if ctx.Err() != nil {
 			t.Fatal("it does not look at the mount")
 		}
@@ -47,8 +43,8 @@ func TestSignalOnHungMount(t *testing.T) {
 	}
 }
 
-// hangs reports whether a thread of the process waits for FUSE.
-func hangs(pid int) bool {
+// waitsForFUSE reports whether a thread of the process waits for FUSE.
+func waitsForFUSE(pid int) bool {
 	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "wchan"))
 	for _, name := range threads {
 		what, _ := os.ReadFile(name)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // imageExample is the transcript in docs/cli/doctor.md as a field case.
@@ -73,10 +74,7 @@ func TestDocsDoctorChecks(t *testing.T) {
 
 // TestDocsImage runs the example of tracing an image.
 func TestDocsImage(t *testing.T) {
-	c, err := readFieldCase(imageExample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(readFieldCase(imageExample))(t)
 	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "--image registry.example/team/app:1.2\n")
 	example, _, _ = strings.Cut(example, "```")
 	if diff := cmp.Diff(imageLines(t, example+"\n\n"), imageLines(t, c.play(t))); diff != "" {
@@ -87,15 +85,9 @@ func TestDocsImage(t *testing.T) {
 // TestDocsImageJSON checks that the example has only existing fields, and that all
 // fields are documented.
 func TestDocsImageJSON(t *testing.T) {
-	data, err := os.ReadFile(imageExample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(imageExample))(t)
 	file := writeTemp(t, strings.Replace(string(data), "\nrun: regcred doctor", "\nrun: regcred doctor -o json", 1))
-	c, err := readFieldCase(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(readFieldCase(file))(t)
 	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "```json\n\"image\": ")
 	example, _, _ = strings.Cut(example, "```")
 	dec := json.NewDecoder(strings.NewReader(example))
@@ -104,9 +96,7 @@ func TestDocsImageJSON(t *testing.T) {
 		t.Errorf("docs/cli/doctor.md: %v", err)
 	}
 	var got struct{ Image json.RawMessage }
-	if err := json.Unmarshal([]byte(c.play(t)), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(c.play(t)), &got))
 	var have, want any
 	json.Unmarshal(got.Image, &have)
 	json.Unmarshal([]byte(example), &want)

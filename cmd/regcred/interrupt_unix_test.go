@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // slowly is a regcred command that waits for a plugin. The plugin closes the pipe when
@@ -31,24 +33,15 @@ type slowly struct {
 
 func newSlowly(t *testing.T, args ...string) *slowly {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
 	s := &slowly{bin: filepath.Join(dir, "bin"), pipe: filepath.Join(dir, "running")}
-	if err := linkPlugins(s.bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(s.bin))
 	config := filepath.Join(dir, "c.yaml")
 	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "slow",
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m"}]}`
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(s.pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o644))
+	must.Do(t, syscall.Mkfifo(s.pipe, 0o600))
 	s.flags = []string{"--config", config, "--bin-dir", s.bin}
 	s.Cmd = exec.Command(regcred, args...)
 	s.Env = append(os.Environ(), "RUNNING="+s.pipe, "GORACE="+noRaceSleep)
@@ -59,9 +52,7 @@ func newSlowly(t *testing.T, args ...string) *slowly {
 // running waits until the plugin has opened and closed the pipe.
 func (s *slowly) running(t *testing.T) {
 	t.Helper()
-	if _, err := os.ReadFile(s.pipe); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.ReadFile(s.pipe))(t)
 }
 
 // interrupt starts the command and sends a signal while the plugin runs. The signal
@@ -71,13 +62,9 @@ func (s *slowly) interrupt(t *testing.T, sig syscall.Signal) {
 	if signal.Ignored(sig) {
 		t.Skip("the test itself runs with this signal ignored, and so would regcred")
 	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Start())
 	s.running(t)
-	if err := s.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Process.Signal(sig))
 	s.diesOf(t, sig)
 }
 
@@ -122,7 +109,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 				}
 			}
 			if strings.Contains(got, "base-answer") || strings.Contains(got, "exit-code") || strings.Contains(got, "canceled") {
-				t.Errorf("what was cut short is told:\n%s", got)
+				t.Errorf("the interruption is reported:\n%s", got)
 			}
 			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
 				t.Errorf("stderr %q, want %q", got, want)
@@ -165,10 +152,7 @@ func TestIgnoredSignal(t *testing.T) {
 
 // TestBrokenPipe closes the reading end of standard output, as "| head" does.
 func TestBrokenPipe(t *testing.T) {
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -195,9 +179,9 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestHandOver checks that a signal that arrives before takeOverSignals is not lost, in either
+// TestEarlySignal checks that a signal that arrives before takeOverSignals is not lost, in either
 // order.
-func TestHandOver(t *testing.T) {
+func TestEarlySignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := takeOverSignals(ctx); err != nil {
 		t.Error(err)

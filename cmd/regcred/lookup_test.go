@@ -36,8 +36,8 @@ func TestPodFlags(t *testing.T) {
 	}
 }
 
-// TestGivenKubeFlags checks that an error names the flag that is set.
-func TestGivenKubeFlags(t *testing.T) {
+// TestErrorNamesKubeFlag checks that an error names the flag that is set.
+func TestErrorNamesKubeFlag(t *testing.T) {
 	k := &kubeFlags{kubeconfig: "k", context: "c", caFile: "f"}
 	if got := strings.Join(k.setFlags(), " "); got != "--kubeconfig --context --ca-file" {
 		t.Errorf("got %s", got)

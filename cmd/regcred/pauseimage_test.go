@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 )
 
@@ -54,9 +55,7 @@ func TestPauseImageStays(t *testing.T) {
 		server := &testcri.Server{Config: `{"sandboxImage": "` + image + `"}`, Pinned: pinned}
 		server.Start(t)
 		list := filepath.Join(t.TempDir(), "list")
-		if err := os.WriteFile(list, []byte("# none yet\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(list, []byte("# none yet\n"), 0o600))
 		args := append([]string{"prepull", "--pause-image", "-f", list, "-o", "json", "--runtime-endpoint", server.Socket}, writeRuntimeConfig(t, "good", "it.example")...)
 		for _, outcome := range []string{outcomePulled, outcomePresent} {
 			code, out, errOut := runApp(t, args...)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestUnreadableConfig uses a configuration that only root can read. The error must not
@@ -23,13 +25,9 @@ import (
 func TestUnreadableConfig(t *testing.T) {
 	regcred, dir := asNobody(t)
 	file := filepath.Join(dir, "c.yaml")
-	if err := os.WriteFile(file, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0))
 	closed := filepath.Join(dir, "closed")
-	if err := os.Mkdir(closed, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(closed, 0))
 	for _, config := range []string{file, closed, filepath.Join(closed, "c.yaml")} {
 		for _, args := range [][]string{
 			{"validate", config},
@@ -64,23 +62,14 @@ func TestNotPermitted(t *testing.T) {
 		"- {name: p, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
 	closed := filepath.Join(dir, "closed")
 	file, list, socket := filepath.Join(closed, "c.yaml"), filepath.Join(closed, "list"), filepath.Join(dir, "s")
-	if err := os.Mkdir(closed, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(closed, 0o755))
 	for path, data := range map[string]string{file: config, list: "registry.example/app:v1\n", filepath.Join(dir, "p"): "#!/bin/false\n"} {
-		if err := os.WriteFile(path, []byte(data), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(data), 0o755))
 	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	defer os.Chmod(closed, 0o755) // so that the cleanup can remove it
-	if err := errors.Join(os.Chmod(socket, 0), os.Chmod(closed, 0o555)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(socket, 0), os.Chmod(closed, 0o555)))
 	for _, args := range [][]string{
 		{"convert", "--write", file},
 		{"convert", file, filepath.Join(closed, "new.yaml")},
@@ -101,23 +90,16 @@ func TestNotPermitted(t *testing.T) {
 // user, and a directory that this user can enter.
 func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
 	t.Helper()
-	binary, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(exec.LookPath("regcred"))(t)
 	dir = t.TempDir()
 	if os.Geteuid() != 0 {
 		return func(args ...string) *exec.Cmd { return exec.Command(binary, args...) }, dir
 	}
 	// The binary is in a directory that only root can enter.
 	link := filepath.Join(dir, "regcred")
-	if err := os.Link(binary, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(binary, link))
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	regcred = func(args ...string) *exec.Cmd {
 		cmd := exec.Command(link, args...)
@@ -132,14 +114,12 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	return regcred, dir
 }
 
-// TestNotTheUsers checks that no hint suggests sudo for a file that "sudo docker login"
+// TestNoSudoHintForRootLogin checks that no hint suggests sudo for a file that "sudo docker login"
 // created.
-func TestNotTheUsers(t *testing.T) {
+func TestNoSudoHintForRootLogin(t *testing.T) {
 	regcred, dir := asNobody(t)
 	path := filepath.Join(dir, "config.json")
-	if err := os.WriteFile(path, []byte("{}"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("{}"), 0))
 	cmd := regcred("helper", "uninstall")
 	cmd.Env = append(cmd.Env, "HOME="+dir, "DOCKER_CONFIG="+dir, "REGISTRY_AUTH_FILE="+path)
 	out, err := cmd.CombinedOutput()
@@ -156,9 +136,7 @@ func TestValidateOneUnreadable(t *testing.T) {
 	for path, mode := range map[string]os.FileMode{good: 0o644, closed: 0} {
 		text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +
 			"- {name: good, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 	}
 	said := `"executionSuccessful": false, "toolExecutionNotifications": [ { "level": "error", "message": { "text": "` + closed + `: cannot be read: permission denied" } } ]`
 	for _, tt := range []struct {

@@ -40,11 +40,11 @@ func TestToResponseJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(responseReport{})); diff != "" {
 		canary.AssertAbsent(t, "the difference", diff)
-		t.Error("the answer is not as wanted")
+		t.Error("the response is not as wanted")
 	}
 }
 
-func TestKept(t *testing.T) {
+func TestDescribeCaching(t *testing.T) {
 	tests := []struct {
 		name string
 		in   *time.Duration

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestPluginTestOnTerminal runs the suite on a terminal of 80 columns. The progress bar
@@ -61,22 +63,15 @@ func TestPluginTestOnTerminal(t *testing.T) {
 // returns its output.
 func onTerminal(t *testing.T, environ string, args ...string) string {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	bin := filepath.Join(t.TempDir(), "bin")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	master, slave := openTerminal(t)
 	cmd := exec.Command(regcred, args...)
 	cmd.Dir = bin
 	cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=", "GORACE="+noRaceSleep, environ)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	slave.Close()
 	screen, _ := io.ReadAll(master) // returns an error when the last writer has closed
 	if err := cmd.Wait(); err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
@@ -69,9 +70,7 @@ func runHere(t *testing.T, ctx context.Context, args ...string) (code int, stdou
 
 func TestPluginTestJSON(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	code, stdout, stderr := runHere(t, t.Context(), "plugin", "test", "--bin-dir", bin, "slip", "-o", "json",
 		"--check", "cache-duration", "--check", "cache-key-type", "--arg", "x", "--env", "A=b")
 	if code != exitFailed || stderr != "" {
@@ -104,9 +103,7 @@ func TestPluginTestJSON(t *testing.T) {
 // that the plugin passed.
 func TestPluginTestInterrupted(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	code, stdout, stderr := runHere(t, ctx, "plugin", "test", "--bin-dir", bin, "good")
@@ -119,9 +116,7 @@ func TestPluginTestInterrupted(t *testing.T) {
 func TestArgList(t *testing.T) {
 	f, cmd := &pluginTestFlags{}, &cobra.Command{}
 	f.register(cmd)
-	if err := cmd.Flags().Parse([]string{"--arg", "a b", "--args", " c  d ", "--arg=", "--args="}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Flags().Parse([]string{"--arg", "a b", "--args", " c  d ", "--arg=", "--args="}))
 	if diff := cmp.Diff([]string{"a b", "c", "d", ""}, f.args); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -132,16 +127,12 @@ func TestArgList(t *testing.T) {
 func TestSubjectConfigured(t *testing.T) {
 	dir := t.TempDir()
 	bin, config := filepath.Join(dir, "bin"), filepath.Join(dir, "c.yaml")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "good",
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m",
 		"args": ["one"], "env": [{"name": "A", "value": "1"}],
 		"tokenAttributes": {"serviceAccountTokenAudience": "x", "cacheType": "Token", "requireServiceAccount": true, "optionalServiceAccountAnnotationKeys": ["example.com/role"]}}]}`
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o644))
 	a := newApp(nil, nil, os.Stderr, []string{"WHO=caller"})
 	a.dir, a.root, a.timeout = dir, dir, protocol.Timeout
 	a.config.value, a.binDir.value = config, bin
@@ -149,10 +140,7 @@ func TestSubjectConfigured(t *testing.T) {
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
 		identityFlags: identityFlags{annotationPairs: []string{"example.com/role=ci"}}, cacheType: &enumFlag{}, apiVersion: &enumFlag{},
 	}
-	s, err := a.newTestSubject(t.Context(), f, "good")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(a.newTestSubject(t.Context(), f, "good"))(t)
 	want := plugin.Command{
 		Path: filepath.Join(bin, "good"), Name: "good", Args: plugin.NewSecrets("one", "two"),
 		Environ: []string{"WHO=caller"}, Env: plugin.NewSecrets("A=1", "B=2", "WHO=caller"),

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -149,9 +150,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
 	}
 	var r demoReport
-	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out.String()), &r))
 	if r.Digest == "" || r.Pulled.Digest != r.Digest || r.Pulled.Credential.Username != demoUser {
 		t.Errorf("pushed %q, pulled %q with %+v", r.Digest, r.Pulled.Digest, r.Pulled.Credential)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -37,7 +38,7 @@ func TestRuntimeScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			server := &testcri.Server{OnPull: admit}
+			server := &testcri.Server{OnPull: simulateRegistry}
 			server.Start(env.T().(testing.TB))
 			env.Values["runtime"] = server
 			env.Setenv("SOCKET", server.Socket)
@@ -54,8 +55,8 @@ func TestRuntimeScripts(t *testing.T) {
 	})
 }
 
-// admit simulates a registry for the runtime.
-func admit(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+// simulateRegistry simulates a registry for the runtime.
+func simulateRegistry(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
 	case req.Auth.GetUsername() != "ci" || req.Auth.GetPassword() != canary.PasswordSecret:
@@ -80,27 +81,21 @@ func writeRuntimeConfig(t testing.TB, plugin string, hosts ...string) (flags []s
 	t.Helper()
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
-	if err := linkPlugins(bin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linkPlugins(bin))
 	config := filepath.Join(dir, "config.yaml")
 	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - {name: %s, matchImages: ["%s"], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
 `, plugin, strings.Join(hosts, `", "`))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	return []string{"--config", config, "--bin-dir", bin, "--no-node-config"}
 }
 
 func writeImageList(t testing.TB, images ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "images.txt")
-	if err := os.WriteFile(path, []byte(strings.Join(images, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Join(images, "\n")), 0o600))
 	return path
 }
 
@@ -110,16 +105,11 @@ func TestPrepullContainerd(t *testing.T) {
 	var images, hosts []string
 	var registries []*testregistry.Server
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
-		reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		reg := must.Get(testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}}))(t)
 		t.Cleanup(func() { reg.Close() })
 		for i := range 3 {
 			repo := fmt.Sprintf("team/app%d", i)
-			if _, err := reg.Push(repo, "v1", testregistry.Image{Seed: int64(i)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(reg.Push(repo, "v1", testregistry.Image{Seed: int64(i)}))(t)
 			images = append(images, reg.Addr()+"/"+repo+":v1")
 		}
 		registries, hosts = append(registries, reg), append(hosts, reg.Addr())
@@ -289,14 +279,8 @@ func TestPrepullRuntimeGone(t *testing.T) {
 func newTestKeyring(t *testing.T) *regcred.Keyring {
 	t.Helper()
 	flags := writeRuntimeConfig(t, "good", "elsewhere.example")
-	cfg, err := config.Load(flags[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: flags[3]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(flags[1]))(t)
+	k := must.Get(regcred.New(cfg, regcred.Options{BinDir: flags[3]}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }

@@ -16,6 +16,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 )
 
@@ -46,17 +47,14 @@ func TestPrepullOnTerminal(t *testing.T) {
 		}
 	}
 	if strings.Contains(screen, "%") {
-		t.Error("there is a percentage, but nobody knows one")
+		t.Error("there is a percentage of an unknown size")
 	}
 	if t.Failed() {
 		t.Logf("screen: %q", screen)
 	}
 
 	// Results go to a file, and nothing is drawn on a dumb terminal.
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer file.Close()
 	prepullOnTerminal(t, args, file, nil, nil)
 	out, err := os.ReadFile(file.Name())
@@ -74,10 +72,7 @@ func TestPrepullOnTerminal(t *testing.T) {
 // returns true for the output.
 func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(string) bool, then func()) string {
 	t.Helper()
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	master, slave := openTerminal(t)
 	cmd := exec.Command(regcred, args...)
 	if os.Getenv("TERM") != "dumb" {
@@ -87,9 +82,7 @@ func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(
 	if stdout != nil {
 		cmd.Stdout = stdout
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	slave.Close()
 	var screen bytes.Buffer
 	buf := make([]byte, 4096)

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestMain lets the test binary act as regcred, every plugin and a kubelet, so that
@@ -243,9 +244,7 @@ func isTime(key string, value any) bool {
 // TestWithoutTimes checks that withoutTimes keeps other values.
 func TestWithoutTimes(t *testing.T) {
 	parse := func(text string) (v any) {
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &v))
 		return withoutTimes(v)
 	}
 	const golden = `{"runtime": {"version": "1.0"}, "platform": "linux/amd64", "hash": "sha256:1", "cachedUntil": "*", "durationSeconds": 1}`

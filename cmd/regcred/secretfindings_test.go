@@ -12,13 +12,14 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// TestSourceMark checks that a finding about another registry's credential does not
+// TestMarkIgnoresOtherRegistries checks that a finding about another registry's credential does not
 // affect the mark of the source.
-func TestSourceMark(t *testing.T) {
+func TestMarkIgnoresOtherRegistries(t *testing.T) {
 	const severe, mild = finding.SeverityError, finding.SeverityWarning
 	for _, tt := range []struct {
 		outcome string
@@ -47,16 +48,12 @@ func TestSourceMark(t *testing.T) {
 func TestNodeFindings(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"auths":{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `\n"},"s.example":{"username":"u","password":"p"}},"credHelpers":{"e.example":"ecr-login"}}`
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600))
 	config := filepath.Join(dir, "c.yaml")
 	if err := os.WriteFile(config, []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: p, apiVersion: credentialprovider.kubelet.k8s.io/v1, matchImages: [x.example], defaultCacheDuration: 0s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700))
 	for image, want := range map[string][]string{
 		"r.example/app": {"docker-control-character"},
 		"s.example/app": {},

@@ -11,15 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestPluginsDieOfSIGPIPE checks that plugins do not inherit how regcred handles
 // SIGPIPE. A shell script cannot reset an ignored signal.
 func TestPluginsDieOfSIGPIPE(t *testing.T) {
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
 	said := filepath.Join(dir, "said")
 	writeFile(t, filepath.Join(dir, "bin", "p"), "#!/bin/sh\ngrep SigIgn: /proc/self/status > '"+said+"'\n", 0o755)

@@ -15,22 +15,19 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDemoOnTerminal runs the demo on a terminal of 80 columns.
 func TestDemoOnTerminal(t *testing.T) {
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	master, slave := openTerminal(t)
 	temp := t.TempDir()
 	cmd := exec.Command(regcred, "demo", "--no-color")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	slave.Close()
 	screen, _ := io.ReadAll(master) // returns an error when the last writer has closed
 	if err := cmd.Wait(); err != nil {
@@ -69,16 +66,13 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slave = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	return master, slave
 }
 
-// TestLoopEnds checks that ^C ends a shell loop, and not only the current run of
+// TestInterruptEndsShellLoop checks that ^C ends a shell loop, and not only the current run of
 // regcred.
-func TestLoopEnds(t *testing.T) {
+func TestInterruptEndsShellLoop(t *testing.T) {
 	bash, err := exec.LookPath("bash") // bash checks how its child ended; dash does not
 	if err != nil {
 		t.Skip(err)
@@ -89,14 +83,10 @@ func TestLoopEnds(t *testing.T) {
 	loop.Env = append(s.Env, "PATH="+filepath.Dir(s.Path)+":"+os.Getenv("PATH"))
 	loop.Stdin, loop.Stdout, loop.Stderr = slave, slave, slave
 	loop.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := loop.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, loop.Start())
 	slave.Close()
 	s.running(t)
-	if _, err := master.WriteString("\x03"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(master.WriteString("\x03"))(t)
 	go func() { // blocks if the loop ends, as expected
 		if _, err := os.ReadFile(s.pipe); err == nil {
 			syscall.Kill(-loop.Process.Pid, syscall.SIGTERM)
@@ -112,22 +102,15 @@ func TestLoopEnds(t *testing.T) {
 // TestDocumentOnTerminal checks that documents for other programs contain no terminal
 // escapes.
 func TestDocumentOnTerminal(t *testing.T) {
-	regcred, err := exec.LookPath("regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
+	regcred := must.Get(exec.LookPath("regcred"))(t)
 	config := filepath.Join(t.TempDir(), "config.json")
 	text := `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "p",
 "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example"], "defaultCacheDuration": "1m", "args": ["` + "\u009b2J\u202e" + `"]}]}`
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	master, slave := openTerminal(t)
 	cmd := exec.Command(regcred, "convert", config)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	slave.Close()
 	screen, _ := io.ReadAll(master)
 	if err := cmd.Wait(); err != nil {

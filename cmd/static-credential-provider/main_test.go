@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -34,16 +35,9 @@ func install(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(canary.PasswordSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "password"), []byte(canary.PasswordSecret+"\n"), 0o600))
 	return dir
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -33,10 +34,7 @@ func TestMain(m *testing.M) {
 // binDir returns a directory with the plugin in it.
 func binDir(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	name := pluginName
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -48,8 +46,8 @@ func binDir(t *testing.T) string {
 	return dir
 }
 
-// tokenFor is a service-account token for an audience, of an hour. Its first
-// part is planted.
+// tokenFor returns a service account token for an audience that is valid for an hour. Its first part contains
+// the marker.
 func tokenFor(audience string) string {
 	return jwtOf(canary.TokenSecret, map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
@@ -71,9 +69,7 @@ func TestProcess(t *testing.T) {
 	dir := binDir(t)
 	token := tokenFor("registry.example")
 	tokenFile := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(tokenFile, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tokenFile, []byte(token), 0o600))
 	for title, tt := range map[string]struct {
 		apiVersion string
 		args       []string
@@ -135,7 +131,7 @@ func TestProcess(t *testing.T) {
 			}
 			if err != nil {
 				canary.AssertAbsent(t, "the error", err.Error())
-				t.Fatal("the answer was refused")
+				t.Fatal("the response was refused")
 			}
 			registry := req.Registry()
 			if got := x.Response.Auth[registry]; got.Username != tt.username || tt.username != "" && got.Password.Reveal() != tt.token {
@@ -160,10 +156,7 @@ func TestHelpAndVersion(t *testing.T) {
 
 // TestFlagsAreDocumented verifies that docs/plugins/token.md has a row for each flag.
 func TestFlagsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md")))(t)
 	usage := program().Flags.FlagUsages()
 	for _, line := range strings.Split(strings.TrimSpace(usage), "\n") {
 		name := strings.Fields(line)[0]
@@ -177,7 +170,7 @@ func TestTerminates(t *testing.T) {
 	dir := binDir(t)
 	cmd := plugin.Command{
 		Path: filepath.Join(dir, pluginName), Environ: []string{}, APIVersion: plugin.V1, Timeout: 300 * time.Millisecond, Grace: 10 * time.Second,
-		Args: plugin.NewSecrets("--registry=registry.example", "--username=b", "--exchange-url="+silent(t)),
+		Args: plugin.NewSecrets("--registry=registry.example", "--username=b", "--exchange-url="+newSilentServer(t)),
 	}
 	x, err := cmd.Run(t.Context(), &plugin.Request{Image: "registry.example/app", ServiceAccountToken: plugin.NewSecret(tokenFor("registry.example"))})
 	var failed *plugin.ExecError

@@ -33,6 +33,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -40,8 +41,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// silent is the address of a server that never answers.
-func silent(t *testing.T) string {
+// newSilentServer returns the address of a server that never responds.
+func newSilentServer(t *testing.T) string {
 	t.Helper()
 	server := testcloud.NewServer(http.NotFoundHandler())
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
@@ -142,7 +143,7 @@ func samples() map[string]sample {
 	}
 }
 
-// problem says what of a request the API would refuse, without its values.
+// problem describes why the API would reject a request, without its values.
 func (c call) problem(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 	wantPassword := c.basic
@@ -211,12 +212,12 @@ func withToken(fields map[string]string, token string) map[string]string {
 	return filled
 }
 
-// serve plays the endpoint, which wants its calls in their order.
+// serve starts the endpoint, which expects its calls in order.
 func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 	var next atomic.Int32
 	bodies := make([]string, len(s.calls))
 	for i, c := range s.calls {
-		bodies[i] = wire(t, c.answer, secret)
+		bodies[i] = documentedResponse(t, c.answer, secret)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
@@ -260,10 +261,7 @@ func TestSamples(t *testing.T) {
 				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
 			reg, host := registryOf(t, s, secret)
-			web, err := testcloud.NewFakeNetwork()
-			if err != nil {
-				t.Fatal(err)
-			}
+			web := must.Get(testcloud.NewFakeNetwork())(t)
 			t.Cleanup(web.Close)
 			web.Handle(host, reg)
 			if s.host != "" {
@@ -284,10 +282,7 @@ func TestSamples(t *testing.T) {
 func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
-	keyring, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()}))(t)
 	defer keyring.Close()
 	req := regcred.Request{Image: s.image + ":v1", Annotations: s.annotations}
 	if s.audience != "" {
@@ -339,31 +334,21 @@ func copySamples(t *testing.T, name, token string) string {
 		t.Fatalf("found %q, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		there := strings.NewReplacer("/etc/token-credential-provider/", dir+"/", "/run/spiffe-helper/", dir+"/")
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(there.Replace(string(text))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(there.Replace(string(text))), 0o600))
 	}
 	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})
 	for file, text := range map[string]string{"client-secret": canary.EnvSecret + "\n", "jwt_svid.token": token, "github-app.pem": string(key)} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, name+".kubelet.yaml")
 }
 
-// wire is the documented answer with the secret in it.
-func wire(t *testing.T, name, secret string) string {
+// documentedResponse returns the documented response with the secret in it.
+func documentedResponse(t *testing.T, name, secret string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../internal/provider/token/testdata/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../internal/provider/token/testdata/" + name + ".json"))(t)
 	filled := strings.NewReplacer("@secret@", secret, "@between@", between, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
 	if filled == string(text) {
 		t.Fatal("the sample has no place for a secret")
@@ -371,7 +356,7 @@ func wire(t *testing.T, name, secret string) string {
 	return filled
 }
 
-// registryOf is a registry that has the sample's image and takes the secret.
+// registryOf starts a registry that has the sample's image and accepts the secret.
 func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	t.Helper()
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{s.username: secret}})
@@ -380,13 +365,8 @@ func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 	}
 	t.Cleanup(func() { reg.Close() })
 	host, repo, _ := strings.Cut(s.image, "/")
-	if _, err := reg.Push(repo, "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(reg.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push(repo, "v1", testregistry.Image{}))(t)
+	target := must.Get(url.Parse(reg.URL()))(t)
 	return httputil.NewSingleHostReverseProxy(target), host
 }
 

@@ -10,15 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSite checks that the module is small enough for a mobile connection, that every
+// TestSiteFiles checks that the module is small enough for a mobile connection, that every
 // file the page references exists, and that the written site equals the served one.
-func TestSite(t *testing.T) {
-	files, err := buildSite(t.Context(), "v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestSiteFiles(t *testing.T) {
+	files := must.Get(buildSite(t.Context(), "v1.2.3"))(t)
 	if size := len(files[moduleFile]); size < 1<<20 || size > 3_000_000 {
 		t.Errorf("the module has %d bytes, compressed; want 3,000,000 at most", size)
 	}
@@ -31,9 +30,7 @@ func TestSite(t *testing.T) {
 		t.Errorf("index.html does not have the policy %s", meta)
 	}
 	dir := filepath.Join(t.TempDir(), "site")
-	if err := writeSite(dir, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeSite(dir, files))
 	if err := writeSite(dir, files); err == nil {
 		t.Error("written over what was there")
 	}

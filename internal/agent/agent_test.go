@@ -21,9 +21,10 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// configuration has secrets in env and args, which nothing may print.
+// configuration has secrets in env and args that must not be printed.
 const configuration = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -98,7 +99,7 @@ func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
 	return []byte(list[0]), codes[list[0]], nil
 }
 
-// commands are those that were run, without times.
+// commands returns the commands that were run, without times.
 func (n *node) commands() string {
 	var list []string
 	for _, c := range n.calls {
@@ -131,7 +132,7 @@ func newPod(t *testing.T, answers map[string][]string) *pod {
 	return p
 }
 
-// restart is another container of the same pod.
+// restart returns the next container of the same pod.
 func (p *pod) restart() {
 	in := func(name string) string { return filepath.Join(p.dir, name) }
 	p.lines, p.raw, p.talk = nil, nil, nil
@@ -156,15 +157,11 @@ func (p *pod) restart() {
 func (p *pod) write(t *testing.T, name, content string) {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	if strings.HasSuffix(name, "/") {
 		return
 	}
-	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o755))
 }
 
 // runFor runs the agent for so long, and may do something meanwhile.
@@ -197,7 +194,7 @@ func (p *pod) last(t *testing.T) agent.Status {
 	return p.lines[len(p.lines)-1]
 }
 
-// phases are those that were printed, in their order.
+// phases returns the printed phases in order.
 func (p *pod) phases() string {
 	var list []string
 	for _, s := range p.lines {
@@ -210,8 +207,8 @@ func (p *pod) phases() string {
 
 type answers = map[string][]string
 
-// TestDecisions verifies what an agent does over several minutes in each situation.
-func TestDecisions(t *testing.T) {
+// TestAgentActions verifies what an agent does over several minutes in each situation.
+func TestAgentActions(t *testing.T) {
 	gone := func(string) error { return errors.New("no answer of the node's systemd") }
 	none := func(string) error {
 		return &hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}
@@ -387,8 +384,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestHandsOver verifies the files and flags that the agent passes to the node.
-func TestHandsOver(t *testing.T) {
+// TestFilesAndFlags verifies the files and flags that the agent passes to the node.
+func TestFilesAndFlags(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	p.write(t, "work/host/bin/of-before", "x")
 	p.write(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
@@ -430,8 +427,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// TestInstead verifies that the manual step of a node that refuses an install is reported once, without secrets.
-func TestInstead(t *testing.T) {
+// TestManualStep verifies that the manual step of a node that refuses an install is reported once, without secrets.
+func TestManualStep(t *testing.T) {
 	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
@@ -495,8 +492,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestEnds verifies that an agent stops on request during each operation, without output.
-func TestEnds(t *testing.T) {
+// TestAgentStops verifies that an agent stops on request during each operation, without output.
+func TestAgentStops(t *testing.T) {
 	for name, a := range map[string]answers{
 		"install":   {"install": {"hangs"}},
 		"status":    {"install": {installed}, "status": {clean, "hangs"}},
@@ -520,8 +517,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestStateAtOnce verifies that a changed desired state is applied before the next check of the node.
-func TestStateAtOnce(t *testing.T) {
+// TestChangedStateIsAppliedAtOnce verifies that a changed desired state is applied before the next check of the node.
+func TestChangedStateIsAppliedAtOnce(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
 	synctest.Test(t, func(t *testing.T) {
 		p.runFor(t, 5*time.Second, func() { p.write(t, "state/state", "absent") })
@@ -531,8 +528,8 @@ func TestStateAtOnce(t *testing.T) {
 	}
 }
 
-// TestHangs verifies that a change that hangs is abandoned after a timeout.
-func TestHangs(t *testing.T) {
+// TestChangeTimeout verifies that a change that hangs is abandoned after a timeout.
+func TestChangeTimeout(t *testing.T) {
 	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
 	if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestClockIsSet verifies that liveness and the print interval use a monotonic clock, so that a clock change on the node
 // does not kill the agent.
 func TestClockIsSet(t *testing.T) {
 	a := &Agent{Options: Options{Work: t.TempDir()}, Print: func([]byte) error { return nil }}
-	if err := a.initialize(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.initialize(t.Context()))
 	for name, at := range map[string]time.Time{"until": a.until, "lastPrinted": a.lastPrinted} {
 		if !strings.Contains(at.String(), " m=") { // see package time, Monotonic Clocks
 			t.Errorf("%s is %v, by the wall clock alone", name, at)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestCopy verifies that files are copied completely or not at all, with modes that let the intended user execute them.
@@ -23,23 +24,15 @@ func TestCopy(t *testing.T) {
 	write := func(name, content string, mode os.FileMode) string {
 		t.Helper()
 		path := filepath.Join(from, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
 	a, b := write("a", "#!/a", 0o600), write("b", "#!/b", 0o700)
 	link := filepath.Join(from, "link")
-	if err := os.Symlink("a", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("a", link))
 	pipe := filepath.Join(from, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for name, tt := range map[string]struct {
 		files []string
 		want  map[string]string

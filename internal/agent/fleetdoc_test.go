@@ -15,15 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
 func fleetDoc(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/fleet.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/fleet.md"))(t)
 	return string(data)
 }
 
@@ -48,14 +46,8 @@ func TestDocMetrics(t *testing.T) {
 	codes[all] = 1
 	p := newPod(t, answers{"install": {installed}, "status": {all}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	registry, err := p.Metrics("v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(p.Metrics("v1.2.3"))(t)
+	families := must.Get(registry.Gather())(t)
 	got, want := map[string]string{}, map[string]string{}
 	for _, f := range families {
 		labels := ""
@@ -114,9 +106,7 @@ func TestDocAlerts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"rules.yaml": rules, "test.yaml": alerts} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "test.yaml"}} {
 		cmd := exec.CommandContext(t.Context(), "promtool", args...)

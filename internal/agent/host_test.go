@@ -29,9 +29,9 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 	return 0, f.why
 }
 
-// TestAnswerIsKept verifies that the response of a change is kept where the next container searches for it, and that
+// TestResponseFileIsKept verifies that the response of a change is kept where the next container searches for it, and that
 // responses of read-only commands are not.
-func TestAnswerIsKept(t *testing.T) {
+func TestResponseFileIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
 	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)
 	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
@@ -44,9 +44,9 @@ func TestAnswerIsKept(t *testing.T) {
 	}
 }
 
-// TestNotReached verifies that a node without systemd is left unchanged. An unreachable node is reported differently,
+// TestUnreachableNode verifies that a node without systemd is left unchanged. An unreachable node is reported differently,
 // because a broken chart must look neither like success nor like a completed uninstall.
-func TestNotReached(t *testing.T) {
+func TestUnreachableNode(t *testing.T) {
 	for name, tt := range map[string]struct {
 		why             error
 		present, absent agent.Phase

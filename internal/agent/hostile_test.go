@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestRestartedForNothing verifies that a successful install that restarted the kubelet is not repeated although the
+// TestUselessRestartIsNotRepeated verifies that a successful install that restarted the kubelet is not repeated although the
 // node still differs.
-func TestRestartedForNothing(t *testing.T) {
+func TestUselessRestartIsNotRepeated(t *testing.T) {
 	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
 	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
 	codes[runsWithout] = 1
@@ -47,9 +48,9 @@ func TestLongFailure(t *testing.T) {
 	}
 }
 
-// TestEndsAfterRestart verifies that an agent that is stopped after an install restarted the kubelet without effect
+// TestStoppedAfterRestart verifies that an agent that is stopped after an install restarted the kubelet without effect
 // records that.
-func TestEndsAfterRestart(t *testing.T) {
+func TestStoppedAfterRestart(t *testing.T) {
 	p := newPod(t, answers{"install": {wentBack}, "status": {"hangs"}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
@@ -60,8 +61,8 @@ func TestEndsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestAnothers verifies that a node is not reported as installed if its current generation is another one.
-func TestAnothers(t *testing.T) {
+// TestOtherGeneration verifies that a node is not reported as installed if its current generation is another one.
+func TestOtherGeneration(t *testing.T) {
 	const (
 		second     = `{"schemaVersion":1,"outcome":"installed","generation":2,"restart":[],"warnings":[],"changes":[]}`
 		back       = `{"schemaVersion":1,"outcome":"rolled back","generation":2,"restart":[],"warnings":[],"changes":[]}`
@@ -95,8 +96,8 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// TestMuchDrift verifies that thousands of differences and secret values do not impair an agent.
-func TestMuchDrift(t *testing.T) {
+// TestManyDifferences verifies that thousands of differences and secret values do not impair an agent.
+func TestManyDifferences(t *testing.T) {
 	const providers, values, differences = 500, 8, 3000
 	var config, problems strings.Builder
 	config.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -133,8 +134,8 @@ func TestMuchDrift(t *testing.T) {
 	}
 }
 
-// TestLinkToNothing verifies that a third-party plugin that is a dangling symlink is not replaced by the image's plugin.
-func TestLinkToNothing(t *testing.T) {
+// TestDanglingPlugin verifies that a third-party plugin that is a dangling symlink is not replaced by the image's plugin.
+func TestDanglingPlugin(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {nothing}})
 	theirs := filepath.Join(p.dir, "plugins/theirs")
 	if err := errors.Join(os.Remove(theirs), os.Symlink("/nowhere/theirs", theirs)); err != nil {
@@ -158,10 +159,7 @@ func TestHostileCounts(t *testing.T) {
 			if s := p.last(t); s.Phase != agent.PhaseInstalled {
 				t.Errorf("got %+v", s)
 			}
-			registry, err := p.Metrics("v1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			registry := must.Get(p.Metrics("v1"))(t)
 			families, err := registry.Gather()
 			for _, f := range families {
 				if strings.HasPrefix(f.GetName(), "regcred_provider") {

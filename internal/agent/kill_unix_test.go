@@ -20,14 +20,15 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// workIn is the directory of [writer], in the environment of its process.
+// workIn is the environment variable with the directory of [runWriter].
 const workIn = "REGCRED_TEST_AGENT_IN"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(workIn); dir != "" {
-		writer(dir)
+		runWriter(dir)
 	}
 	os.Exit(m.Run())
 }
@@ -44,17 +45,17 @@ func (instantNode) Run(_ context.Context, args ...string) ([]byte, int, error) {
 	return []byte(installed), 0, nil
 }
 
-// version returns the files of a pod in one of two alternating releases.
-func version(n int) (config, program []byte) {
+// podFiles returns the files of a pod in one of two alternating releases.
+func podFiles(n int) (config, program []byte) {
 	letter := string(rune('a' + n%2))
 	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
 }
 
-// writer runs one agent after another, each until it has installed, and never ends.
-func writer(dir string) {
+// runWriter runs one agent after another, each until it has installed, and never ends.
+func runWriter(dir string) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for n := 0; ; n++ {
-		config, program := version(n)
+		config, program := podFiles(n)
 		for name, data := range map[string][]byte{"config/c.yaml": config, "regcred": program, "plugins/ours": program, "plugins/theirs": program, "state": []byte("present")} {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(in(name)), 0o700), os.WriteFile(in(name), data, 0o700)); err != nil {
 				panic(err)
@@ -88,13 +89,9 @@ func TestKilled(t *testing.T) {
 		cmd.Env = append(os.Environ(), workIn+"="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		time.Sleep(rand.N(400 * time.Millisecond)) // to be killed at any moment, not to have come somewhere
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		if err := cmd.Wait(); stderr.Len() > 0 {
 			t.Fatalf("%v: %s", err, stderr.String())
 		}
@@ -115,7 +112,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 	t.Helper()
 	whole := map[string][]string{}
 	for n := range 2 {
-		config, program := version(n)
+		config, program := podFiles(n)
 		for name, data := range map[string][]byte{"host/config/c.yaml": config, "host/regcred": program, "host/regcred-credential-provider": program, "host/bin/ours": program, "host/bin/theirs": program} {
 			whole[name] = append(whole[name], string(data))
 		}
@@ -143,7 +140,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 		case len(whole[name]) == 0:
 			t.Errorf("%s: nobody wants it", name)
 		case string(data) != whole[name][0] && string(data) != whole[name][1]:
-			t.Errorf("%s: %d bytes that are no whole file", name, len(data))
+			t.Errorf("%s: %d bytes of an incomplete file", name, len(data))
 		default:
 			info, err := d.Info()
 			if want := fs.FileMode(0o755); err == nil && !strings.HasSuffix(name, ".yaml") && info.Mode() != want {
@@ -156,7 +153,7 @@ func checkWhole(t *testing.T, work string) (temporary int) {
 		t.Fatal(err)
 	}
 	if temporary > 5 {
-		t.Errorf("%d temporary files: those of before are not removed", temporary)
+		t.Errorf("%d temporary files: earlier ones are not removed", temporary)
 	}
 	return temporary
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 
 func init() { codes[stays], codes[notOff] = 1, 1 }
 
-// killedDuring is a pod whose container is ended while a change is under way on its
-// node, which then comes to this answer, and another container of it.
+// killedDuring returns a pod whose container ends during a change on its node, the change's response, and the
+// pod's next container.
 func killedDuring(t *testing.T, command, answer string) *pod {
 	t.Helper()
 	p := newPod(t, answers{command: {"hangs"}, "status": {nothing}})
@@ -44,9 +45,9 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 	return p
 }
 
-// TestKilledMeanwhile verifies that a container that ends during a change leaves the outcome to the next one. A change
+// TestContainerEndsDuringChange verifies that a container that ends during a change leaves the outcome to the next one. A change
 // that restarted the kubelet without effect is not repeated.
-func TestKilledMeanwhile(t *testing.T) {
+func TestContainerEndsDuringChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, answer string
 		then            answers // from the other container on the node
@@ -117,8 +118,8 @@ func TestKilledBeforehand(t *testing.T) {
 	}
 }
 
-// TestAnswerInTheWay verifies that an unreadable response is ignored and later replaced.
-func TestAnswerInTheWay(t *testing.T) {
+// TestUnreadableResponseFile verifies that an unreadable response is ignored and later replaced.
+func TestUnreadableResponseFile(t *testing.T) {
 	for name, spoil := range map[string]func(file string) error{
 		"a link to itself": func(file string) error { return os.Symlink(file, file) },
 		"a directory":      func(file string) error { return os.Mkdir(file, 0o700) },
@@ -129,9 +130,7 @@ func TestAnswerInTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := killedDuring(t, "install", "")
 			file := filepath.Join(p.dir, "work/answer.json")
-			if err := errors.Join(os.Remove(file), spoil(file)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Remove(file), spoil(file)))
 			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
 			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.PhaseInstalled {
@@ -159,8 +158,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestComesToNoEnd verifies that a change that is repeatedly ended by systemd or a reboot is not repeated forever.
-func TestComesToNoEnd(t *testing.T) {
+// TestRepeatedlyKilledChange verifies that a change that is repeatedly ended by systemd or a reboot is not repeated forever.
+func TestRepeatedlyKilledChange(t *testing.T) {
 	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
 			p := newPod(t, answers{"status": {nothing}})
@@ -220,8 +219,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNotRun verifies that a change that could not be started does not count as an attempt and is retried.
-func TestNotRun(t *testing.T) {
+// TestUnstartedChangeIsRetried verifies that a change that could not be started does not count as an attempt and is retried.
+func TestUnstartedChangeIsRetried(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	left := 6
 	p.node.fail = func(string) error {
@@ -236,9 +235,9 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
-// TestUninstallInVain verifies that an uninstall that restarts the kubelet and rolls back runs once, and again only on
+// TestFailedUninstallRunsOnce verifies that an uninstall that restarts the kubelet and rolls back runs once, and again only on
 // request. An uninstall without a restart is retried.
-func TestUninstallInVain(t *testing.T) {
+func TestFailedUninstallRunsOnce(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {notOff}, "install": {installed}, "status": {clean}})
 	p.write(t, "state/state", "absent")
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestReady verifies the probe's result for each phase and for an agent that hangs.
@@ -54,9 +55,7 @@ func TestReadyWithoutAgent(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if tt.content != "" {
-			if err := os.WriteFile(filepath.Join(dir, "status.json"), []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "status.json"), []byte(tt.content), 0o600))
 		}
 		if ready, line := agent.IsReady(t.Context(), dir, time.Now()); ready || !strings.HasSuffix(line, tt.line) {
 			t.Errorf("%s: %v, %q", name, ready, line)

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const counted = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"owner":"ns/rel","generations":[],"problems":["a","b"],"restart":["c"],
@@ -28,10 +29,7 @@ func TestMetrics(t *testing.T) {
 	codes[counted] = 1
 	p := newPod(t, answers{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {counted}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	metrics, err := p.Metrics("v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := must.Get(p.Metrics("v1.2.3"))(t)
 	got, want := []string{}, []string{
 		"regcred_dispatcher_counted_since_timestamp_seconds 1.7673552e+09",
 		"regcred_dispatcher_left_out_credentials_total 0",
@@ -57,7 +55,7 @@ func TestMetrics(t *testing.T) {
 		`regcred_provider_run_duration_seconds_count{provider="ecr"} 2`,
 		`regcred_provider_runs_total{provider="ecr",result="credentials"} 2`,
 	}
-	url := serve(t, p.Agent, metrics)
+	url := startAgent(t, p.Agent, metrics)
 	status, text := get(t, http.MethodGet, url+"/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("%d: %s", status, text)
@@ -78,13 +76,10 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// serve has an agent answer, and returns where.
-func serve(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url string) {
+// startAgent starts an agent's server and returns its address.
+func startAgent(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Serve(ctx, l, metrics) }()
@@ -99,30 +94,18 @@ func serve(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url stri
 
 func get(t *testing.T, method, url string) (status int, text string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
+	resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(io.LimitReader(resp.Body, 1<<20)))(t)
 	return resp.StatusCode, string(data)
 }
 
 // TestServer verifies that only two paths can be read.
 func TestServer(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
-	metrics, err := p.Metrics("v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := serve(t, p.Agent, metrics)
+	metrics := must.Get(p.Metrics("v1.2.3"))(t)
+	url := startAgent(t, p.Agent, metrics)
 	if status, text := get(t, http.MethodGet, url+"/healthz"); status != http.StatusServiceUnavailable {
 		t.Errorf("before it runs: %d, %q", status, text)
 	}
@@ -157,10 +140,7 @@ func TestServer(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/healthz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/healthz", nil))(t)
 	req.Header.Set("X", strings.Repeat("x", 64<<10))
 	if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
 		resp.Body.Close()

@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/route"
 )
 
@@ -118,10 +119,7 @@ func TestCheckConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := node(t, tt.config, tt.files)
-			r, err := containerd.Read(at.Root, at.File, containerd.ParseVersion(tt.version))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(containerd.Read(at.Root, at.File, containerd.ParseVersion(tt.version)))(t)
 			checkFindings(t, r.Check(), tt.want)
 		})
 	}
@@ -142,10 +140,7 @@ func TestHosts(t *testing.T) {
 func TestPort(t *testing.T) {
 	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
 	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1", "info mirror-version /etc/containerd/config.toml:0"}, "a.example:1/a": nil} {
-		ref, err := route.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse(image))(t)
 		checkFindings(t, r.Route(ref).Findings, want)
 	}
 }
@@ -169,25 +164,18 @@ func FuzzRoute(f *testing.F) {
 	f.Add("version = 2\n[[plugins]]\n", strings.Repeat("a.", 1000)+"a = 1\n", "1.7.0")
 	root := f.TempDir()
 	for _, dir := range []string{"certs/docker.io", "etc/containerd"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	f.Fuzz(func(t *testing.T, config, hosts, version string) {
 		for name, text := range map[string]string{"etc/containerd/config.toml": config, "certs/docker.io/hosts.toml": hosts} {
-			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 		}
 		r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version))
 		if err != nil {
 			return
 		}
 		for _, image := range []string{"x", "quay.io:5000/a@sha256:" + strings.Repeat("0", 64)} {
-			ref, err := route.Parse(image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ref := must.Get(route.Parse(image))(t)
 			if w := r.Route(ref); (len(w.Hops) == 0) != (w.Fails != "") || w.String() == "" {
 				t.Errorf("%s: %+v", image, w)
 			}
@@ -206,10 +194,7 @@ func TestUnknownVersion(t *testing.T) {
 	} {
 		r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{file: hosts})
 		checkFindings(t, r.Check(), want)
-		ref, err := route.Parse("quay.io/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse("quay.io/a"))(t)
 		checkFindings(t, r.Route(ref).Findings, want)
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/route"
 )
 
-// configs are the versions of config.toml.
+// configs holds the versions of config.toml.
 const (
 	version2 = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = %q\n"
 	version3 = "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = %q\n[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.02\n"
@@ -40,17 +41,10 @@ func nodeOf(t *testing.T, version, config string, files map[string]string) *cont
 	}
 	for name, text := range all {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	r, err := containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version)))(t)
 	return r
 }
 
@@ -132,9 +126,7 @@ func TestRead(t *testing.T) {
 		"version = 3\nimports = ['config.toml', 'config.toml']\n[plugins.'x.y.z']\n": "",
 	} {
 		root := t.TempDir()
-		if err := os.WriteFile(filepath.Join(root, "config.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, "config.toml"), []byte(text), 0o600))
 		if _, err := containerd.Read(root, "/config.toml", containerd.Version{}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want %q", text, err, want)
 		}
@@ -144,10 +136,7 @@ func TestRead(t *testing.T) {
 // hosts lists the hosts that are queried for an image, without their credentials.
 func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []string) {
 	t.Helper()
-	ref, err := route.Parse(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(route.Parse(image))(t)
 	w := r.RouteFor(ref, containerd.ParseVersion(version))
 	if w.Fails != "" {
 		return []string{"fails: " + w.Fails}

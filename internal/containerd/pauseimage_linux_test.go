@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 )
 
@@ -49,18 +50,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve starts what TestMain plays, and returns its socket.
-func serve(t *testing.T, cmd *exec.Cmd, socket string) {
+// startRuntime starts what TestMain plays, and returns its socket.
+func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	t.Helper()
 	cmd.Env = append(cmd.Env, "TEST_CONTAINERD_SOCKET="+socket)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); errors.Is(err, fs.ErrPermission) {
 		t.Skip("root of a container that may not have mounts of its own: ", err)
@@ -76,17 +71,12 @@ func serve(t *testing.T, cmd *exec.Cmd, socket string) {
 	}
 }
 
-// shortDir is a directory for a socket, which all may enter.
+// shortDir creates a directory for a socket that all users may enter.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ctd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "ctd"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -110,13 +100,11 @@ func TestPauseImage(t *testing.T) {
 			dir := shortDir(t)
 			file := filepath.Join(dir, "c.toml")
 			if tt.config != "" {
-				if err := os.WriteFile(file, []byte(tt.config), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(tt.config), 0o600))
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "--log-level=debug", "-c", "c.toml")
 			cmd.Dir = dir // where a relative path begins
-			serve(t, cmd, filepath.Join(dir, "s"))
+			startRuntime(t, cmd, filepath.Join(dir, "s"))
 			image, from, err := containerd.PauseImage(t.Context(), filepath.Join(dir, "s"))
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), canary.PasswordSecret) {
@@ -139,19 +127,12 @@ func TestPauseImageOfOthers(t *testing.T) {
 	}
 	const nobody = 65534
 	dir := shortDir(t)
-	program, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.ReadFile(os.Args[0]))(t)
 	path, file := filepath.Join(dir, "containerd"), filepath.Join(dir, "c.toml")
 	for name, data := range map[string][]byte{path: program, file: nil, file + ".other": nil} {
-		if err := os.WriteFile(name, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, data, 0o755))
 	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(dir, nobody, nobody))
 	user := exec.CommandContext(t.Context(), path)
 	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	mounts := exec.CommandContext(t.Context(), "sh", "-c", `mount --bind "$1.other" "$1" && exec "$0" --config="$1"`, path, file)
@@ -165,7 +146,7 @@ func TestPauseImageOfOthers(t *testing.T) {
 	} {
 		t.Run(socket, func(t *testing.T) {
 			socket := filepath.Join(dir, socket)
-			serve(t, tt.cmd, socket)
+			startRuntime(t, tt.cmd, socket)
 			_, _, err := containerd.PauseImage(t.Context(), socket)
 			if err == nil || !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("got %v, want %q", err, tt.fails)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestAddArgs verifies that arguments are inserted before existing ones in any style of file, without other changes.
@@ -60,14 +61,8 @@ func TestAddArgs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, t.TempDir(), "config.yaml", tt.text)
-			cfg, err := config.Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, err := AddArgs(cfg, map[int][]string{0: {"--x=1", "--y"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(config.Load(path))(t)
+			files := must.Get(AddArgs(cfg, map[int][]string{0: {"--x=1", "--y"}}))(t)
 			if got := string(files[0].Data); got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
@@ -89,10 +84,7 @@ func patched(t *testing.T, path, diff string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("patch: %v\n%s\n%s", err, out, diff)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
 }
 
@@ -153,14 +145,8 @@ func TestAddArgsDirectory(t *testing.T) {
 	one := strings.ReplaceAll(beta, "v1beta1", "v1")
 	write(t, dir, "10.yaml", one)
 	write(t, dir, "20.yaml", strings.ReplaceAll(one, "name: ", "name: x"))
-	cfg, err := config.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(dir))(t)
+	files := must.Get(AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}}))(t)
 	if files[0].Diff() != "" || files[0].IsChanged() {
 		t.Errorf("the first file changes: %s", files[0].Diff())
 	}

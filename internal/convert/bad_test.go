@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestConvertBad verifies that an invalid configuration is rejected with its position, without values of env or args.
@@ -82,7 +83,7 @@ func TestResultValidate(t *testing.T) {
 	check(config.Target{KubeletVersion: "1.25"}, "out:5:13: apiVersion: kubelet 1.25 does not support this version of the file")
 	check(config.Target{KubeletVersion: "x"}, `invalid kubelet version "x"`)
 	var err error
-	if res, err = Convert(mixed(t), LayoutSplit, Options{}); err != nil {
+	if res, err = Convert(writeMixedVersions(t), LayoutSplit, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
@@ -103,12 +104,8 @@ func TestConvertLeavesNothing(t *testing.T) {
 		t.Setenv(name, temp)
 	}
 	dir := filepath.Join(temp, "source")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Convert(write(t, dir, "config.yaml", beta), LayoutSplit, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
+	must.Get(Convert(write(t, dir, "config.yaml", beta), LayoutSplit, Options{}))(t)
 	entries, err := os.ReadDir(temp)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d entries, %v, want the source alone", len(entries), err)
@@ -119,9 +116,7 @@ func TestConvertLeavesNothing(t *testing.T) {
 // there.
 func TestConvertWithoutTempDir(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(former), 0o600))
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	for _, layout := range []Layout{LayoutKeep, LayoutSingle, LayoutSplit} {
 		res, err := Convert(path, layout, Options{})

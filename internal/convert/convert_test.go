@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -21,9 +22,7 @@ import (
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -191,15 +190,12 @@ func TestConvertQuotes(t *testing.T) {
 		"a\nb", "a\n", "\n", "\ta", "\x01", "---", "--- a", "...", "a\n--- b", "12h", "a.b/c-d_e1", "-v=2", "--v"}
 	for _, word := range words {
 		for _, field := range []string{"args", "matchImages"} {
-			quoted, err := json.Marshal(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			quoted := must.Get(json.Marshal(word))(t)
 			file := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"a","` + field + `":[` + string(quoted) + `,"b"]}]}`
 			inYAML := contents(convert(t, file, LayoutKeep, Options{Format: YAML}))
 			again := contents(convert(t, inYAML, LayoutSplit, Options{}))
 			if again != inYAML {
-				t.Errorf("%s %q: got\n%s\nand written anew\n%s", field, word, inYAML, again)
+				t.Errorf("%s %q: got\n%s\nand written again\n%s", field, word, inYAML, again)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // FuzzConvert verifies that every file that loads is converted, in each layout and format, and that a second conversion
@@ -26,9 +27,7 @@ func FuzzConvert(f *testing.F) {
 	// One way at a time, so that more inputs are tried.
 	f.Fuzz(func(t *testing.T, data []byte, way byte) {
 		path := filepath.Join(dir, "config.yaml")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		layout, format := []Layout{LayoutKeep, LayoutSingle, LayoutSplit}[way%3], []Format{"", YAML, JSON}[way/3%3]
 		checkConvert(t, path, layout, format)
 	})
@@ -44,9 +43,7 @@ func checkConvert(t *testing.T, path string, layout Layout, format Format) {
 	}
 	for _, file := range res.Files {
 		again := path + ".again"
-		if err := os.WriteFile(again, file.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(again, file.Data, 0o600))
 		res, err := Convert(again, LayoutKeep, Options{})
 		if err != nil {
 			t.Fatalf("layout %v, format %q, again: %v", layout, format, err)

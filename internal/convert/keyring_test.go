@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -32,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// plugins are the names under which the test binary is a plugin, which speaks
-// the predecessor's protocol and all versions of today's.
+// plugins returns the names under which the test binary is a plugin, which supports the out-of-tree protocol and
+// all versions of the kubelet's.
 func plugins() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
@@ -62,23 +63,18 @@ func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 func linkPlugins(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
 	suffix := ""
 	if runtime.GOOS == "windows" {
 		suffix = ".exe"
 	}
 	for _, name := range plugins() {
-		if err := os.Symlink(binary, filepath.Join(dir, name+suffix)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(binary, filepath.Join(dir, name+suffix)))
 	}
 	return dir
 }
 
-// images are those that the configurations have patterns for, and one more.
+// images lists the images that match the configurations' patterns, and one more.
 var images = []string{
 	"012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image",
 	"012345678910.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b:1.2",
@@ -136,14 +132,9 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 // converted converts a configuration into a directory, and returns its path.
 func converted(t *testing.T, path string, layout Layout, o Options) string {
 	t.Helper()
-	res, err := Convert(path, layout, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(Convert(path, layout, o))(t)
 	dir := filepath.Join(t.TempDir(), "new")
-	if err := CreateDir(dir, res.Files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateDir(dir, res.Files))
 	return dir
 }
 
@@ -158,10 +149,7 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: bin, Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(cfg, regcred.Options{BinDir: bin, Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}}))(t)
 	defer k.Close()
 	got, found := map[string][]string{}, 0
 	for _, image := range images {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
@@ -127,8 +128,8 @@ func TestConvertIsIdempotent(t *testing.T) {
 	}
 }
 
-// mixed writes a directory of every version, and returns its path.
-func mixed(t *testing.T) string {
+// writeMixedVersions writes a directory of every version, and returns its path.
+func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "10-beta.yaml", beta)
@@ -140,11 +141,8 @@ func mixed(t *testing.T) string {
 }
 
 func TestConvertSingle(t *testing.T) {
-	dir := mixed(t)
-	res, err := Convert(dir, LayoutSingle, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := writeMixedVersions(t)
+	res := must.Get(Convert(dir, LayoutSingle, Options{}))(t)
 	const top = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n  - name: ecr\n    matchImages:\n"
 	if got := contents(res); !strings.HasPrefix(got, top) {
 		t.Errorf("it does not begin with\n%s", top)
@@ -177,10 +175,7 @@ func lines(places []config.Position) []int {
 }
 
 func TestConvertSplit(t *testing.T) {
-	res, err := Convert(mixed(t), LayoutSplit, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(Convert(writeMixedVersions(t), LayoutSplit, Options{}))(t)
 	var names []string
 	for _, f := range res.Files {
 		names = append(names, f.Name)

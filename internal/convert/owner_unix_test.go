@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestReplaceKeepsOwner verifies that a file keeps its owner when root converts it.
@@ -22,42 +23,29 @@ func TestReplaceKeepsOwner(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml")
-	if err := os.Chown(files[0].Name, 12345, 54321); err != nil {
-		t.Fatal(err)
-	}
-	done, err := Replace(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(files[0].Name, 12345, 54321))
+	done := must.Get(Replace(files))(t)
 	if done[0].Foreign {
 		t.Error("the owner was not kept")
 	}
 	for _, name := range []string{"a.yaml", "a.yaml.bak"} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 12345 || stat.Gid != 54321 || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: owner %d:%d, mode %v", name, stat.Uid, stat.Gid, info.Mode())
 		}
 	}
 }
 
-// unownedFile is a file whose owner cannot be given to another.
+// unownedFile is a file whose owner cannot be copied.
 type unownedFile struct{ fs.FileInfo }
 
 func (unownedFile) Sys() any { return nil }
 
-// TestWriteLikeForeign verifies that the mode gives no access to group and others if the owner cannot be kept.
-func TestWriteLikeForeign(t *testing.T) {
+// TestWriteWithoutOwner verifies that the mode gives no access to group and others if the owner cannot be kept.
+func TestWriteWithoutOwner(t *testing.T) {
 	name := write(t, t.TempDir(), "a.yaml", "old")
-	if err := os.Chmod(name, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(name, 0o644))
+	info := must.Get(os.Stat(name))(t)
 	name += ".new"
 	foreign, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, []byte("new"), unownedFile{info})
 	if err != nil || !foreign {

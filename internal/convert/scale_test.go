@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
-// versionsOnOneLine is a configuration of n providers on one line.
+// versionsOnOneLine returns a configuration of n providers on one line.
 func versionsOnOneLine(n int) string {
 	var list []string
 	for i := range n {
@@ -22,7 +23,7 @@ func versionsOnOneLine(n int) string {
 	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders: [" + strings.Join(list, ", ") + "]\n"
 }
 
-// blocks is the same, on lines of their own.
+// blocks is like versionsOnOneLine, with one provider per line.
 func blocks(n int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -35,19 +36,14 @@ func blocks(n int) string {
 func written(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // TestConvertOneLine verifies that each of many versions on one line is replaced in place.
 func TestConvertOneLine(t *testing.T) {
 	text := versionsOnOneLine(300)
-	res, err := Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1}))(t)
 	if want := strings.ReplaceAll(text, "/v1beta1", "/v1"); string(res.Files[0].Data) != want {
 		t.Errorf("got %.300s", res.Files[0].Data)
 	}

@@ -13,27 +13,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // list returns what is in a directory: names, modes and contents.
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(e.Info())(t)
 		text := "directory"
 		if !info.IsDir() {
-			data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 			text = string(data)
 		}
 		mode := ""
@@ -45,8 +38,8 @@ func list(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// mode returns how list shows a file of a mode.
-func mode(m, text string) string {
+// formatMode returns how list shows a file of a mode.
+func formatMode(m, text string) string {
 	if runtime.GOOS == "windows" {
 		return text
 	}
@@ -76,23 +69,18 @@ func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml", "b.json", "same.yaml")
 	files[2].Data = files[2].Source
-	if err := os.Chmod(files[0].Name, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	done, err := Replace(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(files[0].Name, 0o640))
+	done := must.Get(Replace(files))(t)
 	want := []ReplacedFile{{Name: files[0].Name, Backup: files[0].Name + ".bak"}, {Name: files[1].Name, Backup: files[1].Name + ".bak"}}
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	compareDirs(t, map[string]string{
-		"a.yaml":     mode("-rw-r-----", "new a.yaml"),
-		"a.yaml.bak": mode("-rw-r-----", "old a.yaml"),
-		"b.json":     mode("-rw-------", "new b.json"),
-		"b.json.bak": mode("-rw-------", "old b.json"),
-		"same.yaml":  mode("-rw-------", "old same.yaml"),
+		"a.yaml":     formatMode("-rw-r-----", "new a.yaml"),
+		"a.yaml.bak": formatMode("-rw-r-----", "old a.yaml"),
+		"b.json":     formatMode("-rw-------", "new b.json"),
+		"b.json.bak": formatMode("-rw-------", "old b.json"),
+		"same.yaml":  formatMode("-rw-------", "old same.yaml"),
 	}, list(t, dir))
 }
 
@@ -100,17 +88,13 @@ func TestReplace(t *testing.T) {
 func TestReplaceKeepsBackups(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml.bak", "first")
-	if err := os.Mkdir(filepath.Join(dir, "a.yaml.bak.1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Replace(toReplace(t, dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "a.yaml.bak.1"), 0o700))
+	must.Get(Replace(toReplace(t, dir, "a.yaml")))(t)
 	compareDirs(t, map[string]string{
-		"a.yaml":       mode("-rw-------", "new a.yaml"),
-		"a.yaml.bak":   mode("-rw-------", "first"),
-		"a.yaml.bak.1": mode("drwx------", "directory"),
-		"a.yaml.bak.2": mode("-rw-------", "old a.yaml"),
+		"a.yaml":       formatMode("-rw-------", "new a.yaml"),
+		"a.yaml.bak":   formatMode("-rw-------", "first"),
+		"a.yaml.bak.1": formatMode("drwx------", "directory"),
+		"a.yaml.bak.2": formatMode("-rw-------", "old a.yaml"),
 	}, list(t, dir))
 }
 
@@ -126,23 +110,15 @@ func TestReplaceAllOrNothing(t *testing.T) {
 		{"gone", "no such file", func(t *testing.T, files []File) { remove(t, files[1].Name) }},
 		{"a directory now", "directory", func(t *testing.T, files []File) {
 			remove(t, files[1].Name)
-			if err := os.Mkdir(files[1].Name, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(files[1].Name, 0o700))
 		}},
 		{"a symbolic link", "is a symbolic link", func(t *testing.T, files []File) {
-			if err := os.Rename(files[1].Name, files[1].Name+".target"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(files[1].Name+".target", files[1].Name); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(files[1].Name, files[1].Name+".target"))
+			must.Do(t, os.Symlink(files[1].Name+".target", files[1].Name))
 		}},
 		{"name without room for a suffix", "name too long", func(t *testing.T, files []File) {
 			long := filepath.Join(filepath.Dir(files[1].Name), strings.Repeat("x", 250))
-			if err := os.Rename(files[1].Name, long); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(files[1].Name, long))
 			files[1].Name = long
 		}},
 	}
@@ -165,9 +141,7 @@ func TestReplaceAllOrNothing(t *testing.T) {
 
 func remove(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(name))
 }
 
 // TestReplaceRestores verifies that files that were already replaced are restored.
@@ -184,18 +158,14 @@ func TestReplaceRestores(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || !replacing[0].done || replacing[1].done {
 		t.Fatalf("got %v, done %v %v", err, replacing[0].done, replacing[1].done)
 	}
-	if err := restoreFiles(replacing); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, restoreFiles(replacing))
 	compareDirs(t, before, list(t, dir))
 
 	// Should that fail too, the error names the backup.
 	if replacing, err = backUpFiles(files[:1]); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFiles(replacing); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replaceFiles(replacing))
 	remove(t, replacing[0].Backup)
 	if err := restoreFiles(replacing); err == nil || !strings.Contains(err.Error(), "its previous content is in "+replacing[0].Backup) {
 		t.Errorf("got %v", err)
@@ -205,29 +175,23 @@ func TestReplaceRestores(t *testing.T) {
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "new.yaml")
-	if err := CreateFile(name, []byte("text")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "link.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateFile(name, []byte("text")))
+	must.Do(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "link.yaml")))
 	for _, taken := range []string{"new.yaml", "link.yaml"} {
 		if err := CreateFile(filepath.Join(dir, taken), []byte("other")); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: got %v", taken, err)
 		}
 	}
 	remove(t, filepath.Join(dir, "link.yaml"))
-	compareDirs(t, map[string]string{"new.yaml": mode("-rw-------", "text")}, list(t, dir))
+	compareDirs(t, map[string]string{"new.yaml": formatMode("-rw-------", "text")}, list(t, dir))
 }
 
 func TestCreateDir(t *testing.T) {
 	top := t.TempDir()
 	files := []File{{Name: "10-a.yaml", Data: []byte("a")}, {Name: "20-b.yaml", Data: []byte("b")}}
-	want := map[string]string{"10-a.yaml": mode("-rw-------", "a"), "20-b.yaml": mode("-rw-------", "b")}
+	want := map[string]string{"10-a.yaml": formatMode("-rw-------", "a"), "20-b.yaml": formatMode("-rw-------", "b")}
 	dir := filepath.Join(top, "new")
-	if err := CreateDir(dir, files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateDir(dir, files))
 	compareDirs(t, want, list(t, dir))
 	if err := CreateDir(dir, files); err == nil || !strings.Contains(err.Error(), "already contains 10-a.yaml") {
 		t.Errorf("twice: got %v", err)
@@ -236,14 +200,12 @@ func TestCreateDir(t *testing.T) {
 
 	// A file that is not a configuration stays in the directory.
 	other := filepath.Join(top, "other")
-	if err := os.Mkdir(other, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(other, 0o700))
 	write(t, other, "README", "")
 	if err := CreateDir(other, append(files, File{Name: "README"})); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: got %v", err)
 	}
-	compareDirs(t, map[string]string{"README": mode("-rw-------", "")}, list(t, other))
+	compareDirs(t, map[string]string{"README": formatMode("-rw-------", "")}, list(t, other))
 
 	// The new directory is removed again.
 	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestMismatchSimilarity lists patterns that do not match from least to most similar.
@@ -30,16 +31,10 @@ func TestMismatchSimilarity(t *testing.T) {
 		"10.1.2.3:5000/app":                         {"172.1.2.3:5000", "10.2.2.3:5000", "10.1.9.9:5000", "10.1.2.3"},
 		"localhost:5000/app":                        {"localhost.example:5000", "localhost:5001"},
 	} {
-		at, err := location.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(location.Parse(image))(t)
 		last, before := -1<<31, ""
 		for _, s := range patterns {
-			p, err := location.ParsePattern(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(location.ParsePattern(s))(t)
 			m := ComparePattern(p, at)
 			if m.Reason == "" {
 				t.Errorf("%s: %q matches", image, s)
@@ -133,24 +128,18 @@ func TestMismatchReason(t *testing.T) {
 		{"quay.io", "registry.example/a", `label 1: "registry" does not match "quay"`, ""},
 	}
 	for _, tt := range tests {
-		p, err := location.ParsePattern(tt.pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := location.Parse(tt.image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(location.ParsePattern(tt.pattern))(t)
+		at := must.Get(location.Parse(tt.image))(t)
 		if m := ComparePattern(p, at); m.Reason != tt.reason || m.Instead != tt.instead {
 			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Instead, tt.reason, tt.instead)
 		}
 	}
 }
 
-// TestMismatchInstead checks that the proposed pattern is not wider than the
+// TestMismatchProposal checks that the proposed pattern is not wider than the
 // original: it has no new glob in the owner's domain, at most one more glob, and a
 // path as deep.
-func TestMismatchInstead(t *testing.T) {
+func TestMismatchProposal(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, instead string }{
 		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
 		{"*.gcr.io", "europe-docker.pkg.dev/project/a", "*.pkg.dev"},
@@ -165,10 +154,7 @@ func TestMismatchInstead(t *testing.T) {
 		{"registry.example/team/a:*", "registry.example/team/a", "registry.example/team/a"},
 	} {
 		p, _ := location.ParsePattern(tt.pattern)
-		at, err := location.Parse(tt.image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(location.Parse(tt.image))(t)
 		if m := ComparePattern(p, at); m.Instead != tt.instead {
 			t.Errorf("%q for %s: instead %q, want %q", tt.pattern, tt.image, m.Instead, tt.instead)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/plugin"
 )
@@ -109,10 +110,7 @@ func TestScopeAndDuration(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := provider(tt.list, tt.more...)
-			resp, err := p.GetCredentials(t.Context(), request(image))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(p.GetCredentials(t.Context(), request(image)))(t)
 			if got := fmt.Sprint(resp.CacheKeyType, " ", *resp.CacheDuration); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
@@ -156,10 +154,7 @@ func TestKeys(t *testing.T) {
 			p := provider(list)
 			left := 0
 			p.Observe = func(o Outcome) { left = o.Left }
-			resp, err := p.GetCredentials(t.Context(), request(tt.image))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(p.GetCredentials(t.Context(), request(tt.image)))(t)
 			var got []string
 			for _, key := range slices.Backward(slices.SortedFunc(maps.Keys(resp.Auth), byNormalised)) {
 				got = append(got, key+"="+resp.Auth[key].Username)
@@ -225,21 +220,19 @@ func TestWithoutCacheType(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks verifies that observed events print no password.
-func TestNothingLeaks(t *testing.T) {
+// TestEventsHideSecrets verifies that observed events print no password.
+func TestEventsHideSecrets(t *testing.T) {
 	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
 	p.Observe = func(o Outcome) { seen = o }
-	if _, err := p.GetCredentials(t.Context(), request("r.example/app")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
 	if text := fmt.Sprintf("%+v %+v", seen, seen.CounterBatch()); strings.Contains(text, canary.PasswordSecret) {
 		t.Error("it does")
 	}
 }
 
-// TestEntryOf verifies that the entry of a request is never guessed.
-func TestEntryOf(t *testing.T) {
+// TestEntryForRequest verifies that the entry of a request is never guessed.
+func TestEntryForRequest(t *testing.T) {
 	all := []entries.Entry{
 		{Name: "one", MatchImages: []string{"a.example"}},
 		{Name: "two", MatchImages: []string{"b.example"}, TokenAttributes: someTokens("a")},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
@@ -29,9 +30,7 @@ func TestTooLong(t *testing.T) {
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho $$ >\"$0.pid\"\nsleep 600\n"
-	if err := os.WriteFile(filepath.Join(dir, "slow"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "slow"), []byte(script), 0o700))
 	for _, timeout := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 50 * time.Second} {
 		if ended := pluginEnded(t, dir, timeout); ended {
 			return
@@ -57,10 +56,7 @@ func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 	if err != nil {
 		return false
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(data))))(t)
 	if err := syscall.Kill(pid, 0); err == nil && syscall.Kill(-pid, 0) == nil {
 		t.Errorf("process %d and its group are still there", pid)
 	}

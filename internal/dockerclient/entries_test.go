@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// files are files as docker, podman and people write them, and what becomes
-// of them with entries for a.example and b.example:5000.
+// files maps config files as docker, podman and users write them to the result of adding entries for a.example
+// and b.example:5000.
 var files = map[string]struct{ old, new string }{
 	"docker's": {
 		"{\n\t\"auths\": {\n\t\t\"x.example\": {\n\t\t\t\"auth\": \"dTpw\"\n\t\t}\n\t},\n\t\"currentContext\": \"east\"\n}",
@@ -54,22 +56,19 @@ var wanted = Desired{Hosts: []string{"a.example", "b.example:5000"}}
 func TestPut(t *testing.T) {
 	for name, tt := range files {
 		t.Run(name, func(t *testing.T) {
-			got, err := PutEntries([]byte(tt.old), wanted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(PutEntries([]byte(tt.old), wanted))(t)
 			if diff := cmp.Diff(tt.new, string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			undone(t, []byte(tt.old), wanted)
-			undone(t, []byte(tt.old), Desired{Hosts: wanted.Hosts[:1]})
+			putAndRemove(t, []byte(tt.old), wanted)
+			putAndRemove(t, []byte(tt.old), Desired{Hosts: wanted.Hosts[:1]})
 		})
 	}
 }
 
-// undone puts entries into a file, twice and others in between, and takes them
+// putAndRemove puts entries into a file, twice and others in between, and takes them
 // out again.
-func undone(t *testing.T, old []byte, w Desired) {
+func putAndRemove(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := RemoveEntries(old)
 	if err != nil {
@@ -94,11 +93,11 @@ func undone(t *testing.T, old []byte, w Desired) {
 	if err != nil || !cmp.Equal(e.Hosts, w.Hosts) || (e.Store == HelperName) != w.AllHosts {
 		t.Errorf("%q: got %+v (%v), want %+v", put, e, err, w)
 	}
-	others(t, clean, put)
+	checkOthersUnchanged(t, clean, put)
 }
 
-// others demands that all members but ours are the same, byte for byte.
-func others(t *testing.T, old, new []byte) {
+// checkOthersUnchanged checks that all other members are unchanged, byte for byte.
+func checkOthersUnchanged(t *testing.T, old, new []byte) {
 	t.Helper()
 	if old == nil {
 		return
@@ -125,7 +124,7 @@ func others(t *testing.T, old, new []byte) {
 // stays.
 func TestPutCreates(t *testing.T) {
 	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
-		undone(t, nil, w)
+		putAndRemove(t, nil, w)
 		data, err := PutEntries(nil, w)
 		if err != nil || len(data) == 0 {
 			t.Fatalf("%+v: got %q (%v)", w, data, err)
@@ -190,7 +189,7 @@ func TestPutAllHosts(t *testing.T) {
 		if want != "" && string(got) != want || want == "" && err == nil {
 			t.Errorf("%s: got %s\nwant %s", old, got, want)
 		}
-		undone(t, []byte(old), all)
+		putAndRemove(t, []byte(old), all)
 	}
 }
 
@@ -234,6 +233,6 @@ func FuzzPut(f *testing.F) {
 			t.Fatalf("%q is written %s", host, quoteJSON(host))
 		}
 		host = strings.ToValidUTF8(host, "?") // as hosts of a configuration are
-		undone(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})
+		putAndRemove(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})
 	})
 }

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // changerPath, in the environment, makes the test binary change the file there
@@ -43,9 +45,7 @@ func put(data []byte) ([]byte, error) { return PutEntries(data, wanted) }
 
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
@@ -53,20 +53,14 @@ func write(t *testing.T, path, text string, mode fs.FileMode) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
 }
 
-// only checks that dir contains exactly these files.
-func only(t *testing.T, dir string, names ...string) {
+// checkOnlyFiles checks that dir contains exactly these files.
+func checkOnlyFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -84,13 +78,9 @@ func TestApply(t *testing.T) {
 			path := filepath.Join(dir, "config.json")
 			write(t, path, tt.old, mode)
 			link := filepath.Join(t.TempDir(), "link.json")
-			if err := os.Symlink(path, link); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(path, link))
 			if os.Geteuid() == 0 {
-				if err := os.Chown(path, 12345, 54321); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chown(path, 12345, 54321))
 			}
 			before := stat(t, path)
 			if c, err := ApplyChange(t.Context(), link, put); err != nil || !c.IsChanged() || c.Path != link {
@@ -112,17 +102,14 @@ func TestApply(t *testing.T) {
 			if before.Mode != after.Mode || before.Uid != after.Uid || before.Gid != after.Gid {
 				t.Errorf("%s: %o of %d:%d became %o of %d:%d", name, before.Mode, before.Uid, before.Gid, after.Mode, after.Uid, after.Gid)
 			}
-			only(t, dir, "config.json")
+			checkOnlyFiles(t, dir, "config.json")
 		}
 	}
 }
 
 func stat(t *testing.T, path string) *syscall.Stat_t {
 	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
 	return info.Sys().(*syscall.Stat_t)
 }
 
@@ -130,9 +117,7 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 func TestApplyCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
 	path := filepath.Join(dir, "config.json")
-	if _, err := ApplyChange(t.Context(), path, put); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ApplyChange(t.Context(), path, put))(t)
 	for name, want := range map[string]uint32{dir: 0o700, path: 0o600} {
 		if got := stat(t, name).Mode & 0o777; uint32(got) != want {
 			t.Errorf("%s: mode %o, want %o", name, got, want)
@@ -142,7 +127,7 @@ func TestApplyCreates(t *testing.T) {
 	if c, err := ApplyChange(t.Context(), path, RemoveEntries); err != nil || c.New != nil {
 		t.Errorf("got %q (%v)", c.New, err)
 	}
-	only(t, dir)
+	checkOnlyFiles(t, dir)
 }
 
 func TestApplyRefuses(t *testing.T) {
@@ -152,13 +137,9 @@ func TestApplyRefuses(t *testing.T) {
 	write(t, in("garbage.json"), "{\"auths\": \"open-sesame", 0o600)
 	write(t, in("large.json"), strings.Repeat(" ", 1<<20)+"{}", 0o600)
 	for from, to := range map[string]string{"dangling.json": "nothing", "loop.json": "loop.json"} {
-		if err := os.Symlink(to, in(from)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(from)))
 	}
-	if err := syscall.Mkfifo(in("pipe.json"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(in("pipe.json"), 0o600))
 	for name, want := range map[string]string{
 		"writable.json":      "other users can change it; run chmod o-w",
 		"garbage.json":       "line 1: invalid JSON",
@@ -196,9 +177,7 @@ func TestApplyReadOnly(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "config.json")
 	write(t, path, "{}", 0o444)
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o555))
 	if os.Geteuid() != 0 {
 		_, err := ApplyChange(t.Context(), path, put)
 		if !errors.Is(err, fs.ErrPermission) || read(t, path) != "{}" {
@@ -233,15 +212,10 @@ func TestApplyKilled(t *testing.T) {
 	for range 25 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), changerPath+"="+path)
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		stdout := must.Get(cmd.StdoutPipe())(t)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		stdout.Read(make([]byte, 1)) // it runs; when it is killed is chance
 		for range 200 {
 			if got := read(t, path); got != old && got != files["docker's"].new {
@@ -259,21 +233,17 @@ func TestApplyKilled(t *testing.T) {
 		}
 	}
 	for _, edit := range []func([]byte) ([]byte, error){put, RemoveEntries} {
-		if _, err := ApplyChange(t.Context(), path, edit); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ApplyChange(t.Context(), path, edit))(t)
 	}
 	if got := read(t, path); got != old {
 		t.Errorf("got %q", got)
 	}
-	if _, err := ApplyChange(t.Context(), path, put); err != nil {
-		t.Fatal(err)
-	}
-	only(t, dir, "config.json")
+	must.Get(ApplyChange(t.Context(), path, put))(t)
+	checkOnlyFiles(t, dir, "config.json")
 }
 
-// TestApplyAtOnce verifies that no concurrent change is lost.
-func TestApplyAtOnce(t *testing.T) {
+// TestConcurrentApply verifies that no concurrent change is lost.
+func TestConcurrentApply(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
 	const workers = 8
@@ -294,8 +264,8 @@ func TestApplyAtOnce(t *testing.T) {
 	}
 }
 
-// TestApplyMeanwhile verifies that changes by a program without locking are not lost.
-func TestApplyMeanwhile(t *testing.T) {
+// TestApplyDuringForeignWrite verifies that changes by a program without locking are not lost.
+func TestApplyDuringForeignWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{}", 0o600)
 	changes := 0
@@ -305,9 +275,7 @@ func TestApplyMeanwhile(t *testing.T) {
 		}
 		return put(data)
 	}
-	if _, err := ApplyChange(t.Context(), path, edit); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ApplyChange(t.Context(), path, edit))(t)
 	if got := read(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
 		t.Errorf("got %s", got)
 	}

@@ -18,10 +18,11 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
-// home is an environment whose files are below a directory.
+// home returns an environment whose files are below a directory.
 func home(t *testing.T, dir string, more map[string]string) Env {
 	t.Helper()
 	return Env{Dir: dir, Getenv: func(name string) string {
@@ -34,9 +35,7 @@ func home(t *testing.T, dir string, more map[string]string) Env {
 
 func put1(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	write(t, path, text, 0o600)
 }
 
@@ -46,10 +45,7 @@ func TestSessionMerges(t *testing.T) {
 	put1(t, filepath.Join(dir, "run/containers/auth.json"), `{"auths": {"a.example": {"auth": "MTox"}, "b.example/team": {"auth": "MTox"}, "empty.example": {}}, "credHelpers": {"c.example": "one"}}`)
 	put1(t, filepath.Join(dir, ".config/containers/auth.json"), `{"auths": {"a.example": {"auth": "Mjoy"}, "a.example/team": {"auth": "Mjoy"}, "b.example": {"auth": "Mjoy"}, "c.example": {"auth": "Mjoy"}, "empty.example": {"auth": "Mjoy"}}, "credHelpers": {"a.example": "two", "b.example": "two", "d.example": "two"}, "x": 1}`)
 	put1(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"https://a.example/v2/": {"auth": "Mzoz"}, "https://index.docker.io/v1/": {"auth": "Mzoz"}}, "credHelpers": {"d.example": "three", "ours.example": "three"}, "credsStore": "three"}`)
-	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"ours.example", "docker.io"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"ours.example", "docker.io"}}))(t)
 	defer s.Close()
 	if got := filepath.Dir(s.dir); got != filepath.Join(dir, "run") {
 		t.Errorf("it is in %s", got)
@@ -157,7 +153,7 @@ func TestSessionLogins(t *testing.T) {
 				t.Errorf("two.example/e: got %v", found)
 			}
 			if strings.Contains(config, "x.example") && docker.CredHelpers["x.example"] == "" && len(docker.Find("x.example/y")) == 0 {
-				t.Error("what the user has for x.example is gone")
+				t.Error("the user's entry for x.example is missing")
 			}
 		})
 	}
@@ -184,7 +180,7 @@ func TestSessionRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("%s, %s: got %v", name, text, err)
 			}
-			only(t, filepath.Join(dir, "run"), "x")
+			checkOnlyFiles(t, filepath.Join(dir, "run"), "x")
 		}
 	}
 }
@@ -210,7 +206,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	only(t, filepath.Join(dir, "run"), "x")
+	checkOnlyFiles(t, filepath.Join(dir, "run"), "x")
 }
 
 // TestSessionEnviron verifies that the program is found first in PATH and that existing entries stay.
@@ -249,16 +245,10 @@ func TestSessionNoPath(t *testing.T) {
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")
-	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}}))(t)
 	defer s.Close()
 	for _, path := range []string{s.authFile(), filepath.Join(s.dockerDir(), "config.json")} {
-		at, err := os.Open(filepath.Dir(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(os.Open(filepath.Dir(path)))(t)
 		defer at.Close()
 		if held, err := flock.TryLock(at); !held {
 			t.Errorf("the directory of %s is locked (%v)", path, err)

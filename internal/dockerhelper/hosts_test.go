@@ -52,7 +52,7 @@ func TestHosts(t *testing.T) {
 		}
 		// A helper is never called for a listed host without effect.
 		if x := regcred.Explain(cfg, regcred.Request{Registry: want}); want != "" && !x.Providers[0].Matched {
-			t.Errorf("%q: no provider is asked for the registry %q: %s", pattern, want, x.Providers[0].Reason)
+			t.Errorf("%q: no provider is called for the registry %q: %s", pattern, want, x.Providers[0].Reason)
 		}
 	}
 }

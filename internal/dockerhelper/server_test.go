@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// words are requests in few words: a registry, or "image" and its repository.
-func words(requests []regcred.Request) string {
+// formatRequests formats each request as a registry, or as "image" and its repository.
+func formatRequests(requests []regcred.Request) string {
 	var list []string
 	for _, r := range requests {
 		if r.Image != "" {
@@ -80,8 +80,8 @@ var names = map[string]string{
 func TestRequests(t *testing.T) {
 	for name, want := range names {
 		got, err := dockerhelper.ParseServer(name)
-		if err != nil || words(got) != want {
-			t.Errorf("%q: got %q and %v, want %q", name, words(got), err, want)
+		if err != nil || formatRequests(got) != want {
+			t.Errorf("%q: got %q and %v, want %q", name, formatRequests(got), err, want)
 		}
 	}
 }
@@ -145,14 +145,14 @@ func TestBadNames(t *testing.T) {
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") || len(err.Error()) > 1000 {
-			t.Errorf("%.50q: got %q and the error %.1000q, want one with %q", name, words(got), err, want)
+			t.Errorf("%.50q: got %q and the error %.1000q, want one with %q", name, formatRequests(got), err, want)
 		}
 	}
 }
 
-// TestWhoIsAsked verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
+// TestServerNameForms verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
 // lookup of the registry does not return a credential for a path.
-func TestWhoIsAsked(t *testing.T) {
+func TestServerNameForms(t *testing.T) {
 	for _, tt := range []struct{ pattern, name, want string }{
 		{"r.example", "r.example", "r.example"},
 		{"r.example", "r.example:443", "r.example"},
@@ -181,7 +181,7 @@ func TestWhoIsAsked(t *testing.T) {
 			}
 		}
 		if got != tt.want {
-			t.Errorf("%s, asked for %s: it is asked about %q, want %q", tt.pattern, tt.name, got, tt.want)
+			t.Errorf("%s, for %s: it is called for %q, want %q", tt.pattern, tt.name, got, tt.want)
 		}
 	}
 }
@@ -214,16 +214,16 @@ func FuzzRequests(f *testing.F) {
 			if req.Image != "" {
 				asked, askedPath, _ = strings.Cut(req.Image, "/")
 				if repository, err := match.Repository(req.Image); err != nil || !strings.HasPrefix(repository, asked+"/") {
-					t.Errorf("%q: it is asked about %q, which is %q: %v", name, req.Image, repository, err)
+					t.Errorf("%q: it is called for %q, which is %q: %v", name, req.Image, repository, err)
 				}
 			}
 			if askedPath != "" && askedPath != path {
-				t.Errorf("%q: it is asked about the path %q", name, askedPath)
+				t.Errorf("%q: it is called for the path %q", name, askedPath)
 			}
 			bare := strings.TrimSuffix(host, ":443")
 			isHub := bare == "docker.io" || bare == "index.docker.io" || bare == "registry-1.docker.io"
 			if asked != bare && asked != bare+":443" && (!isHub || asked != "docker.io") {
-				t.Errorf("%q: it is asked about the host %q", name, asked)
+				t.Errorf("%q: it is called for the host %q", name, asked)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -49,7 +50,7 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-// answerer is a transport that answers everything with its header.
+// answerer is a transport that responds to every request with its header.
 type answerer http.Header
 
 func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
@@ -74,9 +75,7 @@ func TestClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			times := []time.Time{start, start.Add(2 * time.Second)}
 			clock := &ClockSkew{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
-			if _, err := clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil))(t)
 			if clock.measured != tt.seen || clock.skew != tt.skew {
 				t.Errorf("got %v, %v; want %v, %v", clock.measured, clock.skew, tt.seen, tt.skew)
 			}
@@ -84,15 +83,13 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockOnce verifies that concurrent reads of pull secrets do not change the clock.
-func TestClockOnce(t *testing.T) {
+// TestConcurrentSecretsShareClock verifies that concurrent reads of pull secrets do not change the clock.
+func TestConcurrentSecretsShareClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := &ClockSkew{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
 	transport := clock.WrapTransport(answerer(header))
-	if _, err := transport.RoundTrip(nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(transport.RoundTrip(nil))(t)
 	header["Date"] = []string{start.Add(time.Hour).Format(http.TimeFormat)}
 	var wg sync.WaitGroup
 	for range 4 {
@@ -100,7 +97,7 @@ func TestClockOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if !clock.measured || clock.skew != time.Minute {
-		t.Errorf("got %v, %v; want the first answer's minute", clock.measured, clock.skew)
+		t.Errorf("got %v, %v; want the first response's minute", clock.measured, clock.skew)
 	}
 }
 

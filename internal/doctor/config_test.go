@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/tally"
 )
@@ -42,17 +43,13 @@ func TestCheckFindings(t *testing.T) {
 	}
 }
 
-// TestCounted verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
+// TestCommandNamesConfig verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
 // own configuration does not list it.
-func TestCounted(t *testing.T) {
+func TestCommandNamesConfig(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
-	if err := root.Mkdir("/run", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, root.Mkdir("/run", 0o755))
 	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.ResultFound}}}
-	if err := tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch))
 	r := &checkResults{}
 	checkCounts(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -24,12 +25,8 @@ func TestDockerLogins(t *testing.T) {
 		"home/e": strings.Repeat(" ", maxHomeConfigSize) + login, "home/f": login,
 	} {
 		file := filepath.Join(root, name, ".docker", "config.json")
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	at := func(name string) string { return filepath.Join(root, name, ".docker", "config.json") }
 	got := findDockerConfigs(t.Context(), homeDirs(root), []string{at("home/f")})

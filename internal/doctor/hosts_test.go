@@ -14,19 +14,17 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
 
-// silent takes connections, and says nothing.
-func silent(t *testing.T, accepted func()) string {
+// newSilentServer accepts connections and never responds.
+func newSilentServer(t *testing.T, accepted func()) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -41,10 +39,10 @@ func silent(t *testing.T, accepted func()) string {
 	return l.Addr().String()
 }
 
-// image returns an image that is looked up at two hosts that never respond.
-func image(t *testing.T, timeout time.Duration, accepted func()) *Image {
+// hangingImage returns an image that is looked up at two hosts that never respond.
+func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
-	one, two := silent(t, accepted), silent(t, accepted)
+	one, two := newSilentServer(t, accepted), newSilentServer(t, accepted)
 	return &Image{
 		r: &checkResults{check: "image"}, fixForAttempt: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
 		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
@@ -68,9 +66,9 @@ func checkLast(t *testing.T, i *Image, message, fix string) {
 	}
 }
 
-// TestTimeIsOver verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
-func TestTimeIsOver(t *testing.T) {
-	i := image(t, 100*time.Millisecond, func() {})
+// TestTotalTimeout verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
+func TestTotalTimeout(t *testing.T) {
+	i := hangingImage(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
 	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
@@ -78,14 +76,14 @@ func TestTimeIsOver(t *testing.T) {
 // TestInterrupted verifies that an interrupted check blames no host.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	i := image(t, time.Minute, cancel)
+	i := hangingImage(t, time.Minute, cancel)
 	i.trace(ctx)
 	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
-// TestPassedBy verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
+// TestSecondCredentialOfMirror verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
 // with one credential before the next, so it never pulls from that mirror.
-func TestPassedBy(t *testing.T) {
+func TestSecondCredentialOfMirror(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
 		r, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{user: canary.PasswordSecret}})
@@ -93,12 +91,10 @@ func TestPassedBy(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { r.Close() })
-		if _, err := r.Push("team/app", "v1", testregistry.Image{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Push("team/app", "v1", testregistry.Image{}))(t)
 		hosts[user] = r.Addr()
 	}
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.Reference = hosts["first"] + "/team/app:v1"
 	i.Lookup = func(context.Context) (*regcred.Result, bool, error) {
 		r := &regcred.Result{}
@@ -126,7 +122,7 @@ func TestPassedBy(t *testing.T) {
 // TestRouteFindings verifies that a setting that the runtime rejects is an error, and that a finding about the node is
 // not repeated for the image.
 func TestRouteFindings(t *testing.T) {
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.route = func(route.Image) (*route.Route, error) {
 		return &route.Route{Runtime: "containerd", Findings: []finding.Finding{
 			{Rule: "mirror-broken", Severity: finding.SeverityError, File: "hosts.toml", Line: 1, Message: "it is refused"},
@@ -151,7 +147,7 @@ func TestRouteFindings(t *testing.T) {
 // TestLookupInterrupted verifies that a lookup stops when its context is canceled.
 func TestLookupInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	i := image(t, time.Minute, func() {})
+	i := hangingImage(t, time.Minute, func() {})
 	i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
 		cancel()
 		return nil, false, ctx.Err()

@@ -19,12 +19,13 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
 )
 
-// kubeadm is a node whose kubelet has the two flags, and a secret in its providers.
-func kubeadm(t *testing.T) *Kubelet {
+// newKubeadmNode returns a node whose kubelet has the two flags, and a secret in its providers.
+func newKubeadmNode(t *testing.T) *Kubelet {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -35,9 +36,7 @@ func kubeadm(t *testing.T) *Kubelet {
 		"/opt/bin/other": "",
 	} {
 		file := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 	}
 	k := &Kubelet{Node: node.Node{Root: root}.NewReader()}
 	var err error
@@ -63,7 +62,7 @@ func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 // gates, and the suggested command, which reports them too.
 func TestKubeletVersion(t *testing.T) {
 	const gate = "KubeletServiceAccountTokenForCredentialProviders"
-	k := kubeadm(t)
+	k := newKubeadmNode(t)
 	path, _ := k.Config.Path()
 	data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"...)
 	err := os.WriteFile(path, data, 0o600)
@@ -90,12 +89,10 @@ func TestKubeletVersion(t *testing.T) {
 
 // TestConfigJudge verifies that the kubelet runs once to report its version, and that a missing version is reported.
 func TestConfigJudge(t *testing.T) {
-	k := kubeadm(t)
+	k := newKubeadmNode(t)
 	path, _ := k.Config.Path()
 	data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"...)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	k.Origin = &node.Origin{Config: path, From: "here", Unit: "kubelet.service"}
 	k.Setup.Gates = map[string]bool{"AllAlpha": true}
 	for _, tt := range []struct {
@@ -117,9 +114,9 @@ func TestConfigJudge(t *testing.T) {
 	}
 }
 
-// TestRestartIntoRefusal verifies that no message suggests restarting a kubelet that could not start with its current
+// TestNoRestartHintIfStartFails verifies that no message suggests restarting a kubelet that could not start with its current
 // files, either because it is too old or because every kubelet rejects them.
-func TestRestartIntoRefusal(t *testing.T) {
+func TestNoRestartHintIfStartFails(t *testing.T) {
 	const holds, none = "the checked configuration takes effect when the kubelet next starts", "the kubelet calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
 		version, more string
@@ -139,7 +136,7 @@ func TestRestartIntoRefusal(t *testing.T) {
 		"changed, too old":    {version: "1.33.4", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityError, so: wouldFailToStart, refused: 2},
 		"changed, new enough": {version: "1.34.1", runs: node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}, result: finding.SeverityWarning, so: "the kubelet keeps using the previous version of the file until it is restarted"},
 	} {
-		k, r := kubeadm(t), checkResults{check: "kubelet"}
+		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		path, _ := k.Config.Path()
 		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
 		uptime := k.Node.HostPath("/proc/uptime") // since the day before
@@ -164,10 +161,10 @@ func TestRestartIntoRefusal(t *testing.T) {
 	}
 }
 
-// TestRestartOfGiven verifies that the node's own kubelet decides whether it would start with the checked file, although
+// TestCheckedFileForNodesKubelet verifies that the node's own kubelet decides whether it would start with the checked file, although
 // the newest kubelet's rules apply to a given file. No kubelet starts with the out-of-tree proposal's version, which
 // regcred accepts.
-func TestRestartOfGiven(t *testing.T) {
+func TestCheckedFileForNodesKubelet(t *testing.T) {
 	const returns = "the checked configuration takes effect when the kubelet next starts"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
 	predecessor := func(string) string {
@@ -187,7 +184,7 @@ func TestRestartOfGiven(t *testing.T) {
 		"of whichever":     {"", predecessor, wouldFailToStart},
 	} {
 		for _, runs := range []node.RunningFlags{{Config: "/etc/old.yaml", BinDir: "/opt/bin"}, {Config: "/etc/c.yaml", BinDir: "/opt/bin"}} {
-			k, r := kubeadm(t), checkResults{check: "kubelet"}
+			k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 			path, _ := k.Config.Path()
 			uptime := k.Node.HostPath("/proc/uptime")
 			if err := errors.Join(os.WriteFile(path, []byte(tt.write(string(k.Config.Files()[0].Data()))), 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
@@ -208,9 +205,9 @@ func TestRestartOfGiven(t *testing.T) {
 	}
 }
 
-// TestRestartIntoAnother verifies that the files of the kubelet's next start are checked even if another configuration,
+// TestNextStartFilesAreChecked verifies that the files of the kubelet's next start are checked even if another configuration,
 // or none, was checked.
-func TestRestartIntoAnother(t *testing.T) {
+func TestNextStartFilesAreChecked(t *testing.T) {
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
 	for name, tt := range map[string]struct {
 		version, more, so, fix string
@@ -222,13 +219,11 @@ func TestRestartIntoAnother(t *testing.T) {
 		"too old, none":  {"1.33.4", tokens, wouldFailToStart, "this node's kubelet is 1.33.4: for all errors, run regcred validate --kubelet-version 1.33.4 ", true, false},
 		"version hidden": {"", "  args: 1\n", wouldFailToStart, "the kubelet does not start with this (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: it hangs): for all errors, run regcred validate ", false, false},
 	} {
-		k, r := kubeadm(t), checkResults{check: "kubelet"}
+		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		next, _ := k.Config.Path()
 		old := k.Node.HostPath("/etc/old.yaml")
 		good := k.Config.Files()[0].Data()
-		if err := errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(old, good, 0o600), os.WriteFile(next, append(good, tt.more...), 0o600)))
 		runs := node.RunningFlags{Config: "/etc/old.yaml", BinDir: "/opt/bin"}
 		k.Origin = &node.Origin{Config: old, BinDir: k.Node.HostPath("/opt/bin"), Unit: "kubelet.service"}
 		if tt.without {
@@ -272,8 +267,8 @@ func (m fakeManager) Log(_ context.Context, _ string, since time.Time, _ int) ([
 	return m.lines, m.err
 }
 
-// looping is a unit between two starts.
-func looping() service.State {
+// restartingUnit returns the state of a unit between two starts.
+func restartingUnit() service.State {
 	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitStatus: 1, Started: time.Now().Add(-3 * time.Second)}
 }
 
@@ -299,8 +294,8 @@ func TestKubeletCauses(t *testing.T) {
 		command + `failed to run Kubelet: inotify_init: too many open files"`:                                                                                                                               {"the machine has run out of inotify instances", "sysctl"},
 		`time="2026-11-23T00:00:00Z" level=error msg="kubelet exited: failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false"`:               {"swap is enabled on this machine", "swapoff"},
 	} {
-		k, r := kubeadm(t), checkResults{check: "kubelet"}
-		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: looping(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
+		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: restartingUnit(), lines: []string{`I1123 00:00:00.000000       1 server.go:1] "Starting"`, line, "bye"}}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 {
 			t.Fatal("no check")
@@ -315,7 +310,7 @@ func TestKubeletCauses(t *testing.T) {
 
 // TestKubeletCauseUnknown verifies that an unknown path is shown as a placeholder.
 func TestKubeletCauseUnknown(t *testing.T) {
-	k := kubeadm(t)
+	k := newKubeadmNode(t)
 	k.Setup.Config, k.Setup.BinDir = node.Flag{}, node.Flag{}
 	got := k.expandCause("CONFIG and BINDIR", "VALIDATE", nil)
 	if want := "CONFIG and DIR"; got.message != want || got.fix != "regcred validate --kubelet-version 1.25.3 CONFIG" {
@@ -326,7 +321,7 @@ func TestKubeletCauseUnknown(t *testing.T) {
 // TestKubeletStates verifies the states of service managers, and when querying one has no effect.
 func TestKubeletStates(t *testing.T) {
 	with := func(change func(*service.State)) service.State {
-		s := looping()
+		s := restartingUnit()
 		change(&s)
 		return s
 	}
@@ -338,10 +333,10 @@ func TestKubeletStates(t *testing.T) {
 		logged  int
 		running bool
 	}{
-		"unknown":                   {told: fakeManager{state: looping(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownCauseLines},
-		"nothing but information":   {told: fakeManager{state: looping(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
-		"secrets":                   {told: fakeManager{state: looping(), lines: []string{"got " + canary.PasswordSecret + " and " + canary.TokenSecret}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
-		"secret in the environment": {told: fakeManager{state: looping(), lines: []string{"got " + canary.EnvSecret + " and " + canary.TokenSecret[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"unknown":                   {told: fakeManager{state: restartingUnit(), lines: []string{"a", `I1123 00:00:00.000001 1 x.go:1] "b"`, "c", "d", "e", "f", "g"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: unknownCauseLines},
+		"nothing but information":   {told: fakeManager{state: restartingUnit(), lines: []string{`I1123 00:00:00.000001 1 x.go:1] "b"`}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl -u kubelet.service", logged: 1},
+		"secrets":                   {told: fakeManager{state: restartingUnit(), lines: []string{"got " + canary.PasswordSecret + " and " + canary.TokenSecret}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
+		"secret in the environment": {told: fakeManager{state: restartingUnit(), lines: []string{"got " + canary.EnvSecret + " and " + canary.TokenSecret[:12] + "…"}}, result: finding.SeverityError, says: "; last lines of its log:", fix: "journalctl", logged: 1},
 		"stopped":                   {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead"}}, result: finding.SeverityError, says: "kubelet.service is stopped", fix: "systemctl start kubelet"},
 		"disabled":                  {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", Enabled: "disabled"}}, result: finding.SeverityError, says: "is stopped and disabled, so it does not start at boot", fix: "systemctl enable --now kubelet"},
 		"condition":                 {told: fakeManager{state: service.State{Load: "loaded", Active: "inactive", Sub: "dead", ConditionsFailed: true}}, result: finding.SeverityError, says: "one of the unit's conditions was not met", fix: "systemctl status kubelet"},
@@ -358,7 +353,7 @@ func TestKubeletStates(t *testing.T) {
 		"up": {told: fakeManager{state: service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Started: time.Now().Add(-time.Hour), Restarts: 3, Enabled: "disabled"}}, running: true, result: finding.SeverityOK, says: "kubelet process 7 (1.25.3) runs, with --image-credential-provider-config="},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, r := kubeadm(t), checkResults{check: "kubelet"}
+			k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 			if tt.running {
 				k.Setup.Running = &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/etc/c.yaml", BinDir: "/opt/bin"}}
 			}
@@ -382,14 +377,12 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.PasswordSecret + "}]\n",
 		"fields": "apiVersion: kubelet.config.k8s.io/v1\nkind: X\nunknown: 1\nproviders:\n- args: [" + canary.PasswordSecret + "]\n",
 	} {
-		k, r := kubeadm(t), checkResults{check: "kubelet"}
+		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		k.Config = nil
 		file := k.Node.HostPath("/etc/c.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		k.Origin = &node.Origin{Config: file}
-		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: looping(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
+		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: restartingUnit(), lines: []string{"cannot use " + canary.PasswordSecret + " here"}}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &r)
 		if len(r.list) == 0 || len(r.list[0].Log) != 1 || !strings.Contains(r.list[0].Log[0], "cannot use [redacted] here") {
 			t.Errorf("%s: %+v", name, r.list)
@@ -402,9 +395,9 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 func TestKubeletLogSince(t *testing.T) {
 	for _, pid := range []int{0, 7} {
 		var since time.Time
-		state := looping()
+		state := restartingUnit()
 		state.MainPID = pid
-		k := kubeadm(t)
+		k := newKubeadmNode(t)
 		k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state, since: &since}}
 		checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 		if since.Equal(state.Started) != (pid == 0) || since.IsZero() {
@@ -416,9 +409,9 @@ func TestKubeletLogSince(t *testing.T) {
 // TestKubeletClockSetBack verifies that the log of a process with a start time in the future is read.
 func TestKubeletClockSetBack(t *testing.T) {
 	var since time.Time
-	state := looping()
+	state := restartingUnit()
 	state.Started = time.Now().Add(time.Hour)
-	k := kubeadm(t)
+	k := newKubeadmNode(t)
 	k.Service = &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state, since: &since}}
 	checkKubelet(t.Context(), &Input{Kubelet: *k}, &checkResults{})
 	if since.IsZero() || since.After(time.Now()) {
@@ -433,7 +426,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 	}
 }
 
-// hung is a manager that answers when it is given up.
+// hung is a manager that returns only after its context is canceled.
 type hung struct{ service.Manager }
 
 func (hung) State(ctx context.Context, _ string) (service.State, error) {
@@ -445,7 +438,7 @@ func (hung) State(ctx context.Context, _ string) (service.State, error) {
 func TestKubeletManagerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k, r := kubeadm(t), checkResults{check: "kubelet"}
+	k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 	k.Service = &service.Service{Name: "kubelet.service", Manager: hung{}}
 	checkKubelet(ctx, &Input{Kubelet: *k}, &r)
 	if len(r.list) == 0 || r.list[0].Severity != finding.SeveritySkipped {
@@ -453,8 +446,8 @@ func TestKubeletManagerHangs(t *testing.T) {
 	}
 }
 
-// TestKubeletOfNobody verifies the findings for a kubelet that no service starts, of which only the process is known.
-func TestKubeletOfNobody(t *testing.T) {
+// TestKubeletWithoutService verifies the findings for a kubelet that no service starts, of which only the process is known.
+func TestKubeletWithoutService(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.InitSystemd, Running: &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Origin: &node.Origin{Config: n.HostPath("/c"), BinDir: n.HostPath("/b")}}}, &r)
@@ -466,10 +459,7 @@ func TestKubeletOfNobody(t *testing.T) {
 // TestNoKubelet verifies that there are no findings on a machine that is not a node.
 func TestNoKubelet(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
-	setup, err := n.Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	setup := must.Get(n.Setup(t.Context()))(t)
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup}}, &r)
 	if len(r.list) != 0 {
 		t.Errorf("got %+v", r.list)

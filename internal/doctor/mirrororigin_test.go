@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -50,10 +51,10 @@ func TestCheckMirrorOrigin(t *testing.T) {
 			}
 			root := t.TempDir()
 			if tt.files != nil {
-				place(t, root, "config.toml", "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n")
+				writeContainerdFile(t, root, "config.toml", "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n")
 			}
 			for name, text := range tt.files {
-				place(t, root, filepath.Join("certs.d", name), text)
+				writeContainerdFile(t, root, filepath.Join("certs.d", name), text)
 			}
 			r := &checkResults{}
 			checkMirrorOrigin(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root}.NewReader(), Config: cfg}}, r)
@@ -71,16 +72,12 @@ func TestCheckMirrorOrigin(t *testing.T) {
 	}
 }
 
-// place writes a file of containerd's.
-func place(t *testing.T, root, name, text string) {
+// writeContainerdFile writes a file of containerd's.
+func writeContainerdFile(t *testing.T, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, "etc/containerd", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestFindContainerd verifies that on a k3s node a packaged containerd is found too, unless it serves only Docker, and
@@ -99,8 +96,8 @@ func TestFindContainerd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			place(t, root, "config.toml", tt.packaged)
-			place(t, root, "../../"+k3s, of)
+			writeContainerdFile(t, root, "config.toml", tt.packaged)
+			writeContainerdFile(t, root, "../../"+k3s, of)
 			got, err := findContainerd(node.Node{Root: root})
 			if len(got) != tt.want || (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
 				t.Errorf("got %d and %v, want %d and %q", len(got), err, tt.want, tt.wantErr)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -62,12 +63,8 @@ func TestMirrors(t *testing.T) {
 			}
 			for name, text := range files {
 				path := filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			cfg, err := config.Parse("config.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: "+
 				tt.provider+"\n  args: ["+tt.args+"]\n  matchImages: ["+tt.patterns+"]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
@@ -99,8 +96,8 @@ func TestMirrors(t *testing.T) {
 // TestConfiguredRoute verifies that a runtime without settings for an image has no findings.
 func TestConfiguredRoute(t *testing.T) {
 	root := t.TempDir()
-	place(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")
-	place(t, root, "certs.d/quay.io/hosts.toml", "[host.'https://cache.example']\n")
+	writeContainerdFile(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")
+	writeContainerdFile(t, root, "certs.d/quay.io/hosts.toml", "[host.'https://cache.example']\n")
 	r := &Runtime{node: node.Node{Root: root}}
 	if way := r.ConfiguredRoute("ghcr.io/a/b"); way != nil {
 		t.Errorf("of another host: %s", way)

@@ -31,7 +31,7 @@ const (
 `
 )
 
-// corpus are files of others, in all the ways in which they may be written.
+// corpus lists third-party files in unusual spellings.
 var corpus = map[string]string{
 	"lines":               head + "providers:\n- name: ecr\n" + lines,
 	"two":                 head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines,

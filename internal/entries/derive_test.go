@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
 
-// tokens are tokenAttributes for an audience, with required annotation keys.
+// tokens returns tokenAttributes for an audience, with required annotation keys.
 func tokens(audience string, keys ...string) *config.TokenAttributes {
 	return &config.TokenAttributes{
 		ServiceAccountTokenAudience: audience, CacheType: config.CachePerServiceAccount,
@@ -107,8 +108,8 @@ func TestDeriveErrors(t *testing.T) {
 	}
 }
 
-// TestAnyImage verifies that a kubelet's entry covers any host, but not any port.
-func TestAnyImage(t *testing.T) {
+// TestEntryCoversAnyHost verifies that a kubelet's entry covers any host, but not any port.
+func TestEntryCoversAnyHost(t *testing.T) {
 	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
@@ -131,10 +132,7 @@ func TestAnyImage(t *testing.T) {
 		"localhost:5000/x":                                        false,
 		"[2001:db8::1]:5000/x":                                    false,
 	} {
-		repository, err := match.Repository(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		repository := must.Get(match.Repository(image))(t)
 		matches := slices.ContainsFunc(got[0].MatchImages, func(s string) bool {
 			p, err := match.Parse(s)
 			return err == nil && p.Match(repository)

@@ -32,7 +32,7 @@ func TestMasked(t *testing.T) {
 			`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[…]}`,
 		},
 		"no configuration": {"a: [" + canary.ArgSecret + "\n\n  - " + canary.EnvSecret, "…\n\n  …"},
-		"another encoding": {"\xff\xfe" + wide(head+"providers: []\n"), "…\n…\n…\n…"},
+		"another encoding": {"\xff\xfe" + encodeUTF16(head+"providers: []\n"), "…\n…\n…\n…"},
 		"nothing secret":   {pretty, pretty},
 	}
 	for name, tt := range tests {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // plain and token are entries of regcred; names are their names.
@@ -70,7 +71,7 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 		t.Errorf("back: %v\n%s", err, cmp.Diff(string(former), string(back)))
 	}
 	if !bytes.Equal(data, former) {
-		t.Error("what was given was changed")
+		t.Error("the argument was changed")
 	}
 }
 
@@ -181,10 +182,7 @@ func TestSetText(t *testing.T) {
 
 // TestSetCreated verifies that a missing file is created, and removed again.
 func TestSetCreated(t *testing.T) {
-	data, err := Set("f", nil, token, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(Set("f", nil, token, nil))(t)
 	c, err := config.Parse("f", data)
 	if err != nil || !sameProviders(c.Providers, toProviders(token)) || c.Validate() != nil {
 		t.Errorf("%v, %v:\n%s", err, c.Validate(), data)
@@ -203,8 +201,8 @@ func TestSetCreated(t *testing.T) {
 	}
 }
 
-// TestSetMeanwhile verifies that changes which others made in the meantime are kept.
-func TestSetMeanwhile(t *testing.T) {
+// TestSetKeepsConcurrentChanges verifies that changes which others made in the meantime are kept.
+func TestSetKeepsConcurrentChanges(t *testing.T) {
 	theirs := map[string]func(installed string) (changed, want string){
 		"another behind": func(s string) (string, string) {
 			return s + "- name: new\n" + lines, corpus["lines"] + "- name: new\n" + lines
@@ -230,10 +228,7 @@ func TestSetMeanwhile(t *testing.T) {
 				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": [\n        \"r.example\"\n      ],\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"v\"\n    }\n  ]\n}\n"
 		},
 	}
-	installed, err := Set("f", []byte(corpus["lines"]), token, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	installed := must.Get(Set("f", []byte(corpus["lines"]), token, nil))(t)
 	for name, change := range theirs {
 		t.Run(name, func(t *testing.T) {
 			changed, want := change(string(installed))
@@ -269,11 +264,11 @@ func TestSetRefuses(t *testing.T) {
 		"null in JSON":                   {`{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": null}`, []string{"cannot append to a list", hand}},
 		"an alias":                       {head + "providers: *p\n", []string{"f:"}},
 		"a text that ends with the file": {corpus["lines"] + "  args:\n  - |\n    text", []string{"cannot append to a list", hand}},
-		"ours in UTF-16":                 {"\xff\xfe" + wide(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file formatted like this", `"regcred-credential-provider" manually`}},
+		"ours in UTF-16":                 {"\xff\xfe" + encodeUTF16(corpus["lines"]+"- name: regcred-credential-provider\n"+lines), []string{"f:9:3: cannot remove the entry from a file formatted like this", `"regcred-credential-provider" manually`}},
 		"an explicit key":                {head + "? providers\n: - name: ecr\n  " + strings.ReplaceAll(lines, "\n  ", "\n    "), []string{"f:4:3: cannot append to a list formatted like this", hand}},
 		"merged in":                      {"<<: {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: []}\n", []string{"cannot append to a list", hand}},
 		"null in brackets":               {"--- {" + strings.ReplaceAll(strings.TrimSpace(head), "\n", ", ") + ", providers: }\n", []string{"cannot append to a list", hand}},
-		"UTF-16":                         {"\xff\xfe" + wide(corpus["lines"]), []string{"cannot append to a list", hand}},
+		"UTF-16":                         {"\xff\xfe" + encodeUTF16(corpus["lines"]), []string{"cannot append to a list", hand}},
 		"carriage returns alone":         {strings.ReplaceAll(corpus["lines"], "\n", "\r"), []string{"cannot append to a list", hand}},
 	}
 	for name, tt := range tests {
@@ -294,8 +289,8 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// wide is UTF-16 without its mark.
-func wide(s string) string {
+// encodeUTF16 encodes a text as UTF-16 without a byte order mark.
+func encodeUTF16(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
 		b.Write([]byte{c, 0})

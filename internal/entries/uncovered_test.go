@@ -65,7 +65,7 @@ func FuzzUncovered(f *testing.F) {
 				continue
 			}
 			if asked(wanted.MatchImages, repository) && !asked(had.MatchImages, repository) && !asked(left, repository) {
-				t.Errorf("%q is not asked for, and all is covered but %q", repository, left)
+				t.Errorf("%q is not listed, and all is covered but %q", repository, left)
 			}
 		}
 		if kept := removeCovered(wanted.MatchImages); len(uncoveredPatterns(kept, wanted.MatchImages)) > 0 || len(removeCovered(kept)) != len(kept) {
@@ -74,7 +74,7 @@ func FuzzUncovered(f *testing.F) {
 	})
 }
 
-// images are some that patterns may match.
+// images returns some images that patterns may match.
 func images(patterns []string) (list []string) {
 	for _, p := range patterns {
 		for _, text := range []string{"x", "", "a", "1"} {

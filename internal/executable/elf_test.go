@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testelf"
 )
 
@@ -68,9 +69,7 @@ func TestReadELFIsBounded(t *testing.T) {
 	whole := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib/ld.so")
 	patch := func(offset int, v any) []byte {
 		b := bytes.Clone(whole)
-		if _, err := binary.Encode(b[offset:], binary.LittleEndian, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(binary.Encode(b[offset:], binary.LittleEndian, v))(t)
 		return b
 	}
 	const second = 64 + 56 // the PT_INTERP header

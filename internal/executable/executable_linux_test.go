@@ -12,14 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestReadPipe has no writer: to open the pipe would wait for ever.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o700))
 	if _, err := Read(pipe); err == nil {
 		t.Error("a pipe has been read")
 	}
@@ -27,10 +27,7 @@ func TestReadPipe(t *testing.T) {
 
 // TestReadSelf reads what the Go tool made, and a shell.
 func TestReadSelf(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, path := range []string{self, "/bin/sh"} {
 		f, err := elf.Open(path)
 		if err != nil {
@@ -41,9 +38,7 @@ func TestReadSelf(t *testing.T) {
 		for _, p := range f.Progs {
 			if p.Type == elf.PT_INTERP {
 				b := make([]byte, p.Filesz)
-				if _, err := p.ReadAt(b, 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(p.ReadAt(b, 0))(t)
 				loader = strings.TrimSuffix(string(b), "\x00")
 			}
 		}
@@ -58,21 +53,11 @@ func TestReadSelf(t *testing.T) {
 // TestReadCloses verifies that the reader closes the file, rather than the garbage collector.
 func TestReadCloses(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	path := filepath.Join(dir, "p")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Read(path); err != nil {
-		t.Fatal(err)
-	}
-	open, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700))
+	must.Get(Read(path))(t)
+	open := must.Get(filepath.Glob("/proc/self/fd/*"))(t)
 	for _, fd := range open {
 		if target, err := os.Readlink(fd); err == nil && target == path {
 			t.Errorf("%s is still open as %s", path, fd)

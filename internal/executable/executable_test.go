@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -41,9 +42,7 @@ func TestRead(t *testing.T) {
 		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{Format: FormatText}},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(tt.content), 0o600))
 		got, err := Read(path)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got)\n%s", name, err, diff)
@@ -54,11 +53,11 @@ func TestRead(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want that there is none", err)
+		t.Errorf("got %v, want an error that it is missing", err)
 	}
 	_, err := Read(dir)
 	if _, ok := errors.AsType[*regularfile.NotRegularError](err); !ok {
-		t.Errorf("got %v, want that it is a directory", err)
+		t.Errorf("got %v, want an error that it is a directory", err)
 	}
 	broken := errors.New("broken")
 	if _, err := parse(readerAt{iotest.ErrReader(broken)}); !errors.Is(err, broken) {

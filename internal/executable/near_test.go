@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestNear(t *testing.T) {
@@ -38,12 +40,8 @@ func TestNear(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range tt.there {
 				path := filepath.Join(dir, filepath.FromSlash(file))
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, nil, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				must.Do(t, os.WriteFile(path, nil, 0o700))
 			}
 			taken := func(name string) bool { return name == "ecr-credential-provider-2" }
 			if near, cure := FindSimilar(dir, name, taken); filepath.ToSlash(near) != tt.near || cure != tt.cure {
@@ -59,9 +57,7 @@ func TestNear(t *testing.T) {
 func TestDangling(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.WriteFile(at("file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(at("file"), nil, 0o600))
 	for name, target := range map[string]string{"good": "file", "bad": "nowhere", "deep": "opt/bin/plugin", "absolute": at("a/b/c"), "second": "deep", "loop": "loop"} {
 		if err := os.Symlink(target, at(name)); err != nil {
 			t.Skip("this user may not make symbolic links, as on Windows: ", err)

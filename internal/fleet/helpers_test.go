@@ -19,11 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
 
-// cluster is an API server within the process, with a chart's objects.
+// cluster is an in-process API server with a chart's objects.
 type cluster struct {
 	*testkube.Server
 	t *testing.T
@@ -32,10 +33,7 @@ type cluster struct {
 // newCluster has a DaemonSet of the release kube-system/regcred.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	api, err := testkube.New(testkube.Options{Pipe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(testkube.Options{Pipe: true}))(t)
 	t.Cleanup(api.Close)
 	c := &cluster{api, t}
 	c.Put("daemonsets", c.daemonSet())
@@ -46,10 +44,7 @@ func (c *cluster) client(user string) *Client {
 	c.t.Helper()
 	transport := &http.Transport{DialContext: c.Dial}
 	c.t.Cleanup(transport.CloseIdleConnections)
-	client, err := New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	client := must.Get(New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport}))(c.t)
 	return client
 }
 
@@ -93,13 +88,13 @@ func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	c.Put("nodes", n)
 }
 
-// notReadyYet is a node whose kubelet answers.
+// notReadyYet returns a node that is not ready, but whose kubelet responds.
 func notReadyYet(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionFalse
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
 }
 
-// unreachableNode is a node whose kubelet says nothing any more.
+// unreachableNode returns a node whose kubelet no longer responds.
 func unreachableNode(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
@@ -138,7 +133,7 @@ func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
 }
 
-// waitingPod is a pod that does not run.
+// waitingPod returns a pod that does not run.
 func waitingPod(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		unready(p)
@@ -147,7 +142,7 @@ func waitingPod(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// waitsInInit is a pod that does not run because of its init container.
+// waitsInInit returns a pod whose init container prevents it from running.
 func waitsInInit(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		waitingPod("PodInitializing", "")(p)
@@ -159,11 +154,11 @@ func waitsInInit(reason, message string) func(*corev1.Pod) {
 
 // says sets the log of a node's pod to a status.
 func (c *cluster) says(node string, phase agent.Phase, change ...func(*agent.Status)) {
-	c.SetLog("kube-system", "regcred-"+node, line(node, phase, change...)+"\n")
+	c.SetLog("kube-system", "regcred-"+node, statusLine(node, phase, change...)+"\n")
 }
 
-// line is a status as an agent prints it.
-func line(node string, phase agent.Phase, change ...func(*agent.Status)) string {
+// statusLine returns a status as an agent prints it.
+func statusLine(node string, phase agent.Phase, change ...func(*agent.Status)) string {
 	s := &agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node, Phase: phase, Generation: 2}
 	for _, f := range change {
 		f(s)

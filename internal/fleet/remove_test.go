@@ -30,7 +30,7 @@ type uninstallTest struct {
 	told []string
 }
 
-// newRemoving has nodes with a pod each, which say that they are installed.
+// newRemoving returns a cluster in which the pod of each node reports "installed".
 func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
 	c := newCluster(t)
 	c.Put("configmaps", &corev1.ConfigMap{
@@ -50,7 +50,7 @@ func (r *uninstallTest) notify(text string) {
 	r.told = append(r.told, text)
 }
 
-// hook is who may do what the chart's Role says.
+// hook returns a client with the permissions of the chart's Role.
 func (r *uninstallTest) hook() *Client {
 	r.Grant("hook", "patch", "configmaps")
 	r.Grant("hook", "list", "pods")
@@ -84,7 +84,7 @@ func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	}()
 }
 
-// summary is a Removal in a few lines.
+// summary returns a Removal as a few lines.
 func summary(res *Removal, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -170,9 +170,9 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 	})
 }
 
-// TestAppears verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
+// TestNewPods verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
 // another state.
-func TestAppears(t *testing.T) {
+func TestNewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
 		r.says("a", agent.PhaseRemoved)
@@ -192,7 +192,7 @@ func TestAppears(t *testing.T) {
 		r.says("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
 			r.pod("a", named("regcred-a2"))
-			r.SetLog("kube-system", "regcred-a2", line("a", agent.PhaseInstalled))
+			r.SetLog("kube-system", "regcred-a2", statusLine("a", agent.PhaseInstalled))
 			r.Delete("pods", "kube-system", "regcred-a")
 		})
 		r.afterPatch(60*time.Second, func() { r.says("b", agent.PhaseRemoved) })
@@ -203,9 +203,9 @@ func TestAppears(t *testing.T) {
 	})
 }
 
-// TestGone verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
+// TestDeletedNodes verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
 // is.
-func TestGone(t *testing.T) {
+func TestDeletedNodes(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRemoving(t, "a", "b", "c")
@@ -218,7 +218,7 @@ func TestGone(t *testing.T) {
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
 			r.afterPatch(50*time.Second, func() { r.pod("c", named("new")) })
-			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", line("c", agent.PhaseRemoved)) })
+			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", statusLine("c", agent.PhaseRemoved)) })
 			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
 			begun := time.Now()
 			r.want(t, r.hook(), "removed [a c] gone [b]\n")
@@ -230,7 +230,7 @@ func TestGone(t *testing.T) {
 				t.Errorf("nodes may be listed: %v; it took %v", allowed, took)
 			}
 			if n := r.CountRequests("list", "nodes"); !allowed && n != 1 {
-				t.Errorf("nodes were asked for %d times", n)
+				t.Errorf("nodes were listed %d times", n)
 			}
 		})
 	}
@@ -245,9 +245,9 @@ func TestSelectorChanged(t *testing.T) {
 	})
 }
 
-// TestNothing verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
+// TestNoPods verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
 // ConfigMap the state cannot be changed.
-func TestNothing(t *testing.T) {
+func TestNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)
 		client := r.hook()
@@ -386,7 +386,7 @@ func TestRemoveOthers(t *testing.T) {
 		r.pod("a", state("regcred-state"))
 		for _, node := range []string{"a", "c"} {
 			r.pod(node, named("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
-			r.SetLog("kube-system", "other-"+node, line(node, agent.PhaseInstalled)+"\n")
+			r.SetLog("kube-system", "other-"+node, statusLine(node, agent.PhaseInstalled)+"\n")
 		}
 		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\n")

@@ -21,15 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 )
 
 func look(t *testing.T, c *cluster) *Fleet {
 	t.Helper()
-	f, err := c.client(testkube.Admin).Status(t.Context(), Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
 	return f
 }
 
@@ -140,9 +138,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestForged verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
+// TestPodsOfOtherNamespaces verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
 // own namespace and hides no other pod.
-func TestForged(t *testing.T) {
+func TestPodsOfOtherNamespaces(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
 	c.pod("n", unready)
@@ -150,7 +148,7 @@ func TestForged(t *testing.T) {
 	c.pod("n", func(p *corev1.Pod) {
 		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
 	})
-	c.SetLog("tenant", "regcred-n", line("n", agent.PhaseInstalled)+"\n")
+	c.SetLog("tenant", "regcred-n", statusLine("n", agent.PhaseInstalled)+"\n")
 	f := look(t, c)
 	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", formatNodes(f.Nodes)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
@@ -265,22 +263,22 @@ func TestRollout(t *testing.T) {
 
 // TestLogs verifies that the status is the last status line of this node, regardless of other log lines.
 func TestLogs(t *testing.T) {
-	good := line("n", agent.PhaseInstalled)
+	good := statusLine("n", agent.PhaseInstalled)
 	for _, tt := range []struct {
 		name, log string
 		want      agent.Phase // "" if there is no phase
 		calls     int
 	}{
-		{"last", line("n", agent.PhaseApplying) + "\n" + good + "\n", agent.PhaseInstalled, 1},
+		{"last", statusLine("n", agent.PhaseApplying) + "\n" + good + "\n", agent.PhaseInstalled, 1},
 		{"standard error after it", good + "\nwarning: x\n{\"level\":\"info\"}\n", agent.PhaseInstalled, 1},
-		{"without its end", good + "\n" + line("n", agent.PhaseFailed)[:60], agent.PhaseInstalled, 1},
-		{"another node's", good + "\n" + line("m", agent.PhaseFailed) + "\n", agent.PhaseInstalled, 1},
+		{"without its end", good + "\n" + statusLine("n", agent.PhaseFailed)[:60], agent.PhaseInstalled, 1},
+		{"another node's", good + "\n" + statusLine("m", agent.PhaseFailed) + "\n", agent.PhaseInstalled, 1},
 		{"no version", good + "\n" + `{"node":"n","phase":"failed","time":"2026-01-01T00:00:00Z"}` + "\n", agent.PhaseInstalled, 1},
 		{"a number for a phase", good + "\n" + `{"schemaVersion":1,"node":"n","phase":7}` + "\n", agent.PhaseInstalled, 1},
 		{"much after it", good + "\n" + strings.Repeat("note: restarting\n", 1000), agent.PhaseInstalled, 2},
 		{"long lines after it", good + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 19), agent.PhaseInstalled, 2},
-		{"long line", line("n", agent.PhaseDrifted, withReason(strings.Repeat("x", 100<<10))), agent.PhaseDrifted, 1},
-		{"the first bytes have an older one", line("n", agent.PhaseApplying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.PhaseInstalled, 2},
+		{"long line", statusLine("n", agent.PhaseDrifted, withReason(strings.Repeat("x", 100<<10))), agent.PhaseDrifted, 1},
+		{"the first bytes have an older one", statusLine("n", agent.PhaseApplying) + "\n" + strings.Repeat(strings.Repeat("x", 20<<10)+"\n", 18) + good + "\n", agent.PhaseInstalled, 2},
 		{"none", "note: hello\n", "", 1},
 		{"none in much", strings.Repeat("note: restarting\n", 3000), "", 2},
 		{"empty", "", "", 1},
@@ -305,7 +303,7 @@ func TestLogs(t *testing.T) {
 
 // FuzzLog verifies that only a status of this node is found in any log.
 func FuzzLog(f *testing.F) {
-	f.Add(line("n", agent.PhaseInstalled)+"\nnote: x\n", "n")
+	f.Add(statusLine("n", agent.PhaseInstalled)+"\nnote: x\n", "n")
 	f.Fuzz(func(t *testing.T, log, node string) {
 		if s := lastStatus([]byte(log), node); s != nil && (s.Node != node || s.Phase == "" || s.SchemaVersion < 1) {
 			t.Errorf("%q: %+v", log, s)
@@ -337,10 +335,7 @@ func TestForbidden(t *testing.T) {
 						c.Grant("eve", "*", resource)
 					}
 				}
-				f, err := c.client("eve").Status(t.Context(), Query{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must.Get(c.client("eve").Status(t.Context(), Query{}))(t)
 				if diff := cmp.Diff(tt.want, formatNodes(f.Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
@@ -371,8 +366,8 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// TestMany verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
-func TestMany(t *testing.T) {
+// TestManyNodes verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
+func TestManyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		for i := range 500 {
@@ -431,8 +426,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSlow verifies that one node that does not respond costs ten seconds, and does not delay others.
-func TestSlow(t *testing.T) {
+// TestSlowNode verifies that one node that does not respond costs ten seconds, and does not delay others.
+func TestSlowNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		for _, n := range []string{"a", "b"} {

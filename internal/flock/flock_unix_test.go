@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/flock"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestLockHeld verifies that waiting for a lock that another process holds is reported, and stops when the context ends.
 func TestLockHeld(t *testing.T) {
 	const longest = 2 * time.Minute
 	dir := t.TempDir()
-	unlock, err := flock.LockDir(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must.Get(flock.LockDir(t.Context(), dir))(t)
 	defer unlock()
 	for _, patience := range []time.Duration{time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

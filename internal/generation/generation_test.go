@@ -22,6 +22,7 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const providers = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"plugin-%d",
@@ -32,10 +33,10 @@ func newStore(t *testing.T) generation.Store {
 	return generation.Store{Dir: t.TempDir()}
 }
 
-// flips is how long TestFlips takes: a flip is synced to the disk.
+// flips is the duration of TestSwitches: each switch is synced to the disk.
 var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
 
-// create makes a generation whose files all tell its number.
+// create creates a generation whose files all contain its number.
 func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
 	t.Helper()
 	numbers, err := s.ListNumbers()
@@ -68,13 +69,11 @@ func check(c *generation.OpenGeneration) error {
 	return err
 }
 
-// TestFlips verifies that readers find the complete previous or next generation during flips and sweeps.
-func TestFlips(t *testing.T) {
+// TestSwitches verifies that readers find the complete previous or next generation during flips and sweeps.
+func TestSwitches(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
-	if err := s.Activate(create(t, s, 0).Number); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Activate(create(t, s, 0).Number))
 	var reads atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
@@ -95,17 +94,12 @@ func TestFlips(t *testing.T) {
 		})
 	}
 	for i := range *flips {
-		current, err := s.Current()
-		if err != nil {
-			t.Fatal(err)
-		}
+		current := must.Get(s.Current())(t)
 		next := current - 1 // back, mostly
 		if numbers, _ := s.ListNumbers(); i%20 == 0 || !slices.Contains(numbers, next) {
 			next = create(t, s, current).Number
 		}
-		if err := errors.Join(s.Activate(next), s.RemoveOld(ctx, keep)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Activate(next), s.RemoveOld(ctx, keep)))
 	}
 	stop()
 	readers.Wait()
@@ -118,25 +112,16 @@ func TestFlips(t *testing.T) {
 // TestSweepLeavesWhatIsInUse verifies that a generation that another process has open is not removed.
 func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	s := newStore(t)
-	if err := s.Activate(create(t, s, 0).Number); err != nil {
-		t.Fatal(err)
-	}
-	c, err := generation.OpenCurrent(s.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Activate(create(t, s, 0).Number))
+	c := must.Get(generation.OpenCurrent(s.Dir))(t)
 	for n := 1; n < 5; n++ {
-		if err := errors.Join(s.Activate(create(t, s, n).Number), s.RemoveOld(t.Context(), 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Activate(create(t, s, n).Number), s.RemoveOld(t.Context(), 1)))
 	}
 	if err := check(c); err != nil {
 		t.Error(err)
 	}
 	c.Close()
-	if err := s.RemoveOld(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.RemoveOld(t.Context(), 1))
 	if numbers, err := s.ListNumbers(); !slices.Equal(numbers, []int{5}) || err != nil {
 		t.Errorf("left: %v, %v", numbers, err)
 	}
@@ -169,9 +154,7 @@ func TestBrokenStates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(t)
-			if err := errors.Join(s.Activate(create(t, s, 0).Number), tt.spoil(s)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(s.Activate(create(t, s, 0).Number), tt.spoil(s)))
 			_, err := generation.OpenCurrent(s.Dir)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tt.says)
@@ -215,19 +198,13 @@ func TestCreateBroken(t *testing.T) {
 func TestCopyChanges(t *testing.T) {
 	s := newStore(t)
 	name := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(name, []byte("looked at"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("looked at"), 0o755))
 	c, err := generation.NewFileFromPath(t.Context(), generation.ExecutablePath("plugin"), 0o755, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte("another"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}))
+	must.Do(t, os.WriteFile(name, []byte("another"), 0o755))
 	err = s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c})
 	if numbers, listErr := s.ListNumbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
@@ -242,12 +219,8 @@ func TestChanged(t *testing.T) {
 		t.Errorf("changed: %v", list)
 	}
 	plugin := s.BinPath(1, "plugin-1")
-	if err := os.WriteFile(plugin, []byte("another"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(s.GenerationPath(1, generation.DispatcherName), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(plugin, []byte("another"), 0o755))
+	must.Do(t, os.Chmod(s.GenerationPath(1, generation.DispatcherName), 0o777))
 	if list, want := s.ModifiedFiles(t.Context(), m), []string{plugin, s.GenerationPath(1, generation.DispatcherName)}; !slices.Equal(list, want) {
 		t.Errorf("changed: %v, want %v", list, want)
 	}

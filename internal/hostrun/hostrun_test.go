@@ -15,6 +15,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/systemd"
 )
 
@@ -47,9 +48,7 @@ func TestExecutable(t *testing.T) {
 		t.Skip("this machine has SELinux")
 	}
 	file := t.TempDir() + "/program"
-	if err := os.WriteFile(file, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o755))
 	if err := SetExecutableLabel(file); err != nil {
 		t.Error(err)
 	}
@@ -79,7 +78,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestForeignUnitFile(t *testing.T) {
 	for transient, want := range map[bool]string{true: "", false: "/x.service"} {
 		if got := (unitState{systemd.Unit{File: "/x.service", Transient: transient}}).foreignUnitFile(); got != want {
 			t.Errorf("transient %v: got %q, want %q", transient, got, want)
@@ -145,8 +144,8 @@ func TestNoSystemd(t *testing.T) {
 	}
 }
 
-// TestAbsence verifies the reported cause when systemd does not respond.
-func TestAbsence(t *testing.T) {
+// TestNoSystemdReason verifies the reported cause when systemd does not respond.
+func TestNoSystemdReason(t *testing.T) {
 	const mounts = "21 1 0:20 / / rw - overlay overlay rw\n22 21 0:21 / /proc rw - proc proc rw\n"
 	mounted := func(dir string) string {
 		return mounts + "23 21 0:22 /systemd " + dir + " ro,nosuid shared:5 - tmpfs tmpfs rw\n"
@@ -168,9 +167,7 @@ func TestAbsence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range tt.have {
-				if err := os.Mkdir(dir+"/"+name, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(dir+"/"+name, 0o700))
 			}
 			err := unavailableErrorFor(tt.mounts(dir), dir+"/private", fs.ErrNotExist)
 			if got := fmt.Sprintf("%T", err); got != tt.want || !strings.Contains(err.Error(), tt.says) || !errors.Is(err, fs.ErrNotExist) {

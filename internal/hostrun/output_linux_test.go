@@ -10,14 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestOutput verifies that the outputs of consecutive processes are stored once and in order, up to the limit.
 func TestOutput(t *testing.T) {
-	o, err := newOutput(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(newOutput(1 << 20))(t)
 	defer o.close()
 	var got strings.Builder
 	write := func(script string) error {
@@ -25,15 +24,11 @@ func TestOutput(t *testing.T) {
 		cmd := exec.Command("sh", "-c", script)
 		cmd.Stdout = o.file
 		err := cmd.Run()
-		if err := o.copyTo(&got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.copyTo(&got))
 		return err
 	}
 	for _, script := range []string{"echo one; (echo two)", "printf three", "true"} {
-		if err := write(script); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(script))
 	}
 	if got.String() != "one\ntwo\nthree" || o.isFull() {
 		t.Errorf("got %q", &got)
@@ -48,27 +43,15 @@ func TestOutput(t *testing.T) {
 func TestKeptOutput(t *testing.T) {
 	dir := t.TempDir()
 	name, other := filepath.Join(dir, "answer"), filepath.Join(dir, "other")
-	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, name)); err != nil {
-		t.Fatal(err)
-	}
-	o, err := newFileOutput(name, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, name)))
+	o := must.Get(newFileOutput(name, 1<<20))(t)
 	cmd := exec.Command("sh", "-c", "printf one; read line; printf two; head -c 2000000 /dev/zero")
 	cmd.Stdout = o.file
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	o.close()
 	stdin.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Wait())
 	data, err := os.ReadFile(name)
 	if err != nil || len(data) != 2000006 || !strings.HasPrefix(string(data), "onetwo") {
 		t.Errorf("%d bytes, %.10q, %v", len(data), data, err)
@@ -81,9 +64,7 @@ func TestKeptOutput(t *testing.T) {
 	}
 	defer o.close()
 	var got strings.Builder
-	if _, err := o.file.WriteString("123456"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(o.file.WriteString("123456"))(t)
 	if err := o.copyTo(&got); err != nil || got.String() != "1234" || !o.isFull() {
 		t.Errorf("got %q, %v", &got, err)
 	}

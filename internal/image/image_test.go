@@ -22,6 +22,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testelf"
 )
 
@@ -44,20 +45,13 @@ func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 
 func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, content, mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, mode))
+	must.Do(t, os.Chmod(path, mode))
 }
 
 func build(t *testing.T, o BuildOptions) v1.Image {
 	t.Helper()
-	image, err := Build(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must.Get(Build(o))(t)
 	return image
 }
 
@@ -94,10 +88,7 @@ func TestContents(t *testing.T) {
 // TestConfig verifies the image's user, entrypoint and labels.
 func TestConfig(t *testing.T) {
 	image := build(t, fakeOptions(t, "arm64", 0o755))
-	got, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(image.ConfigFile())(t)
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",
 		"org.opencontainers.image.description": "Credential provider plugins for kubelets, and the programs that install them on nodes",
@@ -117,10 +108,7 @@ func TestConfig(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	manifest, err := image.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must.Get(image.Manifest())(t)
 	if diff := cmp.Diff(labels, manifest.Annotations); diff != "" {
 		t.Error(diff)
 	}
@@ -129,10 +117,7 @@ func TestConfig(t *testing.T) {
 // TestSameBytes verifies that the image does not depend on the programs' location, modes and times.
 func TestSameBytes(t *testing.T) {
 	digest := func(o BuildOptions) string {
-		h, err := build(t, o).Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(build(t, o).Digest())(t)
 		return h.String()
 	}
 	one := fakeOptions(t, "amd64", 0o755)
@@ -154,9 +139,7 @@ func TestBuildRefuses(t *testing.T) {
 		want   string
 	}{
 		"a missing program": {func(t *testing.T, o *BuildOptions) {
-			if err := os.Remove(filepath.Join(o.Programs[1], "auth-provider-gcp")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(filepath.Join(o.Programs[1], "auth-provider-gcp")))
 		}, "CGO_ENABLED=0 go build ./cmd/auth-provider-gcp"},
 		"another architecture": {func(_ *testing.T, o *BuildOptions) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, but the image is for linux/arm64"},
 		"another system":       {func(_ *testing.T, o *BuildOptions) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
@@ -181,10 +164,7 @@ func TestBuildRefuses(t *testing.T) {
 
 // TestPrograms verifies that the image contains each program of the repository except the one for workstations.
 func TestPrograms(t *testing.T) {
-	mains, err := filepath.Glob("../../cmd/*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mains := must.Get(filepath.Glob("../../cmd/*/main.go"))(t)
 	var want []string
 	for _, path := range mains {
 		if name := filepath.Base(filepath.Dir(path)); name != "docker-credential-regcred" {

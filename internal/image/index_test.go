@@ -14,6 +14,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const fakeBOM = `{"bomFormat": "CycloneDX"}`
@@ -28,10 +30,7 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 		release = o.Release
 		parts = append(parts, PlatformImage{Image: build(t, o), BOM: []byte(fakeBOM + arch)})
 	}
-	index, err := BuildIndex(release, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(BuildIndex(release, parts))(t)
 	return release, index
 }
 
@@ -39,28 +38,14 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 func TestLayout(t *testing.T) {
 	release, index := fakeIndex(t)
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := WriteLayout(dir, release, index); err != nil {
-		t.Fatal(err)
-	}
-	top, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := top.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteLayout(dir, release, index))
+	top := must.Get(layout.ImageIndexFromPath(dir))(t)
+	names := must.Get(top.IndexManifest())(t)
 	if len(names.Manifests) != 1 || names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
 		t.Fatalf("got %+v", names.Manifests)
 	}
-	read, err := top.ImageIndex(names.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := read.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(top.ImageIndex(names.Manifests[0].Digest))(t)
+	manifest := must.Get(read.IndexManifest())(t)
 	if diff := cmp.Diff(release.ociLabels(), manifest.Annotations); diff != "" {
 		t.Error(diff)
 	}
@@ -75,10 +60,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(diff)
 	}
 	for i, arch := range []string{"amd64", "arm64"} {
-		image, err := read.Image(manifest.Manifests[i].Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		image := must.Get(read.Image(manifest.Manifests[i].Digest))(t)
 		if err := validate.Image(image); err != nil {
 			t.Errorf("%s: %v", arch, err)
 		}
@@ -89,14 +71,8 @@ func TestLayout(t *testing.T) {
 // checkBOM checks the content of an artifact in an index, and that its subject is an image.
 func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
 	t.Helper()
-	bom, err := index.Image(d.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := bom.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bom := must.Get(index.Image(d.Digest))(t)
+	manifest := must.Get(bom.Manifest())(t)
 	if manifest.ArtifactType != "application/vnd.cyclonedx+json" || manifest.Subject == nil || manifest.Subject.Digest != subject.Digest || manifest.Subject.Size != subject.Size {
 		t.Errorf("got %+v, want the subject %s", manifest, subject.Digest)
 	}
@@ -104,10 +80,7 @@ func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want 
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("got %d layers, %v", len(layers), err)
 	}
-	content, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(layers[0].Compressed())(t)
 	defer content.Close()
 	if got, err := io.ReadAll(content); err != nil || string(got) != want {
 		t.Errorf("got %q, %v", got, err)
@@ -121,9 +94,7 @@ func TestArchiveSameBytes(t *testing.T) {
 		t.Setenv("TMPDIR", t.TempDir())
 		release, index := fakeIndex(t)
 		var buf bytes.Buffer
-		if err := WriteArchive(&buf, release, index); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WriteArchive(&buf, release, index))
 		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 			t.Errorf("%v are left, %v", left, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -31,13 +32,8 @@ func startRegistry(t *testing.T) (host string) {
 	config := filepath.Join(dir, "registry.yml")
 	write(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)
 	cmd := exec.CommandContext(t.Context(), "docker-registry", "serve", config)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -61,23 +57,12 @@ func startRegistry(t *testing.T) (host string) {
 func TestPush(t *testing.T) {
 	repo := startRegistry(t) + "/team/regcred"
 	_, index := fakeIndex(t)
-	if err := remote.WriteIndex(tag(t, repo), index, remote.WithContext(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, remote.WriteIndex(tag(t, repo), index, remote.WithContext(t.Context())))
 	checkPushed(t, repo, index)
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must.Get(index.IndexManifest())(t)
 	image := tag(t, repo).Context().Digest(manifest.Manifests[0].Digest.String())
-	referrers, err := remote.Referrers(image, remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := referrers.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	referrers := must.Get(remote.Referrers(image, remote.WithContext(t.Context())))(t)
+	found := must.Get(referrers.IndexManifest())(t)
 	if len(found.Manifests) != 1 || found.Manifests[0].Digest != manifest.Manifests[2].Digest || found.Manifests[0].ArtifactType != BOMType {
 		t.Errorf("got %+v, want %s", found.Manifests, manifest.Manifests[2].Digest)
 	}
@@ -93,18 +78,10 @@ func TestSkopeo(t *testing.T) {
 	repo := host + "/team/regcred"
 	release, index := fakeIndex(t)
 	archive := filepath.Join(dir, "regcred-image.tar")
-	file, err := os.Create(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(archive))(t)
 	defer file.Close()
-	if err := WriteArchive(file, release, index); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteArchive(file, release, index))
+	digest := must.Get(index.Digest())(t)
 	skopeo := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "skopeo", append([]string{"--insecure-policy", "copy", "--all"}, args...)...)
@@ -117,41 +94,23 @@ func TestSkopeo(t *testing.T) {
 	checkPushed(t, repo, index)
 	back := filepath.Join(dir, "back")
 	skopeo("--src-tls-verify=false", "docker://"+repo+"@"+digest.String(), "oci:"+back+":v1.2.3")
-	top, err := layout.ImageIndexFromPath(back)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := top.ImageIndex(digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := read.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(layout.ImageIndexFromPath(back))(t)
+	read := must.Get(top.ImageIndex(digest))(t)
+	manifest := must.Get(read.IndexManifest())(t)
 	checkBOM(t, read, manifest.Manifests[3], manifest.Manifests[1], fakeBOM+"arm64")
 }
 
 func tag(t *testing.T, repo string) name.Tag {
 	t.Helper()
-	ref, err := name.NewTag(repo + ":v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.NewTag(repo + ":v1.2.3"))(t)
 	return ref
 }
 
 // checkPushed checks that the registry has the image under its digest for both platforms.
 func checkPushed(t *testing.T, repo string, want v1.ImageIndex) {
 	t.Helper()
-	digest, err := want.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := want.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must.Get(want.Digest())(t)
+	manifest := must.Get(want.IndexManifest())(t)
 	for i, arch := range []string{"amd64", "arm64"} {
 		got, err := remote.Get(tag(t, repo), remote.WithContext(t.Context()), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
 		if err != nil {
@@ -160,10 +119,7 @@ func checkPushed(t *testing.T, repo string, want v1.ImageIndex) {
 		if got.Digest != digest {
 			t.Errorf("the tag is %s, want %s", got.Digest, digest)
 		}
-		image, err := got.Image()
-		if err != nil {
-			t.Fatal(err)
-		}
+		image := must.Get(got.Image())(t)
 		if h, err := image.Digest(); err != nil || h != manifest.Manifests[i].Digest {
 			t.Errorf("%s: %v, %v", arch, h, err)
 		}

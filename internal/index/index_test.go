@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // naiveHits tries every pattern of every list, as the kubelet does.
@@ -81,10 +82,7 @@ func TestIndexAgreesWithNaiveMatch(t *testing.T) {
 		ix := New(lists)
 		for range 50 {
 			image := randomURL(rng, false)
-			at, err := location.Parse(image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(location.Parse(image))(t)
 			got, want := ix.Match(at, nil), naiveHits(lists, at)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("image %q, lists %v (-want +got):\n%s", image, lists, diff)
@@ -112,10 +110,7 @@ func randomURL(rng *rand.Rand, glob bool) string {
 
 func TestIndexMatchAllocates(t *testing.T) {
 	ix := New([][]string{{"*.registry.example", "registry.example"}, {"a.*.example/x"}})
-	at, err := location.Parse("a.registry.example/x/y")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(location.Parse("a.registry.example/x/y"))(t)
 	var buf [8]Hit
 	if n := testing.AllocsPerRun(100, func() {
 		if len(ix.Match(at, buf[:0])) != 2 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestLinksStayInside verifies that absolute symlinks and ".." stay within the node's root directory in every operation.
@@ -24,9 +25,7 @@ func TestLinksStayInside(t *testing.T) {
 	for link, target := range map[string]string{
 		"absolute": "/real", "up": "../../../../real", "out": outside, "chain": "/absolute", "dangling": "/nothing", "loop": "/loop",
 	} {
-		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(root, link)))
 	}
 	f := inroot.FS{Root: root}
 	for _, dir := range []string{"/real", "/absolute", "/up", "/chain"} {
@@ -52,9 +51,7 @@ func TestLinksStayInside(t *testing.T) {
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
 		t.Errorf("outside there is %v, %v", entries, err)
 	}
-	if err := f.WriteFile("/chain/new", strings.NewReader("new"), inroot.FileAttr{Mode: 0o640}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.WriteFile("/chain/new", strings.NewReader("new"), inroot.FileAttr{Mode: 0o640}))
 	if data, err := os.ReadFile(filepath.Join(root, "real", "new")); err != nil || string(data) != "new" {
 		t.Errorf("written %q, %v", data, err)
 	}
@@ -113,27 +110,18 @@ func TestPut(t *testing.T) {
 	dir := t.TempDir()
 	f := inroot.FS{Root: dir}
 	write(t, filepath.Join(dir, "target"), "target")
-	if err := os.Symlink("target", filepath.Join(dir, "file")); err != nil {
-		t.Fatal(err)
-	}
-	like, err := os.Stat(filepath.Join(dir, "target"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("target", filepath.Join(dir, "file")))
+	like := must.Get(os.Stat(filepath.Join(dir, "target")))(t)
 	defer syscall.Umask(syscall.Umask(0o077))
-	if err := f.WriteFile("/file", strings.NewReader("new"), inroot.FileAttr{Mode: 0o664, Like: like}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.WriteFile("/file", strings.NewReader("new"), inroot.FileAttr{Mode: 0o664, Like: like}))
 	info, err := os.Lstat(filepath.Join(dir, "file"))
 	if err != nil || info.Mode() != 0o664 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, "target")); string(data) != "target" {
-		t.Errorf("what the link led to has %q", data)
+		t.Errorf("the symlink's target contains %q", data)
 	}
-	if err := f.Mkdir("/d", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Mkdir("/d", 0o755))
 	if info, _ := os.Stat(filepath.Join(dir, "d")); info.Mode().Perm() != 0o755 {
 		t.Errorf("directory of mode %v", info.Mode())
 	}
@@ -147,21 +135,14 @@ func TestPut(t *testing.T) {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 	_ = os.Remove(name)
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		list = append(list, e.Name())
 	}

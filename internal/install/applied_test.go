@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// noRestart makes a change that may not restart the kubelet.
+// noRestart makes a change that must not restart the kubelet.
 func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	t.Helper()
 	c.newInstaller(t)
@@ -31,7 +32,7 @@ func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	return err
 }
 
-// boot is another start of the machine: the ticks begin again.
+// boot restarts the machine, which resets the ticks.
 func (c *changing) boot() {
 	c.Boot, c.Ticks = c.Boot+"'", 0
 	c.Loaded, _ = c.flags()
@@ -40,9 +41,9 @@ func (c *changing) boot() {
 
 const wantsRestart = "the kubelet must be restarted"
 
-// TestMemory verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
+// TestRestartNeeded verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
 // it.
-func TestMemory(t *testing.T) {
+func TestRestartNeeded(t *testing.T) {
 	type step struct {
 		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
 		says string // of the error
@@ -63,7 +64,7 @@ func TestMemory(t *testing.T) {
 		{"damaged", []step{{"restart install a", ""}, {"damaged", ""}, {"install c", "are unknown"}, {"uninstall", "it runs with regcred's entries"}, {"restart install c", ""}, {"install a", ""}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := at(t, layoutNamed(t, "kubeadm"))
+			c := nodeAfter(t, layoutNamed(t, "kubeadm"))
 			for i, s := range tt.steps {
 				var err error
 				switch change, restart := strings.CutPrefix(s.do, "restart "); {
@@ -95,13 +96,11 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestReadingLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
-func TestReadingLate(t *testing.T) {
-	c := at(t, layoutNamed(t, "json"), "install a", "install b")
+// TestKubeletReadsConfigLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
+func TestKubeletReadsConfigLate(t *testing.T) {
+	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second time
-	if err := c.noRestart(t, "rollback 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.noRestart(t, "rollback 1"))
 	if err := c.noRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
 		t.Errorf("got %v", err)
 	}
@@ -112,9 +111,9 @@ func TestReadingLate(t *testing.T) {
 	}
 }
 
-// TestLinksOfMemory verifies that symlinks stay exactly as long as a kubelet may run their targets.
-func TestLinksOfMemory(t *testing.T) {
-	c := at(t, layoutNamed(t, "json"), "install a", "install b")
+// TestAppliedLinks verifies that symlinks stay exactly as long as a kubelet may run their targets.
+func TestAppliedLinks(t *testing.T) {
+	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"
 	if err := c.noRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {
 		t.Fatalf("%v; the link is gone, and the kubelet has its name in memory", err)

@@ -17,18 +17,17 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestAtOnce verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
-func TestAtOnce(t *testing.T) {
+// TestConcurrentChanges verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
+func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
 	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
-	w := newWorld(t, s.layout)
+	w := newFakeNode(t, s.layout)
 	pristine := snapshot(t, w.root())
-	w.Running = nil // a restart of a world is not for several at once
-	if err := w.save(); err != nil {
-		t.Fatal(err)
-	}
+	w.Running = nil // a fake node does not support concurrent restarts
+	must.Do(t, w.save())
 	changes := []string{"install a", "install b", "install c", "rollback 1", "uninstall", "install b", "install a", "install c"}
 	for round := range 4 {
 		var all sync.WaitGroup
@@ -55,16 +54,12 @@ func TestAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if _, err := w.check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.check())(t)
 		if said := s.status(w); said != "" {
 			t.Errorf("status: %s", said)
 		}
 	}
-	if err := w.run(wishes, "uninstall"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.run(wishes, "uninstall"))
 	if diff := pristine.differs(snapshot(t, w.root())); diff != "" {
 		t.Error(diff)
 	}
@@ -72,9 +67,9 @@ func TestAtOnce(t *testing.T) {
 
 var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
 
-// TestKeep verifies that the number of generations is limited, and that the current one and the one before it are kept.
-func TestKeep(t *testing.T) {
-	c := at(t, layoutNamed(t, "directory"), "install a")
+// TestKeptGenerations verifies that the number of generations is limited, and that the current one and the one before it are kept.
+func TestKeptGenerations(t *testing.T) {
+	c := nodeAfter(t, layoutNamed(t, "directory"), "install a")
 	c.Running = nil
 	for i := range *flips {
 		c.newInstaller(t)
@@ -93,10 +88,7 @@ func TestKeep(t *testing.T) {
 		if err != nil || len(numbers) > c.Keep {
 			t.Fatalf("%d, %s: %v are there, %d are kept; %v", i, change, numbers, c.Keep, err)
 		}
-		current, err := c.Store.Current()
-		if err != nil {
-			t.Fatal(err)
-		}
+		current := must.Get(c.Store.Current())(t)
 		m, err := c.Store.Manifest(context.Background(), current)
 		if err != nil || m.Previous != 0 && change != "rollback" && !slices.Contains(numbers, m.Previous) {
 			t.Fatalf("%d, %s: %d is current, and %v are there; %v", i, change, current, numbers, err)
@@ -109,12 +101,10 @@ func TestKeep(t *testing.T) {
 
 func generationsOf(s generation.Store) string { return s.Path("generations") }
 
-// TestDamagedBefore verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
-func TestDamagedBefore(t *testing.T) {
-	base := at(t, layoutNamed(t, "json"), "install a", "install b")
-	if err := os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+// TestRollbackFromDamaged verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
+func TestRollbackFromDamaged(t *testing.T) {
+	base := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
+	must.Do(t, os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600))
 	s := &scene{t: t, layout: base.layout, change: "rollback 1", wishes: base.wishes, base: base.dir}
 	count := 0
 	if err := s.copy().runWith(s.wishes, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {

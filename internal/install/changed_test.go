@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // edit replaces a text in a file of the node.
@@ -90,21 +91,17 @@ func TestChangedByOthers(t *testing.T) {
 			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := at(t, layoutNamed(t, tt.layout))
+			c := nodeAfter(t, layoutNamed(t, tt.layout))
 			pristine := snapshot(t, c.root())
-			if err := c.do(t.Context(), "install a"); err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(tt.change(c), c.save()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(t.Context(), "install a"))
+			must.Do(t, errors.Join(tt.change(c), c.save()))
 			spoilt := snapshot(t, c.root())
 			c.newInstaller(t)
 			if s, err := c.Status(t.Context()); err != nil || !strings.Contains(strings.Join(s.Problems, "\n"), tt.status) || (len(s.Problems) > 0) != (tt.status != "") {
 				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
 			}
 			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
-				other := &changing{world: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
+				other := &changing{fakeNode: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
 				other.newInstaller(t)
 				err := other.do(t.Context(), change)
 				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {

@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -52,14 +53,12 @@ func writeConfigs(t testing.TB) (dir string) {
 		"a/" + generation.DispatcherName: "#!/bin/sh\n# of a\n", "b/" + generation.DispatcherName: "#!/bin/sh\n# of b\n", "c/" + generation.DispatcherName: "#!/bin/sh\n# of a\n",
 	} {
 		name = filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)))
 	}
 	return dir
 }
 
-// twoWithoutTokens is for a kubelet that knows none.
+// twoWithoutTokens is for a kubelet that does not support tokens.
 var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 
 func wish(dir, name string) install.Desired {
@@ -89,39 +88,32 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 	return err
 }
 
-// TestWishForGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
+// TestDesiredStateAndFeatureGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
 // refused otherwise.
-func TestWishForGate(t *testing.T) {
+func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
-		in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
 		in.Setup.Gates = map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": gate}
 		w := wish(dir, "b")
-		if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 		if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), refused) {
 			t.Errorf("with the gate %v: %v", gate, err)
 		}
 	}
 }
 
-// TestWishForUnknown verifies that the message for an unknown kubelet names the version used for the check and how to
+// TestDesiredStateForUnknownKubelet verifies that the message for an unknown kubelet names the version used for the check and how to
 // set it.
-func TestWishForUnknown(t *testing.T) {
+func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Setup.Version = node.Version{Why: "it does not say"}
 	w := wish(dir, "b")
-	if err := os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 	_, err = in.Plan(t.Context(), w)
 	e, ok := errors.AsType[*node.HintError](err)
 	if !ok || !strings.HasPrefix(e.Error(), "kubelet "+config.NewestKubelet+" would not start with this configuration, and this node's kubelet version is unknown (it does not say): ") || !strings.HasPrefix(e.Hint, "--kubelet-version ") {
@@ -129,24 +121,19 @@ func TestWishForUnknown(t *testing.T) {
 	}
 }
 
-// TestWishOfCurrent verifies that a generation's configuration may be a directory even if this node's kubelet does not
+// TestCurrentConfigDirectory verifies that a generation's configuration may be a directory even if this node's kubelet does not
 // support that, because the dispatcher reads it.
-func TestWishOfCurrent(t *testing.T) {
+func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Install(t.Context(), wish(dir, "a"), options()); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
+	must.Get(in.Install(t.Context(), wish(dir, "a"), options()))(t)
 	w := install.Desired{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, SkipExec: true}
 	if _, err := in.Install(t.Context(), w, options()); err != nil {
 		t.Error(err)
 	}
 }
 
-// configDirectory makes a configuration of two files, one of the predecessor.
+// configDirectory creates a configuration of two files, one of them in the out-of-tree format.
 func configDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -157,14 +144,11 @@ func configDirectory(t *testing.T) string {
 	return dir
 }
 
-// TestWishOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
+// TestDesiredStateOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
 // kubelet's file.
-func TestWishOfDirectory(t *testing.T) {
+func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newWorld(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
 	w := wish(dir, "a")
 	w.Config = configDirectory(t)
 	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
@@ -178,14 +162,11 @@ func TestWishOfDirectory(t *testing.T) {
 	}
 }
 
-// TestWishForDirectory verifies that for a node without saved changes one file for the kubelet is shown, and none if
+// TestDesiredStateWithoutSavedChanges verifies that for a node without saved changes one file for the kubelet is shown, and none if
 // values are to be hidden.
-func TestWishForDirectory(t *testing.T) {
+func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w, err := install.NewManualChange(configDirectory(t), hidden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(install.NewManualChange(configDirectory(t), hidden))(t)
 		cfg, err := config.Parse("f", []byte(w.Config))
 		if err == nil {
 			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.33"})

@@ -26,10 +26,10 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// world simulates a node with a kubelet that is running or has failed. It reads flags as loaded by systemd and its
-// configuration only at start. Its state is a file outside the node's root directory, because the tests kill the process
-// that changes the node.
-type world struct {
+// fakeNode simulates a node with a kubelet that is running or has failed. It reads flags as loaded by systemd
+// and its configuration only at start. Its state is a file outside the node's root directory, because the tests
+// kill the process that changes the node.
+type fakeNode struct {
 	dir    string
 	layout layout
 
@@ -45,19 +45,19 @@ type world struct {
 
 const stateDir = "/var/lib/regcred"
 
-func (w *world) root() string  { return filepath.Join(w.dir, "root") }
-func (w *world) fs() inroot.FS { return inroot.FS{Root: w.root()} }
-func (w *world) store() generation.Store {
+func (w *fakeNode) root() string  { return filepath.Join(w.dir, "root") }
+func (w *fakeNode) fs() inroot.FS { return inroot.FS{Root: w.root()} }
+func (w *fakeNode) store() generation.Store {
 	return generation.Store{FS: w.fs(), Dir: stateDir}
 }
 
-func (w *world) save() error {
+func (w *fakeNode) save() error {
 	data, err := json.Marshal(w)
-	return errors.Join(err, os.WriteFile(filepath.Join(w.dir, "world.json"), data, 0o600))
+	return errors.Join(err, os.WriteFile(filepath.Join(w.dir, "node.json"), data, 0o600))
 }
 
-func (w *world) load() error {
-	data, err := os.ReadFile(filepath.Join(w.dir, "world.json"))
+func (w *fakeNode) load() error {
+	data, err := os.ReadFile(filepath.Join(w.dir, "node.json"))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (w *world) load() error {
 }
 
 // setup reads the node as it is.
-func (w *world) setup(ctx context.Context) (*node.Setup, error) {
+func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
 	s, err := node.Node{Root: w.root()}.NewReader().Setup(ctx)
 	if err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (w *world) setup(ctx context.Context) (*node.Setup, error) {
 	return s, nil
 }
 
-// flags are those with which the kubelet would start if systemd read its files now.
-func (w *world) flags() (node.RunningFlags, error) {
+// flags returns the flags with which the kubelet would start if systemd read its files now.
+func (w *fakeNode) flags() (node.RunningFlags, error) {
 	s, err := w.setup(context.Background())
 	if err != nil {
 		return node.RunningFlags{}, err
@@ -92,7 +92,7 @@ func (w *world) flags() (node.RunningFlags, error) {
 }
 
 // try returns the names of the entries that a kubelet reads at start with these flags, or why it exits.
-func (w *world) try(f node.RunningFlags) (names []string, err error) {
+func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 	if f.Config == "" && f.BinDir == "" {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func (w *world) try(f node.RunningFlags) (names []string, err error) {
 }
 
 // readConfig reads what the flag names, links as on the node.
-func (w *world) readConfig(name string) (*config.Config, error) {
+func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	temp, err := os.MkdirTemp(w.dir, "read")
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (w *world) readConfig(name string) (*config.Config, error) {
 
 // works fails if one of these executables is not there, or is the dispatcher and
 // has no generation.
-func (w *world) works(binDir string, names []string) error {
+func (w *fakeNode) works(binDir string, names []string) error {
 	for _, name := range names {
 		info, err := w.fs().Stat(path.Join(binDir, name))
 		if err != nil {
@@ -177,7 +177,7 @@ func (w *world) works(binDir string, names []string) error {
 
 // check fails if a kubelet that runs, is started again, or starts after a boot
 // does not work; and else returns what one finds that starts after a boot.
-func (w *world) check() (names []string, err error) {
+func (w *fakeNode) check() (names []string, err error) {
 	if w.Running != nil {
 		if err := w.works(w.BinDir, w.Names); err != nil {
 			return nil, fmt.Errorf("the kubelet that runs: %w", err)
@@ -200,7 +200,7 @@ func (w *world) check() (names []string, err error) {
 }
 
 // start starts the kubelet, which ends at once if it finds what it does not like.
-func (w *world) start() {
+func (w *fakeNode) start() {
 	w.Running = nil
 	w.Ticks += 2000
 	if f, err := w.flags(); w.layout.name == "k3s" && err == nil {
@@ -219,15 +219,15 @@ func (w *world) start() {
 	w.Names, w.BinDir = names, w.Loaded.BinDir
 }
 
-// now is a clock on which no two moments are the same.
-func (w *world) now() (generation.BootTime, error) {
+// now returns a different time at each call.
+func (w *fakeNode) now() (generation.BootTime, error) {
 	w.Ticks += 2000
 	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.save()
 }
 
-// manager plays systemd for a world.
+// manager is a fake systemd for a fakeNode.
 type manager struct {
-	*world
+	*fakeNode
 	fail func(call string) error // nil: all works
 	ill  func() bool             // the kubelet comes back and ends; nil: never
 }
@@ -273,8 +273,8 @@ func (m manager) Log(context.Context, string, time.Time, int) ([]string, error) 
 	return []string{"the kubelet's last line"}, nil
 }
 
-// installer is who changes this node.
-func (w *world) installer(before func(step, name string) error) (*install.Installer, error) {
+// installer returns an installer for this node.
+func (w *fakeNode) installer(before func(step, name string) error) (*install.Installer, error) {
 	s, err := w.setup(context.Background())
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (w *world) installer(before func(step, name string) error) (*install.Instal
 	store.FS.Before = before
 	return &install.Installer{
 		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
-		Service:  service.Service{Manager: manager{world: w}, Name: "kubelet.service", Poll: time.Millisecond},
+		Service:  service.Service{Manager: manager{fakeNode: w}, Name: "kubelet.service", Poll: time.Millisecond},
 		Criteria: service.HealthCriteria{Stable: time.Nanosecond, Within: 10 * time.Second},
 	}, nil
 }

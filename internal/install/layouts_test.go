@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
-// layout is a node as it is before regcred.
+// layout is a node before regcred is installed.
 type layout struct {
 	name    string
 	version string            // of its kubelet
@@ -112,9 +113,7 @@ func layoutNamed(t testing.TB, name string) layout {
 func (l layout) make(t testing.TB, root string) {
 	t.Helper()
 	for _, dir := range []string{"etc/systemd/system", "var/lib"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for name, text := range l.files {
 		name = filepath.Join(root, name)
@@ -122,8 +121,6 @@ func (l layout) make(t testing.TB, root string) {
 		if filepath.Ext(name) == "" {
 			mode = 0o755
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), mode)))
 	}
 }

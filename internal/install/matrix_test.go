@@ -18,9 +18,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// fullMatrix has every layout broken at every step, which takes minutes.
+// fullMatrix makes the test interrupt every step of every layout, which takes minutes.
 var fullMatrix = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
 
 // withKills reports whether a layout is killed too.
@@ -28,7 +30,7 @@ func (l layout) withKills() bool {
 	return *fullMatrix || l.name == "kubeadm" || l.name == "read-only bin dir"
 }
 
-// stepInterval is how many steps are between two at which a layout is broken.
+// stepInterval returns the number of steps between two interrupted steps.
 func (l layout) stepInterval() int {
 	switch {
 	case *fullMatrix:
@@ -71,30 +73,25 @@ type scene struct {
 	steps    int
 }
 
-// newWorld is a node of a layout, with a kubelet that runs.
-func newWorld(t testing.TB, l layout) *world {
+// newFakeNode returns a node of a layout with a running kubelet.
+func newFakeNode(t testing.TB, l layout) *fakeNode {
 	t.Helper()
-	w := &world{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
+	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
 	l.make(t, w.root())
-	f, err := w.flags()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(w.flags())(t)
 	w.Loaded = f
 	w.start()
 	if w.Running == nil {
 		t.Fatalf("%s: the kubelet does not start: %v", l.name, w.Calls)
 	}
-	if err := w.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.save())
 	return w
 }
 
-// run makes a change without an interruption.
-func (w *world) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
+// run makes a change without interruption.
+func (w *fakeNode) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
 
-func (w *world) runWith(wishes, change string, before func(step, name string) error) error {
+func (w *fakeNode) runWith(wishes, change string, before func(step, name string) error) error {
 	if err := w.load(); err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ func (w *world) runWith(wishes, change string, before func(step, name string) er
 
 func newScene(t testing.TB, l layout, change string, before []string, wishes string) *scene {
 	t.Helper()
-	w := newWorld(t, l)
+	w := newFakeNode(t, l)
 	s := &scene{t: t, layout: l, change: change, wishes: wishes, base: w.dir, pristine: snapshot(t, w.root())}
 	for _, c := range before {
 		if err := w.run(wishes, c); err != nil {
@@ -124,7 +121,7 @@ func newScene(t testing.TB, l layout, change string, before []string, wishes str
 	return s
 }
 
-func (s *scene) names(w *world) []string {
+func (s *scene) names(w *fakeNode) []string {
 	s.t.Helper()
 	names, err := w.check()
 	if err != nil {
@@ -133,33 +130,28 @@ func (s *scene) names(w *world) []string {
 	return names
 }
 
-// copy is the node again, as it was before the change.
-func (s *scene) copy() *world {
+// copy returns the node as it was before the change.
+func (s *scene) copy() *fakeNode {
 	s.t.Helper()
-	dir, err := os.MkdirTemp(s.t.TempDir(), "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(s.t.TempDir(), ""))(s.t)
 	copyTree(s.t, s.base, dir)
-	w := &world{dir: dir, layout: s.layout}
-	if err := w.load(); err != nil {
-		s.t.Fatal(err)
-	}
+	w := &fakeNode{dir: dir, layout: s.layout}
+	must.Do(s.t, w.load())
 	return w
 }
 
-// broken is what breaks a change at a step.
+// broken interrupts a change at a step.
 type broken struct {
 	how  string
-	make func(w *world, step int) error
+	make func(w *fakeNode, step int) error
 }
 
 // errs lists the errors with which a step may fail.
 var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
-// failing makes a change of which some steps fail.
-func (s *scene) failing(fails func(step, at int) bool) func(w *world, at int) error {
-	return func(w *world, at int) error {
+// failing makes a change in which some steps fail.
+func (s *scene) failing(fails func(step, at int) bool) func(w *fakeNode, at int) error {
+	return func(w *fakeNode, at int) error {
 		step := 0
 		return w.runWith(s.wishes, s.change, func(string, string) error {
 			if step++; fails(step, at) {
@@ -170,8 +162,8 @@ func (s *scene) failing(fails func(step, at int) bool) func(w *world, at int) er
 	}
 }
 
-// breaks are the ways in which a change is broken off.
-func breaks(s *scene) []broken {
+// interruptions returns the ways to interrupt a change.
+func interruptions(s *scene) []broken {
 	list := []broken{
 		{"fails once", s.failing(func(step, at int) bool { return step == at })},
 		{"fails from then on", s.failing(func(step, at int) bool { return step >= at })},
@@ -190,7 +182,7 @@ type killing struct {
 
 const killEnv = "REGCRED_TEST_KILL"
 
-func (s *scene) kill(w *world, step int) error {
+func (s *scene) kill(w *fakeNode, step int) error {
 	data, err := json.Marshal(killing{w.dir, s.layout.name, s.wishes, s.change, step})
 	if err != nil {
 		return err
@@ -220,7 +212,7 @@ func killed(data []byte) error {
 	if err := json.Unmarshal(data, &k); err != nil {
 		return err
 	}
-	w := &world{dir: k.Dir}
+	w := &fakeNode{dir: k.Dir}
 	for _, l := range layouts() {
 		if l.name == k.Layout {
 			w.layout = l
@@ -247,7 +239,7 @@ func TestMatrix(t *testing.T) {
 				t.Run(l.name+", "+c.do, func(t *testing.T) {
 					t.Parallel()
 					s := newScene(t, l, c.do, c.before, wishes)
-					for _, b := range breaks(s) {
+					for _, b := range interruptions(s) {
 						for step := 1; step <= s.steps; step++ {
 							if (step+len(c.do))%l.stepInterval() == 0 {
 								cases.Add(1)
@@ -262,14 +254,12 @@ func TestMatrix(t *testing.T) {
 	t.Logf("%d cases, all old or new", cases.Load())
 }
 
-// try is one case.
+// try runs one case.
 func (s *scene) try(b broken, step int) {
 	w := s.copy()
 	defer os.RemoveAll(w.dir)
 	err := b.make(w, step)
-	if loadErr := w.load(); loadErr != nil {
-		s.t.Fatal(loadErr)
-	}
+	must.Do(s.t, w.load())
 	fail := func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("step %d %s (%v): "+format, append([]any{step, b.how, err}, args...)...)
@@ -311,7 +301,7 @@ func recordFiles() []string {
 }
 
 // status returns the expected status output for a node in an unexpected state.
-func (s *scene) status(w *world) string {
+func (s *scene) status(w *fakeNode) string {
 	in, err := w.installer(nil)
 	if err != nil {
 		return err.Error()
@@ -324,7 +314,7 @@ func (s *scene) status(w *world) string {
 }
 
 // finish runs regcred again, after which all is as if nothing had been broken.
-func (s *scene) finish(w *world, fail func(string, ...any), step int) {
+func (s *scene) finish(w *fakeNode, fail func(string, ...any), step int) {
 	if step%2 == 0 {
 		if err := w.run(s.wishes, s.change); err != nil {
 			fail("again: %v", err)

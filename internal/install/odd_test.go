@@ -14,30 +14,26 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
 // layoutNode is a node of a layout, with what is installed on it.
 type layoutNode struct {
-	*world
+	*fakeNode
 	t      *testing.T
 	wishes string
 }
 
 func newOdd(t *testing.T, name string) *layoutNode {
-	return &layoutNode{newWorld(t, layoutNamed(t, name)), t, writeConfigs(t)}
+	return &layoutNode{newFakeNode(t, layoutNamed(t, name)), t, writeConfigs(t)}
 }
 
-// in is who changes that node, whose state directory is dir.
+// in returns an installer for that node, whose state directory is dir.
 func (o *layoutNode) in(dir string) *install.Installer {
 	o.t.Helper()
-	if err := o.load(); err != nil {
-		o.t.Fatal(err)
-	}
-	in, err := o.installer(nil)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, o.load())
+	in := must.Get(o.installer(nil))(o.t)
 	in.Store.Dir = dir
 	return in
 }
@@ -53,33 +49,25 @@ func (o *layoutNode) do(changes ...string) {
 
 func (o *layoutNode) status() *install.Status {
 	o.t.Helper()
-	s, err := o.in(stateDir).Status(o.t.Context())
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	s := must.Get(o.in(stateDir).Status(o.t.Context()))(o.t)
 	return s
 }
 
 func (o *layoutNode) write(name, text string) {
 	o.t.Helper()
 	name = filepath.Join(o.root(), name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 }
 
 func (o *layoutNode) read(name string) string {
 	o.t.Helper()
-	data, err := os.ReadFile(filepath.Join(o.root(), name))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(o.root(), name)))(o.t)
 	return string(data)
 }
 
-// TestDirectoryOfOthers verifies that a directory that another program uses is neither treated as a state directory nor
+// TestForeignDirectory verifies that a directory that another program uses is neither treated as a state directory nor
 // removed.
-func TestDirectoryOfOthers(t *testing.T) {
+func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newOdd(t, "kubeadm")
 		o.write("srv/kubelet/data", "precious")
@@ -156,9 +144,9 @@ func TestVendorChanges(t *testing.T) {
 	}
 }
 
-// TestNarrower verifies that reserved patterns are released on request, and that no message reports patterns that are
+// TestReleaseReservedPatterns verifies that reserved patterns are released on request, and that no message reports patterns that are
 // not installed.
-func TestNarrower(t *testing.T) {
+func TestReleaseReservedPatterns(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	yes, no := true, false
 	for _, step := range []struct {
@@ -177,10 +165,7 @@ func TestNarrower(t *testing.T) {
 	} {
 		w := wish(o.wishes, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
-		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
 		if s := o.status(); s.Current.Number != step.number {
 			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.Nothing)
 		}
@@ -190,9 +175,9 @@ func TestNarrower(t *testing.T) {
 	}
 }
 
-// TestOthersTakeTheFlags verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
+// TestFlagsOverriddenByOthers verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
 // that no kubelet is restarted without effect.
-func TestOthersTakeTheFlags(t *testing.T) {
+func TestFlagsOverriddenByOthers(t *testing.T) {
 	for _, tt := range []struct{ layout, file, text, want string }{
 		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
 		{"yaml", kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"" + flagsFor("/etc/elsewhere.yaml") + "\"\n", "/etc/elsewhere.yaml"},
@@ -219,9 +204,7 @@ func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newOdd(t, name)
 		o.do("install a")
-		if err := os.RemoveAll(filepath.Join(o.root(), stateDir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
 		if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "was removed") {
 			t.Errorf("%s: status: %q", name, s.Problems)
 		}
@@ -239,14 +222,14 @@ func TestStateRemoved(t *testing.T) {
 			t.Errorf("%s: install elsewhere: %v", name, err)
 		}
 		if err := in.Uninstall(t.Context(), install.Options{Restart: true}); err == nil {
-			t.Errorf("%s: uninstall elsewhere: nothing is said", name)
+			t.Errorf("%s: uninstall elsewhere: nothing is reported", name)
 		}
 		o.do("uninstall")
 	}
 }
 
-// TestLaterRelease verifies that a program that is too old for the current generation changes nothing.
-func TestLaterRelease(t *testing.T) {
+// TestNewerGenerationFormat verifies that a program that is too old for the current generation changes nothing.
+func TestNewerGenerationFormat(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	o.do("install a", "install c")
 	manifest := stateDir + "/generations/2/manifest.json"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // install installs a wish, by its name.
@@ -22,9 +23,9 @@ func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
 }
 
-// TestFormer verifies that an install of an earlier generation's content makes that generation current again, without a
+// TestReuseEarlierGeneration verifies that an install of an earlier generation's content makes that generation current again, without a
 // new one, and without a restart if the kubelet has its entries.
-func TestFormer(t *testing.T) {
+func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
 			o := newOdd(t, layout)
@@ -65,8 +66,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestFormerDamaged verifies that missing parts of an earlier generation are created again.
-func TestFormerDamaged(t *testing.T) {
+// TestReuseDamagedGeneration verifies that missing parts of an earlier generation are created again.
+func TestReuseDamagedGeneration(t *testing.T) {
 	o := newOdd(t, "json")
 	o.do("install a", "install c")
 	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
@@ -76,9 +77,9 @@ func TestFormerDamaged(t *testing.T) {
 	}
 }
 
-// TestFormerNeedsRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
+// TestReuseWithoutRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
 // generation would need no restart.
-func TestFormerNeedsRestart(t *testing.T) {
+func TestReuseWithoutRestart(t *testing.T) {
 	o := newOdd(t, "json")
 	yes, no := true, false
 	for _, step := range []struct {
@@ -104,13 +105,9 @@ func TestFormerNeedsRestart(t *testing.T) {
 	}
 	w := wish(o.wishes, "a") // a kubelet that was started again has the entries of its time
 	w.AnyImage = &no
-	if _, err := o.in(stateDir).Install(t.Context(), w, install.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
 	o.start()
-	if err := o.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.save())
 	w.AnyImage = &yes
 	_, err := o.in(stateDir).Install(t.Context(), w, install.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the kubelet must be restarted: its loaded entries do not cover ") {
@@ -122,8 +119,8 @@ func TestFormerNeedsRestart(t *testing.T) {
 	}
 }
 
-// TestMends verifies that installing the same again repairs what status reports, or explains why it cannot.
-func TestMends(t *testing.T) {
+// TestInstallRepairs verifies that installing the same again repairs what status reports, or explains why it cannot.
+func TestInstallRepairs(t *testing.T) {
 	const (
 		dropIns = "etc/systemd/system/kubelet.service.d"
 		dropIn  = dropIns + "/90-regcred.conf"
@@ -148,7 +145,7 @@ func TestMends(t *testing.T) {
 		}
 	}
 	restart := func(o *layoutNode) error { // the kubelet is restarted by another program
-		if err := (manager{world: o.world}).Reload(t.Context()); err != nil {
+		if err := (manager{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
 		o.start()
@@ -207,9 +204,7 @@ func TestMends(t *testing.T) {
 			o := newOdd(t, tt.layout)
 			o.do("install a")
 			whole := snapshot(t, o.root()).without(recordFiles()...)
-			if err := errors.Join(o.load(), tt.spoil(o), o.save()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(o.load(), tt.spoil(o), o.save()))
 			s := o.status()
 			if said := strings.Join(append(s.Problems, s.Restart...), "\n"); !strings.Contains(said, tt.status) {
 				t.Fatalf("status: %q, want %q", said, tt.status)
@@ -276,12 +271,8 @@ func TestOwner(t *testing.T) {
 	off := func(owner string) error {
 		return o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Owner: owner})
 	}
-	if err := errors.Join(as("web/one", "a"), as("web/one", "b")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.in(stateDir).Rollback(t.Context(), 1, options()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(as("web/one", "a"), as("web/one", "b")))
+	must.Get(o.in(stateDir).Rollback(t.Context(), 1, options()))(t)
 	if s := o.status(); s.Current.Owner != "web/one" || s.Current.Source != "release web/one" || s.Current.Number != 1 {
 		t.Errorf("after a rollback: %+v", s.Current)
 	}
@@ -292,11 +283,9 @@ func TestOwner(t *testing.T) {
 		}
 	}
 	if diff := before.differs(snapshot(t, o.root())); diff != "" {
-		t.Errorf("what was refused has changed: %s", diff)
+		t.Errorf("the rejected node has changed: %s", diff)
 	}
-	if err := errors.Join(as("web/one", "c"), off("web/one"), as("", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(as("web/one", "c"), off("web/one"), as("", "a")))
 	for what, err := range map[string]error{"onto one by hand": as("web/one", "a"), "uninstall of one by hand": off("web/one")} {
 		if e, ok := errors.AsType[*install.OwnerError](err); !ok || e.Owner != "" {
 			t.Errorf("%s: %v", what, err)

@@ -18,10 +18,11 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// refused is a node, or a wish, that install refuses.
+// refused is a node, or a desired state, that install rejects.
 type refused struct {
 	name, layout string
 	spoil        func(t *testing.T, root string) // the node
@@ -43,14 +44,12 @@ func link(name, target string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		name := filepath.Join(root, name)
-		if err := errors.Join(os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)))
 	}
 }
 
-// moved moves a directory elsewhere on the node and leaves a symlink.
-func moved(name, to string) func(*testing.T, string) {
+// moveAndLink moves a directory elsewhere on the node and leaves a symlink.
+func moveAndLink(name, to string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(to)), 0o755), os.Rename(filepath.Join(root, name), filepath.Join(root, to)),
@@ -74,20 +73,16 @@ func refusals() []refused {
 		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
 			name := filepath.Join(root, fromFlag)
-			if err := errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)))
 		}, says: "neither a file nor a directory"},
 		{name: "the configuration is a link to nothing", layout: "json", spoil: link(fromFlag, "/nowhere"), says: "cred.json: "},
 		{name: "links in a circle", layout: "json", spoil: link(fromFlag, "cred.json"), says: "neither a file nor a directory"},
 		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
-		{name: "/etc/kubernetes is a link", layout: "json", spoil: moved("etc/kubernetes", "/srv/kubernetes")},
+		{name: "/etc/kubernetes is a link", layout: "json", spoil: moveAndLink("etc/kubernetes", "/srv/kubernetes")},
 		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred is not a directory"},
 		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
-			if err := os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")))
 		}, says: "check the state directory"},
 		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Desired) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
@@ -120,7 +115,7 @@ func TestRefusals(t *testing.T) {
 
 func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	t.Helper()
-	c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
+	c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
 	c.layout.make(t, c.root())
 	if r.spoil != nil {
 		r.spoil(t, c.root())
@@ -137,7 +132,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 		if err == nil || !strings.Contains(err.Error(), r.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, r.says)
 		}
-		if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+		if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
 			t.Errorf("changed: %s", diff)
 		}
 		return
@@ -149,10 +144,8 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 		t.Errorf("%v, %v", names, err)
 	}
 	c.newInstaller(t)
-	if err := c.Uninstall(t.Context(), install.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := before.differs(snapshot(t, c.dir).without("/world.json")); diff != "" {
+	must.Do(t, c.Uninstall(t.Context(), install.Options{}))
+	if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
 }
@@ -169,13 +162,9 @@ func TestRefusedMounts(t *testing.T) {
 			if source == "" {
 				source = target
 			}
-			if err := syscall.Mount(source, target, kind, flags, data); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mount(source, target, kind, flags, data))
 			if flags&syscall.MS_BIND != 0 {
-				if err := syscall.Mount("", target, "", flags|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, syscall.Mount("", target, "", flags|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 			}
 			t.Cleanup(func() { _ = syscall.Unmount(target, syscall.MNT_DETACH) })
 		}
@@ -209,14 +198,12 @@ func TestRefusedMounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
 	}
 	t.Run("rollback on a full disk", func(t *testing.T) {
-		c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
+		c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
 		c.layout.make(t, c.root())
 		mount("none", "var/lib", "tmpfs", 0, "size=8m")(t, c.root())
 		for _, change := range []string{"install a", "install c"} {
 			c.newInstaller(t)
-			if err := c.do(t.Context(), change); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(t.Context(), change))
 		}
 		if err := os.WriteFile(filepath.Join(c.root(), "var/lib/full"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatal(err)
@@ -263,15 +250,13 @@ func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
 		t.Run(l, func(t *testing.T) {
-			c := &changing{world: &world{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
+			c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
 			c.layout.make(t, c.root())
 			there := filepath.Join(outside, l)
 			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
-				if err := os.MkdirAll(filepath.Join(there, dir), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Join(there, dir), 0o755))
 				if _, err := os.Stat(filepath.Join(c.root(), dir)); err == nil {
-					moved(dir, filepath.Join(there, dir))(t, c.root())
+					moveAndLink(dir, filepath.Join(there, dir))(t, c.root())
 				}
 			}
 			before, machine := snapshot(t, c.root()), snapshot(t, outside)

@@ -18,21 +18,22 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/service"
 )
 
-// changing is a node with its installer, for one change of it.
+// changing is a node and its installer.
 type changing struct {
-	*world
+	*fakeNode
 	*install.Installer
 	wishes string
 	health *atomic.Int64 // the status that its health answers
 }
 
-// at is a node after some changes.
-func at(t *testing.T, l layout, done ...string) *changing {
+// nodeAfter returns a node after some changes.
+func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 	t.Helper()
-	c := &changing{world: newWorld(t, l), wishes: writeConfigs(t), health: &atomic.Int64{}}
+	c := &changing{fakeNode: newFakeNode(t, l), wishes: writeConfigs(t), health: &atomic.Int64{}}
 	for _, d := range done {
 		if err := c.run(c.wishes, d); err != nil {
 			t.Fatal(d, err)
@@ -50,10 +51,7 @@ func at(t *testing.T, l layout, done ...string) *changing {
 // newInstaller replaces the installer by a new one for the same node.
 func (c *changing) newInstaller(t *testing.T) {
 	t.Helper()
-	in, err := c.installer(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.installer(nil))(t)
 	c.Installer = in
 }
 
@@ -72,8 +70,8 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 	}
 }
 
-// TestGoesBack verifies that a kubelet that does not start is restarted with its previous state.
-func TestGoesBack(t *testing.T) {
+// TestRollbackIfKubeletDoesNotStart verifies that a kubelet that does not start is restarted with its previous state.
+func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(c *changing, m *manager)
@@ -84,10 +82,10 @@ func TestGoesBack(t *testing.T) {
 			m.ill = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
 		}, "it exited and was not restarted", "reload reload restart reload reload restart"},
 		{"restart fails", func(_ *changing, m *manager) {
-			m.fail = once("restart")
+			m.fail = failFirst("restart")
 		}, "restart: no", "reload reload restart reload reload restart"},
 		{"reload fails", func(_ *changing, m *manager) {
-			m.fail = once("reload")
+			m.fail = failFirst("reload")
 		}, "reload: no", "reload reload"},
 		{"probe fails", func(c *changing, _ *manager) {
 			c.Probe = func(context.Context) error { return errors.New("no such image") }
@@ -106,8 +104,8 @@ func TestGoesBack(t *testing.T) {
 		}, "HTTP status 500", "reload reload restart reload reload restart"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := at(t, layoutNamed(t, "kubeadm"))
-			m := manager{world: c.world}
+			c := nodeAfter(t, layoutNamed(t, "kubeadm"))
+			m := manager{fakeNode: c.fakeNode}
 			tt.change(c, &m)
 			c.Service.Manager = &m
 			before := snapshot(t, c.root())
@@ -129,8 +127,8 @@ func TestGoesBack(t *testing.T) {
 	}
 }
 
-// once fails the first of these calls.
-func once(name string) func(string) error {
+// failFirst fails the first of these calls.
+func failFirst(name string) func(string) error {
 	failed := false
 	return func(call string) error {
 		if failed || call != name {
@@ -149,8 +147,8 @@ func TestProbe(t *testing.T) {
 		"install c": "",                              // another executable
 	} {
 		t.Run(change, func(t *testing.T) {
-			c := at(t, layoutNamed(t, "json"), "install a")
-			m := manager{world: c.world}
+			c := nodeAfter(t, layoutNamed(t, "json"), "install a")
+			m := manager{fakeNode: c.fakeNode}
 			c.Service.Manager = &m
 			before, probes := snapshot(t, c.root()), 0
 			c.Probe = func(context.Context) error { probes++; return errors.New("no such image") }
@@ -163,7 +161,7 @@ func TestProbe(t *testing.T) {
 				t.Errorf("calls: %s, want %s", got, calls)
 			}
 			c.newInstaller(t)
-			c.Service.Manager = &manager{world: c.world}
+			c.Service.Manager = &manager{fakeNode: c.fakeNode}
 			c.Probe = func(context.Context) error { probes++; return nil }
 			if err := c.do(t.Context(), change); err != nil || probes != 2 {
 				t.Errorf("%v after %d test pulls", err, probes)
@@ -174,7 +172,7 @@ func TestProbe(t *testing.T) {
 
 // TestProbeHangs verifies that a test pull has the same timeout as the kubelet's health.
 func TestProbeHangs(t *testing.T) {
-	c := at(t, layoutNamed(t, "json"), "install a")
+	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
 	c.Criteria.Within = 50 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
@@ -185,8 +183,8 @@ func TestProbeHangs(t *testing.T) {
 // TestNeverHealthy verifies that the rollback completes even if the kubelet is unhealthy with the earlier configuration
 // too.
 func TestNeverHealthy(t *testing.T) {
-	c := at(t, layoutNamed(t, "kubeadm"))
-	c.Service.Manager = manager{world: c.world, ill: func() bool { return true }}
+	c := nodeAfter(t, layoutNamed(t, "kubeadm"))
+	c.Service.Manager = manager{fakeNode: c.fakeNode, ill: func() bool { return true }}
 	before := snapshot(t, c.root())
 	err := c.do(t.Context(), "install a")
 	if err == nil || !strings.Contains(err.Error(), "the rollback also failed") {
@@ -199,9 +197,7 @@ func TestNeverHealthy(t *testing.T) {
 		t.Errorf("status: %+v, %v", s, err)
 	}
 	c.newInstaller(t)
-	if err := c.do(t.Context(), "uninstall"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.do(t.Context(), "uninstall"))
 	c.sameAs(t, before)
 }
 
@@ -212,11 +208,11 @@ func TestInterrupted(t *testing.T) {
 		do     string
 		before []string
 	}{{"install b", []string{"install a"}}, {"uninstall", []string{"install a"}}} {
-		base := at(t, l, change.before...)
+		base := nodeAfter(t, l, change.before...)
 		before, places := snapshot(t, base.root()), 0
 		scene := &scene{t: t, layout: l, base: base.dir}
 		for place := 1; place == 1 || place <= places; place += base.layout.stepInterval() {
-			c := &changing{world: scene.copy(), wishes: base.wishes, health: base.health}
+			c := &changing{fakeNode: scene.copy(), wishes: base.wishes, health: base.health}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			seen := 0
@@ -230,7 +226,7 @@ func TestInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in.Service.Manager = manager{world: c.world, fail: func(string) error { return pass() }}
+			in.Service.Manager = manager{fakeNode: c.fakeNode, fail: func(string) error { return pass() }}
 			c.Installer = in
 			err = c.do(ctx, change.do)
 			places = max(places, seen)
@@ -256,7 +252,7 @@ func TestInterrupted(t *testing.T) {
 // TestNoNeedlessRestart verifies that a change that fails before the kubelet was restarted is rolled back without a
 // restart.
 func TestNoNeedlessRestart(t *testing.T) {
-	c := at(t, layoutNamed(t, "json"))
+	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
 	c.Store.FS.Before = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped && step == "create" {
@@ -271,9 +267,9 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestCannotFinish verifies that an interrupted change that still fails is reported in one sentence.
-func TestCannotFinish(t *testing.T) {
-	c := at(t, layoutNamed(t, "json"))
+// TestInterruptedChangeFailsAgain verifies that an interrupted change that still fails is reported in one sentence.
+func TestInterruptedChangeFailsAgain(t *testing.T) {
+	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
 	c.Store.FS.Before = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped {

@@ -10,14 +10,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestParse(t *testing.T) {
 	const text = " {\"a\" : [1,\"b\\\"\",\n null],\n  \"a\":{\"\\u0063\":true}}\n"
-	root, err := Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(Parse([]byte(text)))(t)
 	if got, want := fmt.Sprintf("%d %s %s %s", len(root.Members), root.Members[0].Key, root.Members[1].Key, root.Members[1].Members[0].Key), "2 a a c"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -111,7 +110,7 @@ func same(t *testing.T, data []byte, v *Value) {
 	}
 }
 
-// decoded keeps numbers as text: not all of them are one of Go's.
+// decoded decodes JSON and keeps numbers as text, because some do not fit into Go's types.
 func decoded(t *testing.T, data []byte, v *Value) (x any) {
 	d := json.NewDecoder(bytes.NewReader(data[v.Start:v.End]))
 	d.UseNumber()

@@ -13,9 +13,10 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// token makes a token of a payload.
+// token returns a token with a payload.
 func token(payload string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + canary.TokenSecret
 }
@@ -44,10 +45,7 @@ func TestParse(t *testing.T) {
 		"header is no matter": {"%%%." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".", jwt.Claims{Subject: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := jwt.Parse(tt.token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(jwt.Parse(tt.token))(t)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -63,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 		"four parts":          "e30.e30.sig.more",
 		"five, encrypted":     "a.b.c.d.e",
 		"not base64":          "e30." + canary.TokenSecret + "!.sig",
-		"base64 of the world": "e30.e+/=.sig",
+		"standard base64":     "e30.e+/=.sig",
 		"not JSON":            token(canary.TokenSecret),
 		"not an object":       token(`["` + canary.TokenSecret + `"]`),
 		"trailing bytes":      token(`{} {}`),
@@ -124,8 +122,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestCaseOfClaims verifies that claim names are case-sensitive, although package json would accept AUD as aud.
-func TestCaseOfClaims(t *testing.T) {
+// TestClaimNamesAreCaseSensitive verifies that claim names are case-sensitive, although package json would accept AUD as aud.
+func TestClaimNamesAreCaseSensitive(t *testing.T) {
 	payload := `{"aud":"registry.example","AUD":"elsewhere.example","sub":"a","Sub":"b","exp":1,"EXP":99}`
 	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
 	if err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "registry.example" || claims.Subject != "a" || claims.Expires.Unix() != 1 {

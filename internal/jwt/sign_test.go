@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func inPEM(kind string, der []byte, err error) []byte {
@@ -82,18 +83,12 @@ func TestSign(t *testing.T) {
 		"Windows line ends": {[]byte(strings.ReplaceAll(string(pkcs8(edKey)), "\n", "\r\n")), edKey.Public(), "EdDSA"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key, err := ParseKey(tt.pem)
-			if err != nil {
-				t.Fatal(err)
-			}
+			key := must.Get(ParseKey(tt.pem))(t)
 			if key.Algorithm() != tt.algorithm {
 				t.Errorf("it signs with %s, want %s", key.Algorithm(), tt.algorithm)
 			}
 			for range 20 { // the numbers of ES256 have leading zeroes now and then
-				token, err := key.Sign(map[string]string{"kid": "k1"}, map[string]any{"iss": "me", "exp": 1900000000})
-				if err != nil {
-					t.Fatal(err)
-				}
+				token := must.Get(key.Sign(map[string]string{"kid": "k1"}, map[string]any{"iss": "me", "exp": 1900000000}))(t)
 				checkToken(t, token, tt.public, tt.algorithm)
 			}
 		})
@@ -181,10 +176,7 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestKeyIsNotPrinted(t *testing.T) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	key, err2 := ParseKey(pkcs8(generate(t, edKey, err)))
-	if err2 != nil {
-		t.Fatal(err2)
-	}
+	key := must.Get(ParseKey(pkcs8(generate(t, edKey, err))))(t)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		if got := fmt.Sprintf(verb, key); got != "jwt.Key(EdDSA)" {
 			t.Errorf("%s prints %q", verb, got)

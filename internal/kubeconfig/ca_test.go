@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestAddCAs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, []byte("own"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("own"), 0o600))
 	for _, tt := range []struct {
 		name string
 		cfg  rest.TLSClientConfig

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -46,10 +47,7 @@ func execClient(t *testing.T, variable, value string) *kube.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kube.New(cfg, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, kube.Options{}))(t)
 	return c
 }
 

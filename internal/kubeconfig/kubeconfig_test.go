@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testkube"
 	"github.com/regcred/regcred/kube"
 )
@@ -39,12 +40,8 @@ func writeConfig(t *testing.T, name, server string, change func(cluster, user ma
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -120,7 +117,7 @@ func TestConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tidy(from, dir); got != tt.from || cfg.Host != tt.host {
+			if got := normalizeMessage(from, dir); got != tt.from || cfg.Host != tt.host {
 				t.Errorf("got %q, %q; want %q, %q", got, cfg.Host, tt.from, tt.host)
 			}
 			if !strings.HasPrefix(cfg.UserAgent, "regcred/") {
@@ -130,8 +127,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// tidy makes a message the same on all systems.
-func tidy(s, dir string) string {
+// normalizeMessage makes a message the same on all systems.
+func normalizeMessage(s, dir string) string {
 	s = strings.ReplaceAll(s, dir, "DIR")
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")
 }
@@ -177,7 +174,7 @@ func TestConfigErrors(t *testing.T) {
 				t.Fatal("there is no error")
 			}
 			canary.AssertAbsent(t, "the error", err.Error())
-			if got := tidy(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
+			if got := normalizeMessage(err.Error(), dir); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})
@@ -200,9 +197,7 @@ func TestConfigUnreadable(t *testing.T) {
 		t.Skip("this user may read every file")
 	}
 	path := write(t, filepath.Join(t.TempDir(), "config"), canary.TokenSecret)
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0))
 	_, _, err := Load(Options{Kubeconfig: path})
 	if want := "kubeconfig " + path + ": open " + path + ": permission denied"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -211,23 +206,15 @@ func TestConfigUnreadable(t *testing.T) {
 
 // TestConfigConnects checks that requests are sent as the context's user.
 func TestConfigConnects(t *testing.T) {
-	api, err := testkube.New(testkube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()
 	path := filepath.Join(t.TempDir(), "config")
-	if err := api.Kubeconfig(path, "system:node:n1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Kubeconfig(path, "system:node:n1"))
 	cfg, _, err := Load(Options{Kubeconfig: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kube.New(cfg, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kube.New(cfg, kube.Options{}))(t)
 	who, err := c.WhoAmI(t.Context())
 	if err != nil || who.Username != "system:node:n1" {
 		t.Errorf("got %v, error %v", who, err)
@@ -236,10 +223,7 @@ func TestConfigConnects(t *testing.T) {
 
 // TestCredentialsNamed checks that errors name the kind of credentials.
 func TestCredentialsNamed(t *testing.T) {
-	api, err := testkube.New(testkube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), canary.TokenSecret+"-unknown")
@@ -266,10 +250,7 @@ func TestCredentialsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := kube.New(cfg, kube.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(kube.New(cfg, kube.Options{}))(t)
 			_, err = c.WhoAmI(t.Context())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got the error %v, want %s", err, tt.want)

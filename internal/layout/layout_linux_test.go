@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNotRegular has a pipe without a writer, and a file without end, where the
@@ -31,9 +33,7 @@ func TestNotRegular(t *testing.T) {
 				defer l.Close()
 				path := filepath.Join(dir, file)
 				os.Remove(path)
-				if err := put(path); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, put(path))
 				if err := CheckDir(t.Context(), dir); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), name) {
 					t.Errorf("got %v, want that %s is %s", err, file, name)
 				}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestBounds verifies the exact size limits with files of a layout that are valid except for their size.
@@ -25,15 +27,10 @@ func TestBounds(t *testing.T) {
 		for _, more := range []int64{0, 1} {
 			t.Run(fmt.Sprintf("%s, %d more", tt.file, more), func(t *testing.T) {
 				dir := t.TempDir()
-				l, err := Open(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(Open(dir))(t)
 				defer l.Close()
 				text := tt.begin + strings.Repeat(" ", int(tt.max+more)-len(tt.begin))
-				if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(text), 0o600))
 				want := ""
 				if more > 0 {
 					want = fmt.Sprintf("larger than %d bytes", tt.max)

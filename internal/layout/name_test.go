@@ -12,35 +12,25 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNameKeepsTheOthers verifies that index.json keeps its other entries and unknown fields; only an entry with the
+// TestNameKeepsOtherEntries verifies that index.json keeps its other entries and unknown fields; only an entry with the
 // same name is replaced.
-func TestNameKeepsTheOthers(t *testing.T) {
+func TestNameKeepsOtherEntries(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir))(t)
 	defer l.Close()
 	index := filepath.Join(dir, indexFile)
 	const theirs = `{"schemaVersion":2,"x":"kept","manifests":[{"annotations":{"` + refNameAnnotation + `":"theirs"},"y":"kept"},{}]}`
-	if err := os.WriteFile(index, []byte(theirs), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(index, []byte(theirs), 0o600))
 	d := v1.Descriptor{Digest: v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("0", 64)}}
-	if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(blobsDir), "sha256"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, filepath.FromSlash(blobsDir), "sha256"), 0o777))
 	for _, name := range []string{"a", "b", "a"} {
-		if err := l.Tag(t.Context(), d, name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Tag(t.Context(), d, name))
 	}
-	raw, err := os.ReadFile(index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(index))(t)
 	var got struct {
 		X         string
 		Manifests []struct {
@@ -48,9 +38,7 @@ func TestNameKeepsTheOthers(t *testing.T) {
 			Y           string
 		}
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &got))
 	var names []string
 	for _, m := range got.Manifests {
 		names = append(names, m.Annotations[refNameAnnotation]+m.Y)
@@ -62,18 +50,10 @@ func TestNameKeepsTheOthers(t *testing.T) {
 
 // TestCommitCloses verifies that no file of an image with thousands of blobs stays open.
 func TestCommitCloses(t *testing.T) {
-	l, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(t.TempDir()))(t)
 	defer l.Close()
-	p, err := l.newPending("x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.commit(); err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(l.newPending("x"))(t)
+	must.Do(t, p.commit())
 	if err := p.file.Close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("closed again: got %v, want %v", err, os.ErrClosed)
 	}
@@ -82,14 +62,9 @@ func TestCommitCloses(t *testing.T) {
 // TestReplaceLeavesNothing of what did not get its name.
 func TestReplaceLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir))(t)
 	defer l.Close()
-	if err := os.MkdirAll(filepath.Join(dir, "taken", "x"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "taken", "x"), 0o777))
 	if err := l.replaceFile("taken", nil); err == nil {
 		t.Error("a directory has been replaced")
 	}

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const writerDir = "REGCRED_TEST_WRITER_DIR"
@@ -71,24 +73,13 @@ func writeSlowly(dir string) error {
 // startWriter starts a process that has written half a blob.
 func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cmd = exec.Command(self)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", writerDir+"="+dir)
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "half\n" {
 		t.Fatalf("the writer said %q: %v", line, err)
@@ -98,19 +89,13 @@ func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 
 func temps(t *testing.T, dir string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*")))(t)
 	return list
 }
 
 func open(t *testing.T, dir string) *Layout {
 	t.Helper()
-	l, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir))(t)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -128,9 +113,7 @@ func TestSweep(t *testing.T) {
 	if got := temps(t, dir); len(got) != 2 {
 		t.Fatalf("%d temporary files while both live, want 2", len(got))
 	}
-	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Process.Signal(syscall.SIGKILL))
 	_ = killed.Wait()
 	l := open(t, dir)
 	if got := temps(t, dir); len(got) != 1 {
@@ -148,24 +131,18 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepsOnlyOurs verifies that files with other names are kept, and so is anything that is not a file.
-func TestSweepsOnlyOurs(t *testing.T) {
+// TestSweepKeepsOtherFiles verifies that files with other names are kept, and so is anything that is not a file.
+func TestSweepKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
 	name := tempPrefix + strings.Repeat("A", tempSuffixLength)
 	stays := []string{tempPrefix + "x", name + "A", tempPrefix + strings.Repeat("a", tempSuffixLength), "x"}
 	for _, n := range append(stays, name) {
-		if err := os.WriteFile(filepath.Join(dir, n), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, n), nil, 0o600))
 	}
 	pipe, link := name[:len(name)-1]+"B", name[:len(name)-1]+"C"
-	if err := syscall.Mkfifo(filepath.Join(dir, pipe), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("x", filepath.Join(dir, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
+	must.Do(t, os.Symlink("x", filepath.Join(dir, link)))
 	open(t, dir)
 	for _, n := range append(stays, pipe, link) {
 		if _, err := os.Lstat(filepath.Join(dir, n)); err != nil {
@@ -177,8 +154,8 @@ func TestSweepsOnlyOurs(t *testing.T) {
 	}
 }
 
-// TestSweptWhileWriting verifies that concurrent writers and sweeps do not disturb each other.
-func TestSweptWhileWriting(t *testing.T) {
+// TestSweepDuringWrites verifies that concurrent writers and sweeps do not disturb each other.
+func TestSweepDuringWrites(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error)
 	const workers, times = 8, 50

@@ -6,6 +6,8 @@ package location
 import (
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestCovers(t *testing.T) {
@@ -51,10 +53,7 @@ func TestCovers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		wide, _ := ParsePattern(tt.wide)
-		narrow, err := ParsePattern(tt.narrow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		narrow := must.Get(ParsePattern(tt.narrow))(t)
 		if got := wide.Covers(narrow); got != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.wide, tt.narrow, got, tt.want)
 		}

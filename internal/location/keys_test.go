@@ -52,7 +52,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if !slices.Equal(given, tt.raw) {
-			t.Errorf("%s: what was given has changed: %q", name, tt.raw)
+			t.Errorf("%s: the argument was changed: %q", name, tt.raw)
 		}
 	}
 }

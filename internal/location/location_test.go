@@ -70,9 +70,9 @@ func checkLocation(t *testing.T, s string) {
 	}
 }
 
-// TestParsesBefore136 compares with net/url, which follows the older rule under
+// TestParseOldURLRule compares with net/url, which follows the older rule under
 // this setting.
-func TestParsesBefore136(t *testing.T) {
+func TestParseOldURLRule(t *testing.T) {
 	t.Setenv("GODEBUG", "urlstrictcolons=0")
 	loose := 0
 	for _, s := range append(locationSeeds, "a:80:", "a:80:x", "a::80", ":::", "u:p@a:80:80/x", "a:b.c:80", "[::1]:80:80", "a:80:80%41", "[a:80:80") {

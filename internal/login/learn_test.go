@@ -11,19 +11,17 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestLearn verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
-func TestLearn(t *testing.T) {
+// TestLearnFromResponse verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
+func TestLearnFromResponse(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
-			f, r := start(t, auth, false, nil)
+			f, r := startRegistry(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
-			said, err := r.StorePing(t.Context(), get(t, r, manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
+			said := must.Get(r.StorePing(t.Context(), get(t, r, manifest)))(t)
 			if !strings.EqualFold(said.Scheme, scheme) {
 				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
 			}
@@ -50,7 +48,7 @@ func TestLearn(t *testing.T) {
 
 // TestLearnOtherScheme verifies that facts learned over plain HTTP are not used for TLS.
 func TestLearnOtherScheme(t *testing.T) {
-	f, r := start(t, testregistry.AuthBasic, true, nil)
+	f, r := startRegistry(t, testregistry.AuthBasic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
 	if said, err := r.StorePing(t.Context(), resp); err == nil {

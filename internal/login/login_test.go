@@ -21,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -56,8 +57,8 @@ func (f *front) requests() []string {
 	return slices.Clone(f.seen)
 }
 
-// start serves team/app for the user "good", and returns how to speak to it.
-func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
+// startRegistry serves team/app for the user "good", and returns how to speak to it.
+func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
 	t.Helper()
 	f := &front{on: on}
 	f.Server = httptest.NewUnstartedServer(f)
@@ -71,18 +72,10 @@ func start(t *testing.T, auth testregistry.Auth, tls bool, on func(http.Response
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/app", "v1", testregistry.Image{}))(t)
 	f.inner = s
-	registry, err := name.NewRegistry(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := NewTarget(registry, "repository:team/app:pull", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := must.Get(name.NewRegistry(host))(t)
+	target := must.Get(NewTarget(registry, "repository:team/app:pull", false))(t)
 	r := &Registry{Target: target, Secrets: &Secrets{}, Retry: RetryOptions{Wait: time.Millisecond}}
 	if tls {
 		f.StartTLS()
@@ -98,18 +91,12 @@ func credential(user, password string) *regcred.Credential {
 	return &regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "test"}
 }
 
-// get asks for the manifest, signed as "tool".
+// get requests the manifest with the user agent "tool".
 func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
 	req.Header.Set("User-Agent", "tool/1")
-	resp, err := rt.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(rt.RoundTrip(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }
@@ -120,7 +107,7 @@ func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d, tls %t", auth, tls), func(t *testing.T) {
-				f, r := start(t, auth, tls, nil)
+				f, r := startRegistry(t, auth, tls, nil)
 				url := f.URL
 				if tls {
 					url = "https://registry.example.com"
@@ -166,7 +153,7 @@ func TestLogin(t *testing.T) {
 // TestPingNotKept verifies that a response without an authentication method is not cached.
 func TestPingNotKept(t *testing.T) {
 	broken := true
-	f, r := start(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
+	f, r := startRegistry(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
 		if broken && r.URL.Path == "/v2/" {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
@@ -177,20 +164,17 @@ func TestPingNotKept(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	broken = false
-	s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 	if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 }
 
-// TestBudget verifies that each request has its own timeout, unless there is a total one.
-func TestBudget(t *testing.T) {
+// TestTimeouts verifies that each request has its own timeout, unless there is a total one.
+func TestTimeouts(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
-		f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := startRegistry(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/manifests/") {
 				n++
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -202,10 +186,7 @@ func TestBudget(t *testing.T) {
 		if shared {
 			r.Budget = NewRetryBudget(r.Retry)
 		}
-		s, err := r.Login(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), nil))(t)
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		first := n
 		if shared {
@@ -218,13 +199,13 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestIdle verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
+// TestIdleServer verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
 // in the middle.
-func TestIdle(t *testing.T) {
+func TestIdleServer(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
 			done := make(chan struct{})
-			f, r := start(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
+			f, r := startRegistry(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != path && !(path != "/v2/" && strings.Contains(r.URL.Path, "/manifests/")) {
 					return false
 				}
@@ -258,7 +239,7 @@ func TestIdle(t *testing.T) {
 
 // TestNoUser verifies that a credential without a user name does not become an anonymous login.
 func TestNoUser(t *testing.T) {
-	f, r := start(t, testregistry.AuthNone, false, nil)
+	f, r := startRegistry(t, testregistry.AuthNone, false, nil)
 	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
 		t.Errorf("got %v", err)
 	}
@@ -270,12 +251,12 @@ func TestNoUser(t *testing.T) {
 	}
 }
 
-// TestWhereto verifies that a credential is sent to the registry under every spelling of its host, and never with a
+// TestCredentialStaysAtRegistry verifies that a credential is sent to the registry under every spelling of its host, and never with a
 // request that names another host.
-func TestWhereto(t *testing.T) {
+func TestCredentialStaysAtRegistry(t *testing.T) {
 	shown := map[string]bool{}
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
-		_, r := start(t, auth, true, nil)
+		_, r := startRegistry(t, auth, true, nil)
 		inner := r.Transport
 		var last *http.Request
 		r.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -284,10 +265,7 @@ func TestWhereto(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 		for _, tt := range []struct {
 			url, host string
 			want      bool
@@ -315,7 +293,7 @@ func TestWhereto(t *testing.T) {
 	}
 }
 
-func TestOwns(t *testing.T) {
+func TestIsRegistryURL(t *testing.T) {
 	for _, tt := range []struct {
 		registry, url string
 		want          bool
@@ -329,14 +307,8 @@ func TestOwns(t *testing.T) {
 		{"index.docker.io", "https://docker.io/v2/", false},
 		{"registry-1.docker.io", "https://index.docker.io/v2/", false},
 	} {
-		registry, err := name.NewRegistry(tt.registry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target, err := NewTarget(registry, "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		registry := must.Get(name.NewRegistry(tt.registry))(t)
+		target := must.Get(NewTarget(registry, "", false))(t)
 		req, _ := http.NewRequestWithContext(context.Background(), "GET", tt.url, nil)
 		if got := target.IsToRegistry(req); got != tt.want {
 			t.Errorf("%s, %s: %t", tt.registry, tt.url, got)
@@ -350,7 +322,7 @@ func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0
 		var bodies []string
-		f, r := start(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
+		f, r := startRegistry(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
 			switch {
 			case r.URL.Path == "/token":
 				tokens++
@@ -367,10 +339,7 @@ func TestUploadOnce(t *testing.T) {
 			}
 			return true
 		})
-		s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 		req, _ := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/v2/team/app/manifests/x", io.NopCloser(strings.NewReader("body")))
 		if again {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }

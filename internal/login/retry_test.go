@@ -20,8 +20,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// answers plays a server: one status and Retry-After after the other, the last for ever.
-func answers(list ...string) roundTripper {
+// statusSequence returns a transport whose responses have these statuses and Retry-After values; the last one repeats.
+func statusSequence(list ...string) roundTripper {
 	n := 0
 	return func(r *http.Request) (*http.Response, error) {
 		a := list[min(n, len(list)-1)]
@@ -67,7 +67,7 @@ func TestRetryWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &retrier{inner: answers(tt.answers...), budget: NewRetryBudget(tt.policy)}
+				r := &retrier{inner: statusSequence(tt.answers...), budget: NewRetryBudget(tt.policy)}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
 				began := time.Now()
 				resp, err := r.RoundTrip(req)
@@ -89,7 +89,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		r := &retrier{inner: answers("429 10"), budget: NewRetryBudget(RetryOptions{})}
+		r := &retrier{inner: statusSequence("429 10"), budget: NewRetryBudget(RetryOptions{})}
 		req, _ := http.NewRequestWithContext(ctx, "GET", "https://example.com", nil)
 		began := time.Now()
 		resp, err := r.RoundTrip(req)
@@ -101,7 +101,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 
 func TestRetryOnlyGET(t *testing.T) {
 	calls := 0
-	inner := answers("500")
+	inner := statusSequence("500")
 	r := &retrier{budget: NewRetryBudget(RetryOptions{Wait: time.Microsecond}), inner: roundTripper(func(r *http.Request) (*http.Response, error) {
 		calls++
 		return inner(r)
@@ -112,11 +112,11 @@ func TestRetryOnlyGET(t *testing.T) {
 	}
 }
 
-// TestHurried verifies that 429 is not waited for if waiting is disabled; other failures are retried.
-func TestHurried(t *testing.T) {
+// TestNoWaitFor429 verifies that 429 is not waited for if waiting is disabled; other failures are retried.
+func TestNoWaitFor429(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {
-			r := &retrier{inner: answers(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
+			r := &retrier{inner: statusSequence(answer, "200"), budget: NewRetryBudget(RetryOptions{})}
 			req, _ := http.NewRequestWithContext(WithoutRateLimitWait(t.Context()), "GET", "https://example.com", nil)
 			if resp, err := r.RoundTrip(req); err != nil || resp.StatusCode != want {
 				t.Errorf("%s: got %v, %v, want %d", answer, resp, err, want)
@@ -140,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-func TestIsCut(t *testing.T) {
+func TestIsConnectionCut(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want bool

@@ -22,8 +22,8 @@ func TestShortPassword(t *testing.T) {
 	}
 }
 
-// TestSuspects verifies that text that looks like a secret is redacted even if it is not a known secret.
-func TestSuspects(t *testing.T) {
+// TestRedactSuspectedSecrets verifies that text that looks like a secret is redacted even if it is not a known secret.
+func TestRedactSuspectedSecrets(t *testing.T) {
 	for text, want := range map[string]string{
 		"sent Bearer abcdefghijkl0123, refused":          "sent Bearer [redacted], refused",
 		"Authorization: Basic dXNlcjpwYXNzd29yZA==":      "Authorization: Basic [redacted]",

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestCheckURL(t *testing.T) {
@@ -61,19 +63,10 @@ func TestCheckURL(t *testing.T) {
 		{"registry.localhost", false, "http://registry.localhost/v2/", plain},
 		{"169.254.1.1", false, "https://169.254.1.1/v2/", fine}, // the caller named it
 	} {
-		registry, err := name.NewRegistry(tt.registry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target, err := NewTarget(registry, "scope", tt.insecure)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := url.Parse(tt.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = target.checkURL(u)
+		registry := must.Get(name.NewRegistry(tt.registry))(t)
+		target := must.Get(NewTarget(registry, "scope", tt.insecure))(t)
+		u := must.Get(url.Parse(tt.url))(t)
+		err := target.checkURL(u)
 		if (err == nil) != (tt.want == fine) || errors.Is(err, ErrPlainHTTPNotAllowed) != (tt.want == plain) {
 			t.Errorf("%s, insecure %t, %s: got %v, want %q", tt.registry, tt.insecure, tt.url, err, tt.want)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-func TestWho(t *testing.T) {
+func TestDescribeCredential(t *testing.T) {
 	secret := regcred.Credential{Username: `a"b`}
 	secret.Origin.PullSecret = &regcred.ObjectRef{Namespace: "ci", Name: "s"}
 	file := regcred.Credential{Username: "u"}
@@ -74,13 +74,13 @@ func TestNewTry(t *testing.T) {
 	}
 }
 
-// runtimeSaid knows by itself what the registry answered.
+// runtimeSaid is an error that states the registry's response.
 type runtimeSaid struct{}
 
 func (runtimeSaid) Error() string                       { return "a runtime said it" }
 func (runtimeSaid) Response() (status int, code string) { return 403, "DENIED" }
 
-func TestSaid(t *testing.T) {
+func TestSafeErrorHidesUserinfo(t *testing.T) {
 	err := SafeError(fmt.Errorf("https://user:"+canary.PasswordSecret+"@registry.example: %w\nmore", io.EOF))
 	if !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "more") {
 		t.Errorf("got %v", err)
@@ -88,7 +88,7 @@ func TestSaid(t *testing.T) {
 	canary.AssertAbsent(t, "the text", err.Error())
 }
 
-func TestReceived(t *testing.T) {
+func TestFilterTokenResponse(t *testing.T) {
 	s := &Secrets{}
 	for in, want := range map[string]string{
 		`{"token":"` + canary.TokenSecret + `"}`:                  `{"token":"` + canary.TokenSecret + `"}`,

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// dribble is a body of size bytes, of which some arrive every now and then.
+// dribble is a body of size bytes that arrives in small parts.
 type dribble struct {
 	size, chunk int
 	every       time.Duration
@@ -33,17 +35,14 @@ func (d *dribble) Read(p []byte) (int, error) {
 
 func (d *dribble) Close() error { return nil }
 
-// TestFailedRequestIsLetGo verifies that a failed request is released before the end of the pull.
-func TestFailedRequestIsLetGo(t *testing.T) {
+// TestFailedRequestIsReleased verifies that a failed request is released before the end of the pull.
+func TestFailedRequestIsReleased(t *testing.T) {
 	var sent context.Context
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = req.Context()
 		return nil, io.ErrUnexpectedEOF
 	})}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
 	if _, err := w.RoundTrip(req); err != io.ErrUnexpectedEOF {
 		t.Errorf("got %v", err)
 	}
@@ -59,18 +58,12 @@ func TestContentAgain(t *testing.T) {
 		sent = append(sent, req.Header)
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBodySize+1)))}, nil
 	})}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
 	req.Header.Set("User-Agent", "tool")
 	req = markContentRequest(req)
 	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
 	for range 2 {
-		resp, err := w.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.RoundTrip(req))(t)
 		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBodySize+1 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
@@ -82,8 +75,8 @@ func TestContentAgain(t *testing.T) {
 	}
 }
 
-// TestLeastRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
-func TestLeastRate(t *testing.T) {
+// TestMinimumRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
+func TestMinimumRate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		body dribble
@@ -139,8 +132,8 @@ func TestLeastRate(t *testing.T) {
 	}
 }
 
-// TestLeastRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
-func TestLeastRateOfEachPeriod(t *testing.T) {
+// TestMinimumRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
+func TestMinimumRateOfEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &dribble{64 << 20, 1 << 20, time.Second}
 		rest := &dribble{1 << 20, 1, time.Second}

@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/migrate"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
@@ -95,7 +96,7 @@ func TestPlan(t *testing.T) {
 		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := config.Parse("config.yaml", fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1
+			cfg := must.Get(config.Parse("config.yaml", fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - name: %s
@@ -104,10 +105,7 @@ providers:
   defaultCacheDuration: 1h
   apiVersion: credentialprovider.kubelet.k8s.io/v1
   %s
-`, tt.provider, tt.patterns, tt.args, tt.more))
-			if err != nil {
-				t.Fatal(err)
-			}
+`, tt.provider, tt.patterns, tt.args, tt.more)))(t)
 			plan := migrate.NewPlan(cfg, func(path string) (secretfile.File, error) {
 				if path != "/etc/kubernetes/azure.json" || tt.file == "" {
 					return secretfile.File{}, errors.New("the file does not exist")

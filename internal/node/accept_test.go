@@ -17,10 +17,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// of133 is a configuration that only kubelet 1.33 with the feature gate accepts.
-const of133 = `apiVersion: kubelet.config.k8s.io/v1
+// kubelet133Config is a configuration that only kubelet 1.33 with the feature gate accepts.
+const kubelet133Config = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - name: p
@@ -34,13 +35,8 @@ providers:
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(o.Config, []byte(of133), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(o.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.Config, []byte(kubelet133Config), 0o600))
+	cfg := must.Get(config.Load(o.Config))(t)
 	kubelet, err := n.NewReader().ValidateConfig(t.Context(), o, cfg)
 	if err != nil {
 		return kubelet.KubeletVersion + ": " + err.Error()[strings.Index(err.Error(), "tokenAttributes"):]
@@ -78,7 +74,7 @@ func TestAcceptInstalled(t *testing.T) {
 		"flag before file": {flags: "--feature-gates=" + tokenGate + "=false", config: "featureGates: {" + tokenGate + ": true}", want: withoutGate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
+			n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
 				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
 				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n-- /deep/"+strings.Repeat("d/", 20)+"1.conf --\n"+tt.dropIn+"\n")))}
 			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
@@ -93,8 +89,8 @@ func TestAcceptInstalled(t *testing.T) {
 
 // TestLoadInterrupted verifies that Load does not wait for a kubelet that hangs after it is canceled.
 func TestLoadInterrupted(t *testing.T) {
-	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
-		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
 	gaveUp := errors.New("gave up")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, gaveUp)
 	defer cancel()
@@ -105,10 +101,10 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadDoubt verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
-func TestLoadDoubt(t *testing.T) {
-	n := Node{Foreign: true, Root: plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
-		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+of133)))}
+// TestLoadUnknownKubelet verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
+func TestLoadUnknownKubelet(t *testing.T) {
+	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
+		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
 	file := filepath.Join(n.Root, "of133.yaml")
 	const why = " (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
@@ -119,10 +115,7 @@ func TestLoadDoubt(t *testing.T) {
 		}
 	}
 	s := Setup{Version: Version{Kubelet: "1.33.4"}, Unread: []string{"/c.yaml", "/d"}}
-	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(file))(t)
 	r := n.NewReader()
 	r.setup = &s
 	target, err := r.ValidateConfig(t.Context(), &Origin{Config: file, Unit: "kubelet.service"}, cfg)
@@ -145,13 +138,8 @@ func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
 	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
 	put(t, filepath.Join(dir, "d/1.conf"), "featureGates: {"+tokenGate+": true}\n")
-	if err := os.Symlink("d", filepath.Join(dir, "l")); err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel("/", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("d", filepath.Join(dir, "l")))
+	relative := must.Get(filepath.Rel("/", dir))(t)
 	for _, tt := range []struct {
 		want string
 		args []string
@@ -163,14 +151,12 @@ func TestAcceptRunning(t *testing.T) {
 	} {
 		want, args := tt.want, tt.args
 		cmd := startKubelet(t, "", nil, args...)
-		if err := os.Remove(cmd.Path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(cmd.Path))
 		if got := accepted(t, Node{}, &Origin{Kubelet: cmd.Process.Pid}); got != want {
 			t.Errorf("with %q: got %q, want %q", args, got, want)
 		}
 	}
-	other := startProgram(t, copied(t, dir, "other"), "", nil)
+	other := startProgram(t, copyTestBinary(t, dir, "other"), "", nil)
 	if got := accepted(t, Node{Root: dir}, &Origin{Kubelet: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
 		t.Errorf("a program that is no kubelet: got %q", got)
 	}
@@ -180,9 +166,7 @@ func TestAcceptRunning(t *testing.T) {
 func TestVersionRoot(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho Kubernetes v1.33.4\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\necho Kubernetes v1.33.4\n"), 0o700))
 	for root, want := range map[string]string{"": "1.33.4", "/": "1.33.4", dir: ""} {
 		if got := (Node{Root: root}).kubeletVersion(t.Context(), program); got.Kubelet != want {
 			t.Errorf("root %q: got %+v, want %q", root, got, want)
@@ -190,8 +174,8 @@ func TestVersionRoot(t *testing.T) {
 	}
 }
 
-// copied copies the test binary.
-func copied(t *testing.T, dir, name string) string {
+// copyTestBinary copies the test binary.
+func copyTestBinary(t *testing.T, dir, name string) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err = errors.Join(err, copyFile(self, filepath.Join(dir, name))); err != nil {

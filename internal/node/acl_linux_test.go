@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestACL verifies that the group's permission bits are treated as the mask if there is an access control list.
@@ -18,9 +20,7 @@ func TestACL(t *testing.T) {
 	needRoot(t)
 	root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": ""})
 	config := filepath.Join(root, "c.yaml")
-	if err := os.Chmod(config, 0o664); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(config, 0o664))
 	o := &Origin{From: "here", Config: config, BinDir: filepath.Join(root, "bin")}
 	if err := (Node{Root: root}).CheckTrust(o, []string{"p"}); err != nil {
 		t.Fatalf("writable by root's group: %v", err)
@@ -41,6 +41,6 @@ func TestACL(t *testing.T) {
 	}
 	err := (Node{Root: root}).CheckTrust(o, []string{"p"})
 	if err == nil || !strings.Contains(err.Error(), "writable through an access control list") {
-		t.Errorf("got %v, want that somebody may write to it", err)
+		t.Errorf("got %v, want an error about write access", err)
 	}
 }

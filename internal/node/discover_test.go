@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestKubeletFlags(t *testing.T) {
@@ -53,14 +55,12 @@ func TestRootOfADrive(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, loc := range wellKnownLocations() {
 		path := filepath.Join("root", loc.config)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)))
 	}
 	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.NewReader().Find(t.Context(), FindOptions{NeedBinDir: true})
 	hinted, _ := errors.AsType[*HintError](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, DefaultConfig) {
-		t.Errorf("found %+v, and %v; want nothing, and a hint of the variables alone", o, err)
+		t.Errorf("found %+v, and %v; want nothing, and a hint about only the variables", o, err)
 	}
 }
 

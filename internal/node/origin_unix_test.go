@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // newRoot creates a root directory with files.
@@ -26,12 +28,8 @@ func newRoot(t *testing.T, files map[string]string) string {
 	}
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return root
 }
@@ -109,9 +107,7 @@ func TestCheckTrust(t *testing.T) {
 			o := &Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin"), Via: []string{filepath.Join(root, "kubelet.env")}}
 			path := filepath.Join(root, open)
 			if open != "" {
-				if err := os.Chmod(path, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(path, 0o777))
 			}
 			err := Node{Root: root}.CheckTrust(o, []string{"p", "missing"})
 			found, ok := errors.AsType[*UntrustedPathError](err)
@@ -125,13 +121,11 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
-// TestFixIsQuoted verifies that a command in the output does not run commands from a file name.
-func TestFixIsQuoted(t *testing.T) {
+// TestFixIsShellQuoted verifies that a command in the output does not run commands from a file name.
+func TestFixIsShellQuoted(t *testing.T) {
 	const name = "10 $(touch pwned);.yaml"
 	root := newRoot(t, map[string]string{"c/" + name: ""})
-	if err := os.Chmod(filepath.Join(root, "c", name), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(root, "c", name), 0o666))
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c")}, nil)
 	found, ok := errors.AsType[*UntrustedPathError](err)
 	if want := "chmod go-w '" + filepath.Join(root, "c", name) + "'"; !ok || found.Fix != want {
@@ -146,9 +140,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "{imageServiceEndpoint: unix:///s, containerRuntimeEndpoint: unix:///t}", "conf.d/b/c.conf": "containerRuntimeEndpoint: null"})
 		path := filepath.Join(root, open)
 		if open != "" {
-			if err := os.Chmod(path, 0o777); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(path, 0o777))
 		}
 		cfg, err := Node{Root: root}.readTrustedConfig([]string{"--config=c.yaml", "--config-dir=conf.d"}, root)
 		found, ok := errors.AsType[*UntrustedPathError](err)
@@ -161,9 +153,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 	}
 	// Other users can add files to it.
 	dir := filepath.Join(newRoot(t, nil), "conf.d")
-	if err := errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)))
 	_, err := Node{Root: filepath.Dir(dir)}.readTrustedConfig([]string{"--config-dir=conf.d"}, filepath.Dir(dir))
 	if found, ok := errors.AsType[*UntrustedPathError](err); !ok || found.Path != dir {
 		t.Errorf("an empty directory for everybody: got %v", err)
@@ -174,9 +164,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 func TestPipes(t *testing.T) {
 	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
 	env, config := filepath.Join(root, "/etc/default/kubelet"), filepath.Join(root, "/kubelet/c.yaml")
-	if err := errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(env, 0o644), syscall.Mkfifo(config, 0o644)))
 	if loc, unread, err := (Node{Root: root}).NewReader().findLocation(t.Context()); loc != nil || unread != nil || err != nil {
 		t.Errorf("flags in a pipe: got %v, %v, %v", loc, unread, err)
 	}

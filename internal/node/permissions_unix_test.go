@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestCheckTrustLinks verifies that each symlink on a path is checked, and each directory on the path of its target.
@@ -53,9 +55,7 @@ func TestCheckTrustLinks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := newRoot(t, nil)
-			if err := errors.Join(os.Mkdir(filepath.Join(root, "bin"), 0o755), lay(t, root, tt.make)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(filepath.Join(root, "bin"), 0o755), createFiles(t, root, tt.make)))
 			err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin")}, []string{"missing"})
 			got := ""
 			if err != nil {
@@ -68,8 +68,8 @@ func TestCheckTrustLinks(t *testing.T) {
 	}
 }
 
-// lay creates the files that the lines describe.
-func lay(t *testing.T, root string, lines []string) error {
+// createFiles creates the files that the lines describe.
+func createFiles(t *testing.T, root string, lines []string) error {
 	t.Helper()
 	for _, line := range lines {
 		line, theirs := strings.CutSuffix(line, " of somebody")
@@ -114,12 +114,8 @@ func lay(t *testing.T, root string, lines []string) error {
 // TestCheckTrustBelowTheRoot verifies that the parents of a root directory are trusted.
 func TestCheckTrustBelowTheRoot(t *testing.T) {
 	open := newRoot(t, nil)
-	if err := lay(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, createFiles(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}))
+	must.Do(t, os.Chmod(open, 0o777))
 	n := Node{Root: filepath.Join(open, "root")}
 	if err := n.CheckTrust(&Origin{From: "here", Config: filepath.Join(open, "root", "c.yaml")}, nil); err != nil {
 		t.Errorf("below the root: got %v", err)

@@ -21,9 +21,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// playedKubelet makes the test binary look like a kubelet in /proc. The value is its first
+// playedKubelet is the variable that makes the test binary look like a kubelet in /proc. The value is its first
 // action.
 const playedKubelet = "REGCRED_TEST_KUBELET"
 
@@ -80,15 +82,10 @@ func playKubelet(what string) error {
 // startKubelet starts a process with the name kubelet.
 func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	dir := sharedDir(t)
 	name := filepath.Join(dir, "kubelet")
-	if err := copyFile(self, name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, copyFile(self, name))
 	return startProgram(t, name, what, attr, args...)
 }
 
@@ -96,17 +93,9 @@ func startProgram(t *testing.T, name, what string, attr *syscall.SysProcAttr, ar
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{playedKubelet + "=" + what}, "/", attr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the kubelet said %q: %v", line, err)
@@ -125,14 +114,9 @@ func copyFile(from, to string) error {
 // sharedDir creates a directory that every user can read.
 func sharedDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "regcred-node-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/tmp", "regcred-node-"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -140,14 +124,10 @@ func sharedDir(t *testing.T) string {
 func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	t.Helper()
 	root := sharedDir(t)
-	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "proc"), 0o755))
 	for _, cmd := range list {
 		pid := strconv.Itoa(cmd.Process.Pid)
-		if err := os.Symlink("/proc/"+pid, filepath.Join(root, "proc", pid)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("/proc/"+pid, filepath.Join(root, "proc", pid)))
 	}
 	return Node{Root: root}
 }
@@ -166,9 +146,7 @@ func TestAsKubelet(t *testing.T) {
 	needRoot(t)
 	dir := sharedDir(t)
 	config, other, bin := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "other.yaml"), filepath.Join(dir, "bin")
-	if err := errors.Join(os.WriteFile(config, nil, 0o644), os.WriteFile(other, nil, 0o644), os.Mkdir(bin, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(config, nil, 0o644), os.WriteFile(other, nil, 0o644), os.Mkdir(bin, 0o755)))
 	jail := sharedDir(t)
 	asRoot := &syscall.SysProcAttr{}
 	stranger := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
@@ -195,13 +173,8 @@ func TestAsKubelet(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := filepath.Join(sharedDir(t), "kubelet")
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(copyFile(self, program), os.Chmod(program, tt.mode)); err != nil {
-				t.Fatal(err)
-			}
+			self := must.Get(os.Executable())(t)
+			must.Do(t, errors.Join(copyFile(self, program), os.Chmod(program, tt.mode)))
 			cmd := startProgram(t, program, tt.what, tt.attr, "--"+configFlag+"="+config, "--"+binDirFlag, bin)
 			n := nodeWith(t, cmd)
 			for which, hidden := range map[string]bool{strconv.Itoa(cmd.Process.Pid): false, "auto": tt.hidden} {
@@ -229,8 +202,8 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletBesideContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
-func TestAsKubeletBesideContainers(t *testing.T) {
+// TestAsKubeletIgnoresContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
+func TestAsKubeletIgnoresContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
@@ -263,9 +236,7 @@ func TestProcessEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	_, err = p.readKubelet()
 	for what, err := range map[string]error{"kubelet": err, "checkRoot": p.checkRoot(), "checkOwner": p.checkOwner(0)} {
@@ -275,9 +246,9 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestBecomesAnother verifies that flags of one program are never combined with the environment of the next one in the
+// TestExecWhileReading verifies that flags of one program are never combined with the environment of the next one in the
 // same process.
-func TestBecomesAnother(t *testing.T) {
+func TestExecWhileReading(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
 	n := nodeWith(t, cmd)
 	read, became := 0, 0
@@ -305,13 +276,8 @@ func TestBecomesAnother(t *testing.T) {
 func TestFindUnprivileged(t *testing.T) {
 	needRoot(t)
 	program := filepath.Join(sharedDir(t), "find")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := copyFile(self, program); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	must.Do(t, copyFile(self, program))
 	const flags = "KUBELET_EXTRA_ARGS=--" + configFlag + "=/c --" + binDirFlag + "=/b"
 	for _, there := range []bool{true, false} {
 		root := sharedDir(t)
@@ -323,9 +289,7 @@ func TestFindUnprivileged(t *testing.T) {
 		flagsFile := filepath.Join(root, "/etc/default/kubelet")
 		want := fmt.Sprintf("no node configuration found: this user cannot read %s/kubeadm-flags.env, %s", kubelet, closed)
 		if there {
-			if err := os.WriteFile(flagsFile, []byte(flags), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(flagsFile, []byte(flags), 0o644))
 			want = fmt.Sprintf("the kubelet flags in %s [%s/kubeadm-flags.env]", flagsFile, kubelet)
 		}
 		cmd := exec.Command(program)
@@ -349,21 +313,15 @@ func TestProcIncomplete(t *testing.T) {
 		t.Run("without "+missing, func(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, "proc", "17")
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(dir, 0o755))
 			for name, text := range files {
 				if name != missing {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 				}
 			}
 			for name, to := range links {
 				if name != missing {
-					if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.Symlink(to, filepath.Join(dir, name)))
 				}
 			}
 			_, err := Node{Root: root}.readKubelet(17)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -18,12 +19,8 @@ func TestRuntimeOfUnit(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	n := node.Node{Root: root}
 	if found := n.NewReader().Runtime(t.Context(), 0); found != nil {

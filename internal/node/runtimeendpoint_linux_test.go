@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestAutoEndpoint verifies that the only runtime is found, several are an error, and files that are not sockets are
@@ -35,18 +37,11 @@ func TestAutoEndpoint(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := sharedDir(t) // socket paths must be short
 			file := filepath.Join(root, containerd)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)))
 			for _, name := range tt.sockets {
 				path := filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				l, err := net.Listen("unix", path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				l := must.Get(net.Listen("unix", path))(t)
 				defer l.Close()
 			}
 			got, err := Node{Root: root}.RuntimeEndpoint(AutoEndpoint, &Origin{})
@@ -81,9 +76,7 @@ func TestKubeletDropIns(t *testing.T) {
 // TestConfigDirLink verifies that a symlink as --config-dir is followed only if a slash follows it, as in the kubelet.
 func TestConfigDirLink(t *testing.T) {
 	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
-	if err := os.Symlink("d", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("d", filepath.Join(root, "link")))
 	for dir, want := range map[string]string{"link": "", "link/": "unix:///s", "d": "unix:///s"} {
 		cfg, err := Node{Root: root}.readTrustedConfig([]string{"--config-dir=" + dir}, root)
 		if err != nil || cfg.ImageServiceEndpoint != want {

@@ -25,10 +25,12 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// desired has two providers.
-func desired() DesiredConfig {
+// twoProviders returns a configuration with two providers.
+func twoProviders() DesiredConfig {
 	return DesiredConfig{
 		Config: "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: [\"*.dkr.ecr.*.amazonaws.com\"]\n" +
 			"  defaultCacheDuration: 10m0s\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
@@ -49,31 +51,20 @@ func TestInstructions(t *testing.T) {
 		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
 			continue
 		}
-		s, err := Node{Root: plant(t, archive), Foreign: true}.NewReader().Setup(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Node{Root: createNode(t, archive), Foreign: true}.NewReader().Setup(t.Context()))(t)
 		if s.Refusal == nil {
 			continue
 		}
 		seen[s.Kind] = true
 		t.Run(name, func(t *testing.T) {
-			text, err := s.ManualInstructions(desired())
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(s.ManualInstructions(twoProviders()))(t)
 			got := s.Refusal.Why + "\n---\n" + text
 			parses(t, s.Kind, text)
 			golden := filepath.Join("testdata/manual", name+".txt")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(golden))(t)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -179,20 +170,13 @@ func TestSetupRunning(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may look at another root directory of a process")
 	}
-	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/new --image-credential-provider-bin-dir=/b\n")))
-	if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	root := createNode(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/new --image-credential-provider-bin-dir=/b\n")))
+	must.Do(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
 	flags := []string{"--image-credential-provider-config", "/old", "--image-credential-provider-bin-dir=/b"}
 	cmd := startKubelet(t, "chroot "+root, nil, flags...)
 	startKubelet(t, "", nil) // with another root directory
-	if err := os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))))
+	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 	want := &RunningProcess{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}}
 	if s.Running == nil || s.Running.Start == 0 {
 		t.Fatalf("got %+v", s.Running)
@@ -209,7 +193,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
 		"-- /proc/30/comm --\nkubelet-1.36\n-- /proc/30/cgroup --\n1:name=systemd:/system.slice/kubelet.service\n0::/\n-- /proc/30/stat --\n30 (a ) b) S 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 55 0\n"
 	archive := txtar.Parse([]byte(text))
-	root := plant(t, archive)
+	root := createNode(t, archive)
 	for pid, flags := range map[string]string{"20": "plugin", "30": "kubelet\x00--image-credential-provider-config=/c\x00--image-credential-provider-bin-dir=/b\x00"} {
 		dir := filepath.Join(root, "proc", pid)
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "cmdline"), []byte(flags), 0o600),
@@ -217,47 +201,37 @@ func TestSetupRunningByUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Node{Root: root}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	if diff := cmp.Diff(&RunningProcess{PID: 30, Start: 55, Flags: &RunningFlags{"/c", "/b"}}, s.Running); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
-// TestFixedPlaces verifies that read-only and noexec file systems are detected.
-func TestFixedPlaces(t *testing.T) {
+// TestReadOnlyMounts verifies that read-only and noexec file systems are detected.
+func TestReadOnlyMounts(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(self, "-test.run=^TestFixedPlaces$", "-test.v")
+		self := must.Get(os.Executable())(t)
+		cmd := exec.Command(self, "-test.run=^TestReadOnlyMounts$", "-test.v")
 		cmd.Env = append(os.Environ(), inNamespace+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 		out, err := cmd.CombinedOutput()
 		if os.Geteuid() != 0 {
 			t.Skip("only root may mount")
 		}
-		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestFixedPlaces")) {
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestReadOnlyMounts")) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return
 	}
-	root := plant(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
+	root := createNode(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
+	must.Do(t, syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
 	mount(t, filepath.Join(root, "ro"), syscall.MS_RDONLY)
 	mount(t, filepath.Join(root, "noexec"), syscall.MS_NOEXEC)
 	got := fixedOf(t, root)
 	if diff := cmp.Diff([]string{"/ro: read-only file system", "/noexec is mounted noexec", "drop-in", ""}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if err := os.MkdirAll(filepath.Join(root, "/etc/systemd/system/kubelet.service.d"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(root, "/etc/systemd/system/kubelet.service.d"), 0o755))
 	mount(t, filepath.Join(root, "etc/systemd/system/kubelet.service.d"), syscall.MS_RDONLY)
 	got = fixedOf(t, root)
 	if diff := cmp.Diff([]string{"by hand", "/etc/systemd/system/kubelet.service.d: read-only file system"}, got[2:]); diff != "" {
@@ -267,19 +241,14 @@ func TestFixedPlaces(t *testing.T) {
 
 func mount(t *testing.T, dir string, flags uintptr) {
 	t.Helper()
-	if err := syscall.Mount("x", dir, "tmpfs", flags, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("x", dir, "tmpfs", flags, ""))
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 }
 
 // fixedOf returns why paths cannot be changed, and the resulting Way.
 func fixedOf(t *testing.T, root string) []string {
 	t.Helper()
-	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 	return []string{s.Config.Fixed, s.BinDir.Fixed, string(s.Way), s.Unit.Problem}
 }
 
@@ -288,16 +257,11 @@ const inNamespace = "REGCRED_TEST_MOUNTS"
 // TestSetupUnread verifies that files that this user cannot read are reported.
 func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
-	root := plant(t, txtar.Parse([]byte(unit)))
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := createNode(t, txtar.Parse([]byte(unit)))
+	self := must.Get(os.Executable())(t)
 	if os.Getenv(playedSurvey) == "" && os.Geteuid() == 0 {
 		name := filepath.Join(sharedDir(t), "survey")
-		if err := copyFile(self, name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, copyFile(self, name))
 		cmd := exec.Command(name, "-test.run=^TestSetupUnread$", "-test.v")
 		cmd.Env, cmd.Dir = []string{playedSurvey + "=1", "TMPDIR=" + sharedTemp(t)}, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
@@ -306,10 +270,7 @@ func TestSetupUnread(t *testing.T) {
 		}
 		return
 	}
-	s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 	if diff := cmp.Diff([]string{filepath.Join(root, "env")}, s.Unread); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -321,15 +282,13 @@ const playedSurvey = "REGCRED_TEST_SURVEY"
 func sharedTemp(t *testing.T) string {
 	t.Helper()
 	dir := sharedDir(t)
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o777))
 	return dir
 }
 
 // TestVersionTime verifies that a program that hangs is killed.
 func TestVersionTime(t *testing.T) {
-	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
+	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	v := Node{Root: root, Foreign: true}.kubeletVersion(ctx, "/usr/bin/kubelet")
@@ -341,23 +300,16 @@ func TestVersionTime(t *testing.T) {
 // TestVersionChild verifies that child processes are killed too.
 func TestVersionChild(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan Version, 1)
 	go func() { done <- Node{Root: root, Foreign: true}.kubeletVersion(ctx, "/usr/bin/kubelet") }()
-	child, err := os.OpenFile(fifo, os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := must.Get(os.OpenFile(fifo, os.O_RDONLY, 0))(t)
 	defer child.Close()
 	up := make([]byte, 3)
-	if _, err := io.ReadFull(child, up); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(child, up))(t)
 	cancel()
 	if v := <-done; v.Kubelet != "" || v.Why == "" {
 		t.Errorf("got %+v", v)
@@ -377,19 +329,14 @@ func TestVersionChild(t *testing.T) {
 // TestVersionLeftRunning verifies that a child process that keeps the output open does not change the result.
 func TestVersionLeftRunning(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	held, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
+	held := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
 	defer held.Close() // which ends the child process
 	for code, want := range map[string]Version{
 		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
 	} {
-		root := plant(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
+		root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\ncat "+fifo+" &\nexit "+code+"\n")))
 		if got := (Node{Root: root, Foreign: true}).kubeletVersion(t.Context(), "/usr/bin/kubelet"); got != want {
 			t.Errorf("exit %s: got %+v, want %+v", code, got, want)
 		}
@@ -422,15 +369,11 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestForeignKubelet verifies that a program below another root directory is run only with Foreign.
-func TestForeignKubelet(t *testing.T) {
+// TestKubeletBelowOtherRoot verifies that a program below another root directory is run only with Foreign.
+func TestKubeletBelowOtherRoot(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "usr/bin/kubelet"), []byte("#!/bin/sh\necho Kubernetes v1.36.3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(root, "usr/bin/kubelet"), []byte("#!/bin/sh\necho Kubernetes v1.36.3\n"), 0o755))
 	for _, foreign := range []bool{false, true} {
 		v := Node{Root: root, Foreign: foreign}.kubeletVersion(t.Context(), "/usr/bin/kubelet")
 		if (v.Kubelet == "1.36.3") != foreign || (v.Why == "") != foreign {

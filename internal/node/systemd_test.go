@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -36,7 +37,7 @@ func TestSystemdAgrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			root := plant(t, archive)
+			root := createNode(t, archive)
 			r := Node{Root: root}.NewReader()
 			found := r.kubeletService(r.newReader(t.Context()))
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.startCommand().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
@@ -54,22 +55,14 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsOurs verifies that systemd reads the words of a drop-in as they were quoted.
-func TestSystemdReadsOurs(t *testing.T) {
+// TestSystemdReadsQuotedWords verifies that systemd reads the words of a drop-in as they were quoted.
+func TestSystemdReadsQuotedWords(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
-	archive, err := txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := plant(t, archive)
-	s, err := Node{Root: root}.NewReader().Setup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar"))(t)
+	root := createNode(t, archive)
+	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	text := "[Service]\nExecStart=\nExecStart=" + s.Unit.Exec.With(args...) + "\n"
-	if err := plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)))
 	got := askSystemd(t, systemd(t), root, s.Unit.Name).Command
 	if len(got) < len(args) {
 		t.Fatalf("got %q", got)
@@ -140,7 +133,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	cmd := exec.CommandContext(ctx, program, "--test", "--system", "--unit="+unit)
 	cmd.Env = []string{"SYSTEMD_UNIT_PATH=" + strings.Join(dirs, ":"), "SYSTEMD_LOG_LEVEL=info", "XDG_RUNTIME_DIR=" + root, "PATH=/usr/bin:/bin"}
 	if os.Geteuid() == 0 {
-		open(t, root)
+		makeReadable(t, root)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
 	}
 	out, err := cmd.CombinedOutput()
@@ -162,23 +155,17 @@ func retarget(t *testing.T, root, dir string) {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		if target, err := os.Readlink(name); err == nil && filepath.IsAbs(target) && !strings.HasPrefix(target, root) && target != "/dev/null" {
-			if err := os.Remove(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(filepath.Join(root, target), name); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(name))
+			must.Do(t, os.Symlink(filepath.Join(root, target), name))
 		}
 	}
 }
 
-// open makes a directory of a test readable for other users.
-func open(t *testing.T, dir string) {
+// makeReadable makes a test's directory readable for other users.
+func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
@@ -24,11 +26,11 @@ var update = flag.Bool("update", false, "write what is found as what is wanted")
 // golden is the file with the expected Setup of a tree.
 const golden = "setup.json"
 
-// plant creates a node from an archive. A file's name is its path on the node, after an
+// createNode creates a node from an archive. A file's name is its path on the node, after an
 // optional type: "link" with the target as content, "fifo", "dir", "exec" for a program,
 // "crlf" for these line ends, "closed" for mode 0, or "large" for a megabyte before the
 // content.
-func plant(t *testing.T, archive *txtar.Archive) (root string) {
+func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 	t.Helper()
 	root = newRoot(t, nil)
 	for _, f := range archive.Files {
@@ -39,9 +41,7 @@ func plant(t *testing.T, archive *txtar.Archive) (root string) {
 		if name == golden {
 			continue
 		}
-		if err := plantFile(filepath.Join(root, name), kind, f.Data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plantFile(filepath.Join(root, name), kind, f.Data))
 	}
 	return root
 }
@@ -84,18 +84,15 @@ func trees(t *testing.T) map[string]*txtar.Archive {
 	return list
 }
 
-// TestTrees reads the nodes of distributions, and broken nodes.
-func TestTrees(t *testing.T) {
+// TestNodeTrees reads the nodes of distributions, and broken nodes.
+func TestNodeTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			if !bytes.Contains(archive.Comment, []byte("Source: ")) {
 				t.Error("it does not say where it is from")
 			}
-			root := plant(t, archive)
-			s, err := Node{Root: root, Foreign: true}.NewReader().Setup(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := createNode(t, archive)
+			s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 			got := shownSetup(t, s, root)
 			if *update {
 				writeGolden(t, file, archive, got)
@@ -109,7 +106,7 @@ func TestTrees(t *testing.T) {
 					return
 				}
 			}
-			t.Error("it does not say what is wanted: -update")
+			t.Error("the expected Setup is missing: run with -update")
 		})
 	}
 }
@@ -121,9 +118,7 @@ func shownSetup(t *testing.T, s *Setup, root string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(s))
 	return strings.ReplaceAll(b.String(), root, "")
 }
 
@@ -136,7 +131,5 @@ func writeGolden(t *testing.T, file string, archive *txtar.Archive, got string) 
 		}
 	}
 	out.Files = append(out.Files, txtar.File{Name: golden, Data: []byte(got)})
-	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, txtar.Format(out), 0o644))
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const (
@@ -105,9 +107,7 @@ func TestUnits(t *testing.T) {
 // TestMaskedUnit verifies that a symlink to /dev/null masks a unit.
 func TestMaskedUnit(t *testing.T) {
 	root := newRoot(t, map[string]string{usr: "[Service]\nExecStart=kubelet " + both, etc + ".d/x": ""})
-	if err := os.Symlink("/dev/null", filepath.Join(root, etc)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/dev/null", filepath.Join(root, etc)))
 	if loc, _, _ := (Node{Root: root}).NewReader().findLocation(t.Context()); loc != nil {
 		t.Errorf("got %+v", loc)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestCheckUnits verifies that findings have the position, and no values.
@@ -55,7 +56,7 @@ func TestCheckUnitsTrees(t *testing.T) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
 			continue
 		}
-		if got := (Node{Root: plant(t, archive)}).NewReader().CheckUnits(t.Context()); len(got) > 0 {
+		if got := (Node{Root: createNode(t, archive)}).NewReader().CheckUnits(t.Context()); len(got) > 0 {
 			t.Errorf("%s: %+v", file, got)
 		}
 	}
@@ -63,9 +64,7 @@ func TestCheckUnitsTrees(t *testing.T) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
 
 // TestCheckUnitsWord verifies that a typographic dash is found.
@@ -94,9 +93,9 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestGateRancher verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
+// TestRancherFeatureGates verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
 // settings of the kubelet.
-func TestGateRancher(t *testing.T) {
+func TestRancherFeatureGates(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
 	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "kubelet-arg: feature-gates=Gone=true\n")
@@ -138,10 +137,7 @@ func TestRancherArgs(t *testing.T) {
 		put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
 		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), tt.first+"\n")
 		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), tt.second+"\n")
-		s, err := Node{Root: dir}.NewReader().Setup(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Node{Root: dir}.NewReader().Setup(t.Context()))(t)
 		want := cmp.Or(tt.config, rancherConfig)
 		if !maps.Equal(s.Gates, tt.gates) || cmp.Or(s.Config.Path, "none") != want || s.Rancher.DataDir != "/var/lib/rancher/k3s" {
 			t.Errorf("%s: got %v, %q, %q", name, s.Gates, s.Config.Path, s.Rancher.DataDir)

@@ -149,7 +149,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// masked is something that says itself how it is logged.
+// masked determines how it is logged.
 type masked struct{}
 
 func (masked) LogValue() slog.Value { return slog.StringValue("masked") }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -49,26 +50,19 @@ func ownNetwork(t *testing.T) bool {
 	return false
 }
 
-// mount puts a file with a text in the place of another.
-func mount(t *testing.T, at, text string) {
+// replaceFile mounts a file with a text over another one.
+func replaceFile(t *testing.T, at, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount(file, at, "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
+	must.Do(t, syscall.Mount(file, at, "", syscall.MS_BIND, ""))
 	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
 // serveNames answers at 127.0.0.53.
 func serveNames(t *testing.T) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.53:53")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.ListenPacket("udp", "127.0.0.53:53"))(t)
 	t.Cleanup(func() { conn.Close() })
 	go func() {
 		buf := make([]byte, 1500)
@@ -112,16 +106,16 @@ func answerName(m *dnsmessage.Message) {
 // resolv.conf only every five seconds.
 func TestNoNameserver(t *testing.T) {
 	if ownNetwork(t) {
-		mount(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
-		check(t, prober("").Query(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+		replaceFile(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
+		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"nothing is listening at the nameserver 127.0.0.54 of /etc/resolv.conf")
 	}
 }
 
 func TestNoRouteToNameserver(t *testing.T) {
 	if ownNetwork(t) {
-		mount(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
-		check(t, prober("").Query(t.Context(), hop("https", "registry.example"), nil), probe.StepDNS,
+		replaceFile(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
+		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"there is no route to the nameserver 10.255.255.1", "ip route")
 	}
 }
@@ -134,13 +128,13 @@ func TestDNS(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthNone)
 	_, port, _ := net.SplitHostPort(reg.Addr())
 	send := func(host string) *probe.Result {
-		p := prober("")
+		p := newProber("")
 		p.StepTimeout = 500 * time.Millisecond
-		return p.Query(t.Context(), hop("http", net.JoinHostPort(host, port)), nil)
+		return p.Query(t.Context(), newHop("http", net.JoinHostPort(host, port)), nil)
 	}
-	mount(t, "/etc/hosts", "127.0.0.1 localhost\n# a comment\n127.0.0.1\tpinned.example # and another\n")
+	replaceFile(t, "/etc/hosts", "127.0.0.1 localhost\n# a comment\n127.0.0.1\tpinned.example # and another\n")
 	serveNames(t)
-	mount(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
+	replaceFile(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
 	// Plain HTTP is only sent to loopback whatever a name resolves to; the test is about the earlier steps.
 	r := send("registry.example")
@@ -165,7 +159,7 @@ func TestDNS(t *testing.T) {
 	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
 	// A proxy that is set here, and not for the runtime.
-	p := prober("")
+	p := newProber("")
 	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
-	check(t, p.Query(t.Context(), hop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
+	check(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/testenv"
@@ -36,7 +37,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// authority is one that signs certificates.
+// authority is a CA.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -60,26 +61,17 @@ func newAuthority(t *testing.T, name string, parent *authority) *authority {
 
 func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	parent, signer := template, key
 	if by != nil {
 		parent, signer = by.cert, by.key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return cert, key
 }
 
-// leaf makes a server's certificate for 127.0.0.1, changed by change.
+// leaf issues a server certificate for 127.0.0.1, modified by change.
 func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
@@ -104,9 +96,7 @@ func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certi
 func (a *authority) file(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600))
 	return name
 }
 
@@ -125,17 +115,12 @@ func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 	return s.Listener.Addr().String()
 }
 
-// newRegistry has team/app:v1, which user ci may pull.
+// newRegistry starts a registry with team/app:v1, which user ci may pull.
 func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
-	reg, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reg := must.Get(testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}}))(t)
 	t.Cleanup(func() { reg.Close() })
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
 	return reg
 }
 
@@ -147,15 +132,15 @@ func good() []regcred.Credential {
 	return []regcred.Credential{credential("ci", canary.PasswordSecret)}
 }
 
-// hop is one to an address.
-func hop(scheme, addr string) route.Hop {
+// newHop returns a hop to an address.
+func newHop(scheme, addr string) route.Hop {
 	h := route.NewHop(scheme, addr, "v2", "team/app")
 	h.Origin = true
 	return h
 }
 
-// prober asks for v1 in the place of a containerd that trusts a file.
-func prober(caFile string) *probe.Prober {
+// newProber returns a prober for v1 with the route of a containerd that trusts a file.
+func newProber(caFile string) *probe.Prober {
 	environ := []string{"SSL_CERT_DIR=/nonexistent", "SSL_CERT_FILE=" + caFile}
 	return &probe.Prober{
 		Image: probe.Image{Host: "registry.example", Tag: "v1"}, StepTimeout: 300 * time.Millisecond,
@@ -204,7 +189,7 @@ func TestHealthy(t *testing.T) {
 			if auth == testregistry.AuthBearer {
 				return // its token server is not behind TLS: see TestPlainRealm
 			}
-			r := prober(ca.file(t)).Query(t.Context(), hop("https", addr), good())
+			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good())
 			check(t, r, "", "v1 exists, sha256:")
 			if auth == testregistry.AuthBasic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
@@ -216,9 +201,9 @@ func TestHealthy(t *testing.T) {
 // TestPlain verifies the fallback to plain HTTP on loopback, as in a runtime.
 func TestPlain(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthBearer)
-	h := hop("https", reg.Addr())
+	h := newHop("https", reg.Addr())
 	h.HTTPToo = true
-	r := prober("/nonexistent").Query(t.Context(), h, good())
+	r := newProber("/nonexistent").Query(t.Context(), h, good())
 	check(t, r, "", "v1 exists")
 	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
 		t.Errorf("challenge: %+v", r.Challenge)
@@ -278,7 +263,7 @@ func TestTLS(t *testing.T) {
 			if tt.change != nil {
 				tt.change(cfg)
 			}
-			r := prober(caFile).Query(t.Context(), hop("https", serve(t, reg, cfg)), good())
+			r := newProber(caFile).Query(t.Context(), newHop("https", serve(t, reg, cfg)), good())
 			check(t, r, probe.StepTLS, tt.says...)
 			for _, req := range reg.Requests() {
 				if req.Path != "/v2/team/app/manifests/v1" { // the push
@@ -292,48 +277,45 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestOwnAuthority verifies that the runtime configuration's CA file is used, and that a hop without verification is a
+// TestConfiguredCA verifies that the runtime configuration's CA file is used, and that a hop without verification is a
 // warning.
-func TestOwnAuthority(t *testing.T) {
+func TestConfiguredCA(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	h := hop("https", addr)
+	h := newHop("https", addr)
 	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
-	check(t, prober("/nonexistent").Query(t.Context(), h, good()), "", "accepted")
+	check(t, newProber("/nonexistent").Query(t.Context(), h, good()), "", "accepted")
 
 	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
-	check(t, prober("/nonexistent").Query(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
+	check(t, newProber("/nonexistent").Query(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
 
 	h.CA, h.SkipVerify = nil, true
-	r := prober("/nonexistent").Query(t.Context(), h, good())
+	r := newProber("/nonexistent").Query(t.Context(), h, good())
 	check(t, r, "", "accepted")
 	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "certificate verification is turned off in hosts.toml") {
-		t.Error("that nobody verifies it is not said")
+		t.Error("the missing verification is not reported")
 	}
 }
 
 // TestConnection verifies the report of failures before TLS, and of servers without TLS.
 func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
-	check(t, prober("").Query(t.Context(), hop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
+	check(t, newProber("").Query(t.Context(), newHop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
-	check(t, prober("").Query(t.Context(), hop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
-	check(t, prober("").Query(t.Context(), hop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
+	check(t, newProber("").Query(t.Context(), newHop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
+	check(t, newProber("").Query(t.Context(), newHop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
 
-	h := hop("https", newRegistry(t, testregistry.AuthBasic).Addr())
-	check(t, prober("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
+	h := newHop("https", newRegistry(t, testregistry.AuthBasic).Addr())
+	check(t, newProber("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober("").Query(t.Context(), hop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
+	check(t, newProber("").Query(t.Context(), newHop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
-		check(t, prober("").Query(t.Context(), hop("http", host), good()), probe.StepDNS, "never contacts")
+		check(t, newProber("").Query(t.Context(), newHop("http", host), good()), probe.StepDNS, "never contacts")
 	}
 }
 
@@ -344,26 +326,26 @@ func TestRefused(t *testing.T) {
 			reg := newRegistry(t, auth)
 			step := map[testregistry.Auth]string{testregistry.AuthBasic: probe.StepManifest, testregistry.AuthBearer: probe.StepToken}[auth]
 			wrong := credential("ci", "wrong")
-			check(t, prober("").Query(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong}), step,
+			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong}), step,
 				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
 
-			r := prober("").Query(t.Context(), hop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
+			r := newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
 			check(t, r, "", "not tried")
 			if r.Accepted != 1 {
 				t.Errorf("accepted %d, want 1", r.Accepted)
 			}
 			if got := show(r); strings.Count(got, "warning "+step) != 1 {
-				t.Error("that the first is refused is no warning")
+				t.Error("there is no warning about the rejected first one")
 			}
-			check(t, prober("").Query(t.Context(), hop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
+			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
 
-			h := hop("http", reg.Addr())
+			h := newHop("http", reg.Addr())
 			h.Repository = "team/gone"
-			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
+			check(t, newProber("").Query(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
-			h = hop("http", reg.Addr())
+			h = newHop("http", reg.Addr())
 			h.Shown = route.CredentialNone
-			check(t, prober("").Query(t.Context(), h, good()), probe.StepManifest, "anonymous")
+			check(t, newProber("").Query(t.Context(), h, good()), probe.StepManifest, "anonymous")
 		})
 	}
 }
@@ -440,13 +422,13 @@ func TestFaults(t *testing.T) {
 		}, probe.StepManifest, []string{"HEAD returned HTTP 403, but GET returned 200"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := prober("").Query(t.Context(), hop("http", serve(t, tt.handler, nil)), good())
+			r := newProber("").Query(t.Context(), newHop("http", serve(t, tt.handler, nil)), good())
 			check(t, r, tt.step, tt.says...)
 			if strings.Contains(show(r), "\x1b") {
 				t.Error("a control character is not escaped")
 			}
 			if name == "scope" && !strings.Contains(show(r), "does not grant access to this image: it grants repository:team/other:pull") {
-				t.Error("what the token grants is not said")
+				t.Error("the token's scope is not reported")
 			}
 		})
 	}
@@ -457,7 +439,7 @@ func TestPlainRealm(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.AuthBearer)
 	addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, prober(ca.file(t)).Query(t.Context(), hop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
+	check(t, newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
 	for _, req := range reg.Requests() {
 		if req.Path == "/token" && req.User != "" {
 			t.Error("the password went over plain HTTP")
@@ -472,7 +454,7 @@ func TestTokenServer(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	check(t, prober("").Query(t.Context(), hop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
+	check(t, newProber("").Query(t.Context(), newHop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
 // TestPlatform verifies the finding for an index without the node's platform.
@@ -482,11 +464,11 @@ func TestPlatform(t *testing.T) {
 		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
 		io.WriteString(w, index)
 	}), nil)
-	p := prober("")
+	p := newProber("")
 	p.Platform = "linux/amd64"
-	check(t, p.Query(t.Context(), hop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
+	check(t, p.Query(t.Context(), newHop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
-	check(t, p.Query(t.Context(), hop("http", addr), nil), "", "for linux/s390x")
+	check(t, p.Query(t.Context(), newHop("http", addr), nil), "", "for linux/s390x")
 }
 
 // TestMirror verifies the requests that a mirror receives, and their path prefix.
@@ -498,9 +480,9 @@ func TestMirror(t *testing.T) {
 		r.URL.Path = strings.Replace(r.URL.Path, "/v2/cache/", "/v2/", 1)
 		reg.ServeHTTP(w, r)
 	}), nil)
-	h := hop("http", addr)
+	h := newHop("http", addr)
 	h.Origin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
-	check(t, prober("").Query(t.Context(), h, good()), "", "accepted")
+	check(t, newProber("").Query(t.Context(), h, good()), "", "accepted")
 	for _, u := range asked {
 		if u != "/v2/cache/team/app/manifests/v1?ns=registry.example" {
 			t.Errorf("asked for %s", u)
@@ -510,16 +492,13 @@ func TestMirror(t *testing.T) {
 
 // TestBounded verifies that a probe ends with its context.
 func TestBounded(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := prober("")
+	p := newProber("")
 	p.StepTimeout = time.Hour
-	if r := p.Query(ctx, hop("https", silent.Addr().String()), good()); r.FailedStep() == nil {
+	if r := p.Query(ctx, newHop("https", silent.Addr().String()), good()); r.FailedStep() == nil {
 		t.Error("it does not fail")
 	}
 }

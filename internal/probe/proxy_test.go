@@ -12,45 +12,41 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/probe"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// proxied asks for registry.example, a name that the proxy alone knows.
-func proxied(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
+// newProxiedProber returns a prober for registry.example, a name that only the proxy resolves.
+func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 	t.Helper()
-	p := prober(caFile)
+	p := newProber(caFile)
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
 	p.Runtime.Environ = append(p.Runtime.Environ, more...)
-	return p.Query(t.Context(), hop("https", "registry.example"), good())
+	return p.Query(t.Context(), newHop("https", "registry.example"), good())
 }
 
 // TestProxy verifies that the proxy of the runtime's environment is used.
 func TestProxy(t *testing.T) {
-	world, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(world.Close)
+	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
+	t.Cleanup(fakeNet.Close)
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { reg.Close() })
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
-	world.Handle("registry.example", reg)
-	world.Handle("auth.example", reg)
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
+	fakeNet.Handle("registry.example", reg)
+	fakeNet.Handle("auth.example", reg)
 	proxy := ""
-	for _, v := range world.Environ() {
+	for _, v := range fakeNet.Environ() {
 		if value, ok := strings.CutPrefix(v, "HTTPS_PROXY="); ok {
 			proxy = value
 		}
 	}
-	r := proxied(t, world.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
+	r := newProxiedProber(t, fakeNet.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
 	check(t, r, "", "accepted")
 	for _, want := range []string{"registry.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "the credential is sent to that host"} {
 		if !strings.Contains(show(r), want) {
@@ -59,15 +55,15 @@ func TestProxy(t *testing.T) {
 	}
 
 	// Its certificate is of the proxy's authority.
-	check(t, proxied(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
+	check(t, newProxiedProber(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
-	p := prober(world.CAFile())
+	p := newProber(fakeNet.CAFile())
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
-	check(t, p.Query(t.Context(), hop("https", "gone.example"), good()), probe.StepProxy,
+	check(t, p.Query(t.Context(), newHop("https", "gone.example"), good()), probe.StepProxy,
 		"refuses to connect to gone.example:443: HTTP 502 Bad Gateway", "NO_PROXY in the environment of containerd: gone.example")
 
-	world.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	check(t, proxied(t, world.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
+	fakeNet.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	check(t, newProxiedProber(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
 }
 
 // TestProxyRefuses verifies the report for each proxy response, valid or not.
@@ -75,26 +71,23 @@ func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
 	}
-	check(t, proxied(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
-	check(t, proxied(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
+	check(t, newProxiedProber(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
+	check(t, newProxiedProber(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
 	closed := testenv.FreeAddr(t)
-	check(t, proxied(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
+	check(t, newProxiedProber(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// Loopback is never reached through a proxy, but the variable is still checked.
-	p := prober("")
+	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
-	r := p.Query(t.Context(), hop("https", closed), nil)
+	r := p.Query(t.Context(), newHop("https", closed), nil)
 	check(t, r, probe.StepTCP)
 	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
 		t.Error("the address is not named")
 	}
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
-	check(t, proxied(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
+	check(t, newProxiedProber(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
 
 	talks := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -103,7 +96,7 @@ func TestProxyRefuses(t *testing.T) {
 			conn.Close()
 		}
 	}), nil)
-	check(t, proxied(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
+	check(t, newProxiedProber(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
 // TestProxySchemes verifies that the same proxy URLs are used as in package http, and that a password for a TLS proxy is
@@ -119,21 +112,21 @@ func TestProxySchemes(t *testing.T) {
 	plain := serve(t, proxy, nil)
 	secured := serve(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 
-	check(t, proxied(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
-	check(t, proxied(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
-	check(t, proxied(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
+	check(t, newProxiedProber(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
+	check(t, newProxiedProber(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
+	check(t, newProxiedProber(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
 	if len(shown) != 2 || !strings.HasPrefix(shown[1], "CONNECT Basic ") {
 		t.Errorf("shown: %d", len(shown))
 	}
 	shown = nil
-	check(t, proxied(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
-	check(t, proxied(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
+	check(t, newProxiedProber(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
+	check(t, newProxiedProber(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
 	if shown != nil {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}
 
 	// The proxy forwards each request to a registry without TLS.
-	p := prober("")
+	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
-	check(t, p.Query(t.Context(), hop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
+	check(t, p.Query(t.Context(), newHop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
 }

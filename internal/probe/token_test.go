@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/probe"
 )
 
-// tokenServer is a registry whose token server answers each method in its way; it
-// notes the methods of who shows the right password.
+// tokenServer starts a registry whose token server handles each method differently. It records the methods of
+// requests with the right password.
 func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, shown *[]string) {
 	t.Helper()
 	shown = new([]string)
@@ -86,9 +86,9 @@ func TestTokenMethods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, shown := tokenServer(t, tt.ways)
-			p := prober("")
+			p := newProber("")
 			p.Runtime.Name = tt.runtime
-			check(t, p.Query(t.Context(), hop("http", addr), good()), tt.step, tt.says...)
+			check(t, p.Query(t.Context(), newHop("http", addr), good()), tt.step, tt.says...)
 			if !slices.Equal(*shown, tt.shown) {
 				t.Errorf("the password was shown by %v, want %v", *shown, tt.shown)
 			}
@@ -119,9 +119,9 @@ func TestNoToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, runtime := range []string{"containerd", "CRI-O"} {
 				addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: tt.way, http.MethodGet: tt.way})
-				p := prober("")
+				p := newProber("")
 				p.Runtime.Name = runtime
-				check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken,
+				check(t, p.Query(t.Context(), newHop("http", addr), good()), probe.StepToken,
 					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "check that the realm in the registry's settings is the address of its token server")
 			}
 		})
@@ -153,9 +153,9 @@ func TestNoManifest(t *testing.T) {
 					io.WriteString(w, tt.body)
 				}
 			}), nil)
-			p := prober("")
+			p := newProber("")
 			p.Platform = "linux/amd64"
-			check(t, p.Query(t.Context(), hop("http", addr), nil), tt.step, tt.says)
+			check(t, p.Query(t.Context(), newHop("http", addr), nil), tt.step, tt.says)
 		})
 	}
 }
@@ -165,24 +165,24 @@ func TestTokenRefused(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"access_token":"bad"}`)
 	}})
-	r := prober("").Query(t.Context(), hop("http", addr), good())
+	r := newProber("").Query(t.Context(), newHop("http", addr), good())
 	check(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
 	if strings.Contains(show(r), "password is wrong") {
 		t.Error("the password is blamed")
 	}
 }
 
-// TestLate verifies the report of a token server that does not respond in time.
-func TestLate(t *testing.T) {
+// TestSlowTokenServer verifies the report of a token server that does not respond in time.
+func TestSlowTokenServer(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
-	p := prober("")
+	p := newProber("")
 	p.StepTimeout = 50 * time.Millisecond
-	check(t, p.Query(t.Context(), hop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
+	check(t, p.Query(t.Context(), newHop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
-// TestMeaning verifies that the fix for a rejected credential depends on its source.
-func TestMeaning(t *testing.T) {
+// TestRejectedCredentialFix verifies that the fix for a rejected credential depends on its source.
+func TestRejectedCredentialFix(t *testing.T) {
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -195,6 +195,6 @@ func TestMeaning(t *testing.T) {
 		cred regcred.Credential
 		says string
 	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "single-quote values that contain $"}, {robot, "starts with robot$"}} {
-		check(t, prober("").Query(t.Context(), hop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
+		check(t, newProber("").Query(t.Context(), newHop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
 	}
 }

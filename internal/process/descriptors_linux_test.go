@@ -11,14 +11,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func openDescriptors(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
@@ -67,9 +66,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 // TestStartErrorsInDir verifies that a relative path is relative to Dir.
 func TestStartErrorsInDir(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644))
 	for _, tt := range []struct{ path, dir, want string }{
 		{"./plain", dir, "not executable"},
 		{"./none", dir, "no such file or directory"},

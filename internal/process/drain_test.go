@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDrainEnds checks that the pipes of a program that left a child process
@@ -16,10 +18,7 @@ import (
 func TestDrainEnds(t *testing.T) {
 	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
 		f := newFIFOs(t)
-		p, err := testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(runLimits{ctx: t.Context()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(runLimits{ctx: t.Context()}))(t)
 		if failed := p.writeAndWait(runLimits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
 			t.Fatal(failed)
 		}

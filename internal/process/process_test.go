@@ -18,12 +18,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // patience bounds the wait for something that has to come.
 const patience = time.Minute
 
-// fifos are the two named pipes between a test and the processes it started.
+// fifos holds the two named pipes between a test and the processes it started.
 type fifos struct {
 	env    []string
 	goPath string
@@ -35,9 +37,7 @@ func newFIFOs(t *testing.T) *fifos {
 	dir := t.TempDir()
 	report, goPath := filepath.Join(dir, "report"), filepath.Join(dir, "go")
 	for _, path := range []string{report, goPath} {
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(path, 0o600))
 	}
 	f := &fifos{
 		env:    []string{testReport + "=" + report, testGo + "=" + goPath},
@@ -197,7 +197,7 @@ func TestForkedChildFinishesAnswer(t *testing.T) {
 	child := f.pids(t, 1)["child"]
 	select {
 	case <-done:
-		t.Fatal("Run returns with half an answer")
+		t.Fatal("Run returns with half a response")
 	case <-time.After(3 * closeTimeout): // longer than a whole answer is waited for
 	}
 	f.goOn(t)
@@ -261,7 +261,7 @@ func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
 	if gone(pids["child"]) {
-		t.Error("a child in a session of its own was killed; this test shows nothing")
+		t.Error("a child in its own session was killed; this test proves nothing")
 	}
 	syscall.Kill(pids["child"], syscall.SIGKILL)
 	f.allGone(t)
@@ -289,18 +289,14 @@ func TestReplacedWhileRunning(t *testing.T) {
 	done := goRun(t.Context(), c, nil)
 	f.pids(t, 1)
 	newer := c.Path + ".new"
-	if err := os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(newer, c.Path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755))
+	must.Do(t, os.Rename(newer, c.Path))
 	f.goOn(t)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
 	if checkRun(t, x, err, ReasonExited); x.ExitCode() != 7 {
-		t.Errorf("the second run: got %v, want that of the new plugin", err)
+		t.Errorf("the second run: got %v, want the new plugin's", err)
 	}
 }
 
@@ -364,10 +360,7 @@ func TestStdinIsClosed(t *testing.T) {
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	l := runLimits{ctx: t.Context()}
-	p, err := c.start(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.start(l))(t)
 	if failed := p.writeAndWait(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
 		t.Fatal(failed)
 	}
@@ -451,7 +444,7 @@ func TestGraceEnds(t *testing.T) {
 	f.allGone(t)
 }
 
-func TestLingering(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	x, err := testCommand(t, "say", testStdout+"="+output).Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
 	if x.Lingering {

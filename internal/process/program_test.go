@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // The test binary plays every program: TestMain looks at testMode.
@@ -33,7 +35,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(testMode); mode != "" {
-		os.Exit(play(mode))
+		os.Exit(runTestProgram(mode))
 	}
 	os.Exit(m.Run())
 }
@@ -44,10 +46,7 @@ const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
 // testCommand returns a Command whose program is the test binary.
 func testCommand(t testing.TB, mode string, env ...string) Command {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	return Command{
 		Path: self,
 		// The race detector otherwise takes a second to end.
@@ -143,7 +142,7 @@ var modes = map[string]func() int{
 	},
 }
 
-func play(mode string) int {
+func runTestProgram(mode string) int {
 	f, ok := modes[mode]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))
@@ -221,17 +220,9 @@ func startChild(mode string, attr *syscall.SysProcAttr) {
 // copySelf copies the test binary to a file that can be changed.
 func copySelf(t *testing.T, name string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
+	data := must.Get(os.ReadFile(self))(t)
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o755))
 	return path
 }

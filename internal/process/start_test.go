@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testelf"
 )
 
@@ -48,9 +49,7 @@ func TestStartErrors(t *testing.T) {
 			}
 			c := testCommand(t, "say")
 			c.Path = filepath.Join(t.TempDir(), "plug")
-			if err := os.WriteFile(c.Path, []byte(tt.content), tt.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(c.Path, []byte(tt.content), tt.mode))
 			checkStart(t, c, tt.message, tt.is)
 		})
 	}
@@ -59,9 +58,7 @@ func TestStartErrors(t *testing.T) {
 func TestStartErrorsOfPlaces(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink("nowhere", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("nowhere", link))
 	c := testCommand(t, "say")
 	for _, tt := range []struct {
 		name, path, dir, message string
@@ -101,10 +98,7 @@ func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	if runtime.GOOS != "linux" {
 		return ""
 	}
-	self, err := elf.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(elf.Open("/proc/self/exe"))(t)
 	defer self.Close()
 	if machine == 0 {
 		machine = self.Machine
@@ -132,10 +126,7 @@ func TestTextFileBusy(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"="+output)
 	c.Path = copySelf(t, "plug")
 	open := func() *os.File {
-		f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)
 		return f
 	}
 

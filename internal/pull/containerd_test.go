@@ -21,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/internal/testregistry"
 )
@@ -30,10 +31,7 @@ import (
 func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runtime, *testcri.Containerd) {
 	t.Helper()
 	c := testcri.StartContainerd(t, environ...)
-	r, err := DialRuntime(t.Context(), c.Socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(DialRuntime(t.Context(), c.Socket, opts))(t)
 	t.Cleanup(func() { r.Close() })
 	if r.Name != "containerd" || r.Version == "" {
 		t.Errorf("it calls itself %q, version %q", r.Name, r.Version)
@@ -41,8 +39,8 @@ func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runt
 	return r, c
 }
 
-// users lists who was served, or refused, a manifest, each once.
-func users(reg *testregistry.Server, status int) []string {
+// servedUsers returns the distinct users whose request for a manifest was accepted or rejected.
+func servedUsers(reg *testregistry.Server, status int) []string {
 	var list []string
 	for _, req := range reg.Requests() {
 		if strings.Contains(req.Path, "/manifests/") && req.Status == status && (len(list) == 0 || list[len(list)-1] != req.User) {
@@ -68,7 +66,7 @@ func TestContainerdLogin(t *testing.T) {
 				{[]regcred.Credential{dev}, []int{403}},
 				{[]regcred.Credential{bad, dev}, []int{401, 403}},
 			} {
-				_, err := r.Pull(t.Context(), image, PullIfNotPresent, given(tt.creds...))
+				_, err := r.Pull(t.Context(), image, PullIfNotPresent, fixedLookup(tt.creds...))
 				var failed *Error
 				if !errors.As(err, &failed) {
 					t.Fatalf("got %v, want an *Error", err)
@@ -86,17 +84,17 @@ func TestContainerdLogin(t *testing.T) {
 			}
 
 			reg.ResetLog()
-			res, err := r.Pull(t.Context(), image, PullIfNotPresent, given(bad, dev, good))
+			res, err := r.Pull(t.Context(), image, PullIfNotPresent, fixedLookup(bad, dev, good))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if res.Credential.Provider != "good" || len(res.Failed) != 2 || !strings.HasPrefix(res.Ref, "sha256:") || res.Size == 0 {
 				t.Errorf("got %+v, want a pull with the third credential", res)
 			}
-			if diff := cmp.Diff([]string{"ci"}, users(reg, http.StatusOK)); diff != "" {
+			if diff := cmp.Diff([]string{"ci"}, servedUsers(reg, http.StatusOK)); diff != "" {
 				t.Errorf("served (-want +got):\n%s", diff)
 			}
-			_, err = r.Pull(t.Context(), strings.Replace(image, ":v1", ":none", 1), PullAlways, given(good))
+			_, err = r.Pull(t.Context(), strings.Replace(image, ":v1", ":none", 1), PullAlways, fixedLookup(good))
 			var failed *Error
 			if !errors.As(err, &failed) || failed.Tries[0].Status != http.StatusNotFound {
 				t.Errorf("a tag that is not there: got %v", err)
@@ -108,7 +106,7 @@ func TestContainerdLogin(t *testing.T) {
 func TestContainerdPolicy(t *testing.T) {
 	r, _ := dialContainerd(t, RuntimeOptions{})
 	reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-	if _, err := r.Pull(t.Context(), image, PullNever, given(good)); !errors.Is(err, errNotPresent) {
+	if _, err := r.Pull(t.Context(), image, PullNever, fixedLookup(good)); !errors.Is(err, errNotPresent) {
 		t.Errorf("Never, absent: got %v", err)
 	}
 	for _, tt := range []struct {
@@ -118,7 +116,7 @@ func TestContainerdPolicy(t *testing.T) {
 		{PullIfNotPresent, false}, {PullIfNotPresent, true}, {PullNever, true}, {PullAlways, false},
 	} {
 		reg.ResetLog()
-		res, err := r.Pull(t.Context(), image, tt.policy, given(good))
+		res, err := r.Pull(t.Context(), image, tt.policy, fixedLookup(good))
 		if err != nil {
 			t.Fatalf("%s: %v", tt.policy, err)
 		}
@@ -139,14 +137,8 @@ func TestContainerdPauseImage(t *testing.T) {
 	if err != nil || got != want {
 		t.Fatalf("got %q, %v; want %q", got, err, want)
 	}
-	res, err := r.Pull(t.Context(), got, PullIfNotPresent, given(good))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := r.Pull(t.Context(), got, PullNever, given())
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good)))(t)
+	again := must.Get(r.Pull(t.Context(), got, PullNever, fixedLookup()))(t)
 	// That of Debian 12 is older than pinning, which came with 1.6.22 and 1.7.2.
 	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
 		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
@@ -170,12 +162,12 @@ func TestContainerdPins(t *testing.T) {
 				c.AddMirror(host, mirror.URL())
 				mirror.ResetLog()
 				elsewhere := strings.Replace(image, mirror.Addr(), host, 1)
-				_, err := r.Pull(t.Context(), elsewhere, PullAlways, given(good))
+				_, err := r.Pull(t.Context(), elsewhere, PullAlways, fixedLookup(good))
 				if err == nil {
 					t.Errorf("%s was pulled from a mirror that demands a login", elsewhere)
 				}
 				if len(mirror.Requests()) == 0 {
-					t.Fatal("the mirror was not asked at all")
+					t.Fatal("the mirror got no request")
 				}
 				if got := loggedIn(mirror); got != "" {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)
@@ -184,7 +176,7 @@ func TestContainerdPins(t *testing.T) {
 				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
 				if got := loggedIn(mirror); err != nil || got != good.Username {
-					t.Errorf("%s: a credential that is not pinned: the mirror got that of user %q, %v", host, got, err)
+					t.Errorf("%s: a credential that is not pinned: the mirror got the credential of user %q, %v", host, got, err)
 				}
 			}
 		})
@@ -194,7 +186,7 @@ func TestContainerdPins(t *testing.T) {
 	}
 }
 
-// loggedIn is the last user who showed a credential.
+// loggedIn returns the last user who sent a credential.
 func loggedIn(reg *testregistry.Server) (user string) {
 	for _, req := range reg.Requests() {
 		if req.User != "" {
@@ -208,37 +200,35 @@ func loggedIn(reg *testregistry.Server) (user string) {
 // test server.
 func TestContainerdDockerHub(t *testing.T) {
 	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
-	if _, err := reg.Push("library/nginx", "latest", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("library/nginx", "latest", testregistry.Image{}))(t)
 	hub := httptest.NewUnstartedServer(reg)
 	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd tries once more, with the certificate checked
 	hub.StartTLS()
 	t.Cleanup(hub.Close)
 	var asked atomic.Pointer[string]
-	proxy := httptest.NewServer(tunnel(hub.Listener.Addr().String(), &asked))
+	proxy := httptest.NewServer(newTunnel(hub.Listener.Addr().String(), &asked))
 	t.Cleanup(proxy.Close)
 	r, c := dialContainerd(t, RuntimeOptions{}, "HTTPS_PROXY="+proxy.URL, "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
 	c.AddMirror("docker.io", "https://registry-1.docker.io") // itself, for its certificate
 
-	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, given()); err == nil {
+	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup()); err == nil {
 		t.Error("pulled without a credential")
 	}
-	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, given(good)); err != nil {
+	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup(good)); err != nil {
 		t.Error(err)
 	}
 	if host := asked.Load(); host == nil || *host != "registry-1.docker.io:443" {
 		t.Fatalf("containerd asked %v", host)
 	}
 	for _, name := range []string{"nginx", "nginx:latest", "docker.io/library/nginx", "index.docker.io/library/nginx:latest"} {
-		if res, err := r.Pull(t.Context(), name, PullNever, given()); err != nil || !res.Present {
+		if res, err := r.Pull(t.Context(), name, PullNever, fixedLookup()); err != nil || !res.Present {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// tunnel is a proxy that connects everybody to one address.
-func tunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
+// newTunnel returns a proxy that connects every client to one address.
+func newTunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
 			http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
@@ -268,16 +258,12 @@ func TestContainerdRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c := dialContainerd(t, RuntimeOptions{})
 			reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-			if _, err := r.Pull(t.Context(), image, PullAlways, given(good)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Pull(t.Context(), image, PullAlways, fixedLookup(good)))(t)
+			must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 1}))(t)
 			slow := reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Delay: time.Minute, Times: testregistry.Forever})
 			done := make(chan error, 1)
 			go func() {
-				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, given(good))
+				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, fixedLookup(good))
 				if err == nil && (res.Present || len(res.Failed) != 0) {
 					err = fmt.Errorf("got %+v", res)
 				}
@@ -292,8 +278,8 @@ func TestContainerdRestart(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Errorf("%v; want the pull, repeated", err)
 			}
-			if res, err := r.Pull(t.Context(), image, PullNever, given()); err != nil || !res.Present {
-				t.Errorf("what was pulled before is gone: %v", err)
+			if res, err := r.Pull(t.Context(), image, PullNever, fixedLookup()); err != nil || !res.Present {
+				t.Errorf("an image that was pulled before is missing: %v", err)
 			}
 		})
 	}

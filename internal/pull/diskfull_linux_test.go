@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -42,9 +43,7 @@ func TestDiskFull(t *testing.T) {
 	creds := []regcred.Credential{good, dev}
 	mustPull(t, &Puller{}, image, creds, dir)
 	before := tree(t, dir)["index.json"]
-	if _, err := reg.Push("team/app", "big", testregistry.Image{LayerSize: 2 << 20}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "big", testregistry.Image{LayerSize: 2 << 20}))(t)
 
 	err := mustFail(t, &Puller{}, strings.Replace(image, ":v1", ":big", 1), creds, dir)
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "free up space") {

@@ -25,9 +25,9 @@ const (
 	signature    = canary.ArgSecret + "%2Fsigned"
 )
 
-// echoes are the ways in which a registry sends back what it was sent, or
-// anything else that it knows, in an answer that is a failure.
-func echoes() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
+// echoForms returns the ways in which a registry can return what it received, or anything else that it knows, in
+// an error response.
+func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
 	list := map[string]func(w http.ResponseWriter, r *http.Request, secret string){}
 	for _, status := range []int{400, 401, 403, 404, 500} {
 		list[fmt.Sprintf("%d with a message", status)] = func(w http.ResponseWriter, r *http.Request, secret string) {
@@ -85,7 +85,7 @@ func TestEchoes(t *testing.T) {
 		{"/v2/x/manifests/v1", []string{"password", "pair", "token", "refresh", "identity"}},
 		{"/signed", slices.Collect(maps.Keys(secrets))},
 	}
-	list := echoes()
+	list := echoForms()
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			var sent []string
@@ -143,7 +143,7 @@ func TestFloodOfSecrets(t *testing.T) {
 		case r.URL.RawQuery == "":
 			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", 1<<20), http.StatusTemporaryRedirect)
 		default:
-			echoes()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
+			echoForms()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
 		}
 	})
 	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())

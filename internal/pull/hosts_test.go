@@ -19,11 +19,12 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
 
-// seen is a request as it left the pull.
+// seen is a request that the pull sent.
 type seen struct{ url, auth string }
 
 // network routes every TLS connection, for any name, to the handler, and makes no other connection.
@@ -59,10 +60,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 func (n *network) checkAuth(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, s := range n.seen {
-		u, err := url.Parse(s.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(s.url))(t)
 		ok := s.auth == ""
 		for _, h := range hosts {
 			ok = ok || u.Scheme == "https" && u.Host == h
@@ -204,9 +202,9 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsElsewhere has a registry that keeps its blobs on another server
+// TestBlobsOnOtherServer has a registry that keeps its blobs on another server
 // with another login, which the credential must not reach.
-func TestBlobsElsewhere(t *testing.T) {
+func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
 		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, RedirectBlobs: store.URL()}, testregistry.Image{})

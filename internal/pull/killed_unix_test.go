@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/layout"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -65,13 +66,8 @@ func pullAndDie(args []string) error {
 func TestKilled(t *testing.T) {
 	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
 	newer := strings.Replace(image, ":v1", ":v2", 1)
-	if _, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 2}))(t)
+	self := must.Get(os.Executable())(t)
 	// run reports what the pull printed, and whether it was killed.
 	run := func(dir string, event, delay int) (string, bool) {
 		cmd := exec.Command(self)

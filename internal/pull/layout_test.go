@@ -17,17 +17,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 }
 
 // tree returns all files below dir with their content.
@@ -97,20 +94,14 @@ func TestOutputTaken(t *testing.T) {
 	write(t, filepath.Join(dir, "index.json"), fmt.Sprintf(old, image))
 	write(t, filepath.Join(dir, "notes.txt"), "mine")
 
-	if _, err := (&Puller{}).Pull(t.Context(), image, nil, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Get((&Puller{}).Pull(t.Context(), image, nil, dir))(t)
 	files := tree(t, dir)
 	if files["oci-layout"] != marker || files["notes.txt"] != "mine" {
 		t.Errorf("other files changed: %q, %q", files["oci-layout"], files["notes.txt"])
 	}
 	var got, want map[string]any
-	if err := json.Unmarshal([]byte(files["index.json"]), &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(fmt.Sprintf(old, image)), &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(files["index.json"]), &got))
+	must.Do(t, json.Unmarshal([]byte(fmt.Sprintf(old, image)), &want))
 	list := got["manifests"].([]any)
 	last := list[len(list)-1].(map[string]any)
 	if last["digest"] != digest {
@@ -126,50 +117,35 @@ func TestSecondImageAndReplacement(t *testing.T) {
 	reg, image, first := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	mustPull(t, &Puller{}, image, nil, dir)
-	second, err := reg.Push("team/app", "v2", testregistry.Image{Seed: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 2}))(t)
 	image2 := strings.Replace(image, ":v1", ":v2", 1)
 	mustPull(t, &Puller{}, image2, nil, dir)
 	if diff := cmp.Diff(map[string]string{image: first, image2: second}, names(t, dir)); diff != "" {
 		t.Errorf("index.json (-want +got):\n%s", diff)
 	}
-	third, err := reg.Push("team/app", "v1", testregistry.Image{Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := must.Get(reg.Push("team/app", "v1", testregistry.Image{Seed: 3}))(t)
 	mustPull(t, &Puller{}, image, nil, dir)
 	if diff := cmp.Diff(map[string]string{image: third, image2: second}, names(t, dir)); diff != "" {
 		t.Errorf("index.json after replacement (-want +got):\n%s", diff)
 	}
 }
 
-// spoil is what may have become of a blob since it was stored.
+// spoil is a way to damage a stored blob.
 var spoil = map[string]func(t *testing.T, path string){
 	"other bytes": func(t *testing.T, path string) {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(path))(t)
 		raw[len(raw)/2] ^= 1
 		write(t, path, string(raw))
 	},
 	"short": func(t *testing.T, path string) {
-		if err := os.Truncate(path, 10); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(path, 10))
 	},
 	"gone": func(t *testing.T, path string) {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 	},
 	"a link to elsewhere": func(t *testing.T, path string) {
 		elsewhere := filepath.Join(t.TempDir(), "blob")
-		if err := os.Rename(path, elsewhere); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path, elsewhere))
 		if err := os.Symlink(elsewhere, path); err != nil {
 			t.Skipf("no symbolic links here: %v", err)
 		}
@@ -237,10 +213,7 @@ func TestPermissionsFollowUmask(t *testing.T) {
 	f.Close()
 	want, _ := os.Stat(plain)
 	for _, name := range []string{"index.json", "oci-layout", "blobs/sha256/" + strings.TrimPrefix(res.Digest, "sha256:")} {
-		got, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if got.Mode() != want.Mode() {
 			t.Errorf("%s has mode %s, want %s", name, got.Mode(), want.Mode())
 		}
@@ -260,10 +233,7 @@ func TestConcurrentPulls(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		tag := fmt.Sprintf("t%d", i)
-		digest, err := reg.Push("team/app", tag, testregistry.Image{Seed: int64(i % 4)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		digest := must.Get(reg.Push("team/app", tag, testregistry.Image{Seed: int64(i % 4)}))(t)
 		ref := strings.Replace(image, ":v1", ":"+tag, 1)
 		want[ref] = digest
 		p := shared

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
@@ -64,10 +65,7 @@ func TestPlatforms(t *testing.T) {
 			if whole := len(tt.have) == 1 || tt.want == "all"; whole != (res.Digest == digest) {
 				t.Errorf("digest %s of %s", res.Digest, digest)
 			}
-			m, err := v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"])))(t)
 			got := ""
 			if p := m.Manifests[0].Platform; p != nil {
 				got = p.String()
@@ -82,15 +80,9 @@ func TestPlatforms(t *testing.T) {
 // put uploads a manifest as it is.
 func put(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw)))(t)
 	req.Header.Set("Content-Type", mediaType)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	resp.Body.Close()
 	if resp.StatusCode != 201 {
 		t.Fatalf("putting a manifest: status %d", resp.StatusCode)
@@ -102,7 +94,7 @@ const (
 	ociIndex = "application/vnd.oci.image.index.v1+json"
 )
 
-func TestOddManifests(t *testing.T) {
+func TestUnusualManifests(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	good := mustPull(t, &Puller{}, image, nil, dir)
@@ -122,9 +114,9 @@ func TestOddManifests(t *testing.T) {
 		{"digest that is a path", ociImage, strings.Replace(raw, layer.Digest, "sha256:../../../../../../../../../../../../../../../../../../../../../etc/", 1), "not valid"},
 		{"digest of unknown kind", ociImage, strings.Replace(raw, layer.Digest, "md5:d41d8cd98f00b204e9800998ecf8427e", 1), "not valid"},
 		{"negative size", ociImage, strings.Replace(raw, fmt.Sprintf(`"size":%d`, layer.Size), `"size":-1`, 1), "not valid"},
-		{"size too small", ociImage, sized(raw, layer, layer.Size-1), "the registry has"},
-		{"size too large", ociImage, sized(raw, layer, layer.Size+1), "the registry has"},
-		{"size beyond all", ociImage, sized(raw, layer, 9223372036854775807), "or has size 9223372036854775807"},
+		{"size too small", ociImage, setLayerSize(raw, layer, layer.Size-1), "the registry has"},
+		{"size too large", ociImage, setLayerSize(raw, layer, layer.Size+1), "the registry has"},
+		{"size beyond all", ociImage, setLayerSize(raw, layer, 9223372036854775807), "or has size 9223372036854775807"},
 		{"one blob of two sizes", ociImage, strings.Replace(raw, `"layers":[`, fmt.Sprintf(`"layers":[{"mediaType":"x/y","size":1,"digest":%q},`, layer.Digest), 1), "is listed with two sizes, 1 and"},
 		{"blob that is not there", ociImage, strings.Replace(raw, layer.Digest, absent, 1), "blob " + absent + ": HTTP 404 BLOB_UNKNOWN"},
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
@@ -144,17 +136,14 @@ func TestOddManifests(t *testing.T) {
 	}
 }
 
-// sized changes the size of one layer in a manifest.
-func sized(raw string, l Layer, size int64) string {
+// setLayerSize changes the size of one layer in a manifest.
+func setLayerSize(raw string, l Layer, size int64) string {
 	return strings.Replace(raw, fmt.Sprintf(`"size":%d,"digest":%q`, l.Size, l.Digest), fmt.Sprintf(`"size":%d,"digest":%q`, size, l.Digest), 1)
 }
 
 func TestDeepIndex(t *testing.T) {
 	reg, image, digest := startRegistry(t, testregistry.AuthNone)
-	reg2, err := http.Get(reg.URL() + "/v2/team/app/manifests/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reg2 := must.Get(http.Get(reg.URL() + "/v2/team/app/manifests/v1"))(t)
 	reg2.Body.Close()
 	size, mediaType := reg2.ContentLength, ociImage
 	for depth := range maxDepth + 1 {
@@ -178,7 +167,7 @@ func TestDeepIndex(t *testing.T) {
 	}
 }
 
-// entry is how an index lists a manifest.
+// entry returns a manifest's entry in an index.
 func entry(t *testing.T, mediaType, raw string) string {
 	t.Helper()
 	hash, n, err := v1.SHA256(strings.NewReader(raw))
@@ -198,9 +187,9 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestListedOften has indexes that list one manifest 5,000 times, directly and
+// TestManifestListedOften has indexes that list one manifest 5,000 times, directly and
 // through others: it is got once.
-func TestListedOften(t *testing.T) {
+func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
@@ -290,10 +279,7 @@ func TestArtifact(t *testing.T) {
 func TestTargetNames(t *testing.T) {
 	got := map[string]string{}
 	for _, image := range []string{"nginx", "nginx:1.25", "docker.io/team/app", "index.docker.io/library/nginx", "localhost/x", "registry.example:443/a/b:c"} {
-		tg, err := parseTarget(image, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tg := must.Get(parseTarget(image, false))(t)
 		got[image] = tg.name
 	}
 	want := map[string]string{

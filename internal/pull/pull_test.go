@@ -28,6 +28,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testfault"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -39,7 +40,7 @@ var (
 	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
-// fast makes retries quick; the waiting itself is tested in package login.
+// fast shortens delays between retries; package login tests the delays.
 var fast = login.RetryOptions{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
@@ -56,10 +57,7 @@ func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { reg.Close() })
-	digest, err = reg.Push("team/app", "v1", img)
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest = must.Get(reg.Push("team/app", "v1", img))(t)
 	return reg, reg.Addr() + "/team/app:v1", digest
 }
 
@@ -93,7 +91,7 @@ func mustFail(t *testing.T, p *Puller, image string, creds []regcred.Credential,
 	return all
 }
 
-// checkLayout lets go-containerregistry read everything there is.
+// checkLayout reads the whole layout with go-containerregistry.
 func checkLayout(t *testing.T, dir string) {
 	t.Helper()
 	index, err := ggcrlayout.ImageIndexFromPath(dir)
@@ -122,14 +120,8 @@ func checkNoTemp(t *testing.T, dir string) {
 // names returns the digests in index.json by reference.
 func names(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := v1.ParseIndexManifest(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
+	m := must.Get(v1.ParseIndexManifest(strings.NewReader(string(raw))))(t)
 	got := map[string]string{}
 	for _, d := range m.Manifests {
 		got[d.Annotations["org.opencontainers.image.ref.name"]] = d.Digest.String()
@@ -137,8 +129,7 @@ func names(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// contentRequests are those that need a login: all but the ping, which asks
-// how to log in.
+// contentRequests returns the requests that need a credential, which are all except the ping.
 func contentRequests(reg *testregistry.Server) []testregistry.Request {
 	return slices.DeleteFunc(reg.Requests(), func(r testregistry.Request) bool { return r.Path == "/v2/" })
 }
@@ -249,7 +240,7 @@ func TestAllRefused(t *testing.T) {
 			t.Errorf("auth %d: tries (-want +got):\n%s", auth, diff)
 		}
 		if !slices.Equal(refused, []string{"bad"}) {
-			t.Errorf("auth %d: refused: %v, want bad: a 403 is no refusal", auth, refused)
+			t.Errorf("auth %d: refused: %v, want bad: a 403 does not reject the credential", auth, refused)
 		}
 		checkNeverAnonymous(t, reg)
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -394,9 +385,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}))(t)
 	// Every layer stalls half way; the first byte that arrives ends the pull.
 	reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -411,10 +400,7 @@ func TestInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &all) || len(all.Tries) != 1 || all.Untried != 1 {
 		t.Errorf("error %v, want one try that was cancelled, and one not made", err)
 	}
-	after, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
 	if diff := cmp.Diff(string(before), string(after)); diff != "" {
 		t.Errorf("index.json changed (-before +after):\n%s", diff)
 	}
@@ -497,7 +483,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// basicAuth is what Basic authentication sends of a credential.
+// basicAuth returns a credential's encoding for Basic authentication.
 func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 	"github.com/regcred/regcred/plugin"
 )
@@ -27,20 +28,17 @@ const anImage = "registry.example/team/app:v1"
 func dial(t *testing.T, s *testcri.Server, opts RuntimeOptions) *Runtime {
 	t.Helper()
 	s.Start(t)
-	r, err := DialRuntime(t.Context(), "unix://"+s.Socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(DialRuntime(t.Context(), "unix://"+s.Socket, opts))(t)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
 
-// given is a lookup that has the credentials already.
-func given(creds ...regcred.Credential) func(context.Context) ([]regcred.Credential, error) {
+// fixedLookup returns a lookup with these credentials.
+func fixedLookup(creds ...regcred.Credential) func(context.Context) ([]regcred.Credential, error) {
 	return func(context.Context) ([]regcred.Credential, error) { return creds, nil }
 }
 
-// onlyDev is a registry that admits the user of dev alone.
+// onlyDev is a registry that accepts only the user "dev".
 func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	if req.Auth.GetUsername() != dev.Username {
 		return "", testcri.UnauthorizedError(req)
@@ -52,10 +50,7 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 	s := &testcri.Server{OnPull: onlyDev}
 	var refused []string
 	r := dial(t, s, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Username) }})
-	res, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev, good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good)))(t)
 	if res.Credential.Username != dev.Username || res.Ref != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
 		t.Errorf("got %+v, want a pull with the second credential after a 401", res)
 	}
@@ -75,12 +70,12 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
 	s := &testcri.Server{OnPull: onlyDev}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, good))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, good))
 	var failed *Error
 	if !errors.As(err, &failed) || len(failed.Tries) != 2 || failed.Untried != 0 {
 		t.Errorf("got %v, want an *Error of two tries", err)
 	}
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, given()); !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Credential != nil {
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup()); !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Credential != nil {
 		t.Errorf("got %v, want one anonymous try", err)
 	}
 	for i, want := range []bool{true, true, false} {
@@ -104,7 +99,7 @@ func TestRuntimeImageSpec(t *testing.T) {
 	} {
 		s := &testcri.Server{}
 		r := dial(t, s, RuntimeOptions{})
-		if _, err := r.Pull(t.Context(), tt.image, PullAlways, given(good)); err != nil {
+		if _, err := r.Pull(t.Context(), tt.image, PullAlways, fixedLookup(good)); err != nil {
 			t.Errorf("%s: %v", tt.image, err)
 			continue
 		}
@@ -119,7 +114,7 @@ func TestRuntimeBadReference(t *testing.T) {
 	s := &testcri.Server{}
 	r := dial(t, s, RuntimeOptions{})
 	for _, image := range []string{"", "registry.example/UPPER:v1", "a b", "registry.example/app:v1\n"} {
-		_, err := r.Pull(t.Context(), image, PullAlways, given())
+		_, err := r.Pull(t.Context(), image, PullAlways, fixedLookup())
 		if err == nil || !strings.Contains(err.Error(), "not an image reference") {
 			t.Errorf("%q: got %v", image, err)
 		}
@@ -179,7 +174,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 		return "", status.Error(codes.Unknown, "failed to extract layer: write /var/lib/containerd/x: no space left on device")
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev))
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free up space") {
 		t.Errorf("got %v, want ENOSPC, what to do, and one credential not tried", err)
@@ -189,7 +184,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 func TestRuntimeNoUserName(t *testing.T) {
 	s := &testcri.Server{}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)}))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)}))
 	if err == nil || !strings.Contains(err.Error(), "no user name") || len(s.PullRequests()) != 0 {
 		t.Errorf("got %v and %d pulls, want no pull", err, len(s.PullRequests()))
 	}
@@ -220,7 +215,7 @@ func TestRuntimeRestart(t *testing.T) {
 		s.Stop()
 		s.Start(t)
 	}()
-	res, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
+	res, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
 	if err != nil || res.Ref != "sha256:abc" || len(res.Failed) != 0 {
 		t.Errorf("got %+v, %v; want the pull, repeated", res, err)
 	}
@@ -237,13 +232,13 @@ func TestRuntimeGone(t *testing.T) {
 		return "", ctx.Err()
 	}
 	r := dial(t, s, RuntimeOptions{Return: 100 * time.Millisecond})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, given(good, dev))
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev))
 	var failed *Error
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
 	}
 	// The next image is not requested either.
-	if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given()); !errors.Is(err, ErrRuntimeGone) {
+	if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); !errors.Is(err, ErrRuntimeGone) {
 		t.Errorf("got %v, want ErrRuntimeGone", err)
 	}
 }
@@ -254,7 +249,7 @@ func TestRuntimeUnavailableTwice(t *testing.T) {
 		return "", status.Error(codes.Unavailable, "try later")
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || len(s.PullRequests()) != 2 {
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good)); err == nil || len(s.PullRequests()) != 2 {
 		t.Errorf("got %v after %d pulls, want an error after 2", err, len(s.PullRequests()))
 	}
 }
@@ -267,7 +262,7 @@ func TestRuntimeHangs(t *testing.T) {
 	}
 	r := dial(t, s, RuntimeOptions{})
 	r.opts.Timeout = 20 * time.Millisecond // not for the dialing, which may take longer
-	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
+	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup())
 	// Nor is the next image asked for: each would take as long.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no response within 20ms") {
 		t.Errorf("status: %v, want a deadline, and ErrRuntimeGone", err)
@@ -275,7 +270,7 @@ func TestRuntimeHangs(t *testing.T) {
 	cause := errors.New("not pulled within 20ms")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
 	defer cancel()
-	_, err = r.Pull(ctx, anImage, PullAlways, given(good, dev))
+	_, err = r.Pull(ctx, anImage, PullAlways, fixedLookup(good, dev))
 	var failed *Error
 	if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || failed.Untried != 1 || !strings.Contains(err.Error(), cause.Error()) {
 		t.Errorf("pull: %v, want the deadline and its cause, one credential not tried", err)
@@ -292,7 +287,7 @@ func TestRuntimeCanceled(t *testing.T) {
 		return "", ctx.Err()
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(ctx, anImage, PullAlways, given(good, dev))
+	_, err := r.Pull(ctx, anImage, PullAlways, fixedLookup(good, dev))
 	if !errors.Is(err, context.Canceled) || len(s.PullRequests()) != 1 {
 		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.PullRequests()))
 	}
@@ -307,12 +302,12 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 		OnPull:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
 	}
 	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, given(good)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
 		t.Errorf("no reference: got %v", err)
 	}
 	for name, image := range map[string]*runtimeapi.Image{"no ID": {Size: 42}, "no size": {Id: "sha256:there"}} {
 		there = image
-		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given(good)); err == nil || !strings.Contains(err.Error(), "reports no ID or size") {
+		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup(good)); err == nil || !strings.Contains(err.Error(), "reports no ID or size") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -325,11 +320,11 @@ func TestRuntimeLargeMessage(t *testing.T) {
 		return &runtimeapi.Image{Id: strings.Repeat("x", size), Size: 1}, nil
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given()); err != nil || len(res.Ref) != size {
+	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); err != nil || len(res.Ref) != size {
 		t.Errorf("5 MiB: %v", err)
 	}
 	size = 17 << 20
-	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, given())
+	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup())
 	if err == nil || !strings.Contains(err.Error(), "the runtime's response exceeds the kubelet's limit of 16 MiB") {
 		t.Errorf("17 MiB: got %v", err)
 	}

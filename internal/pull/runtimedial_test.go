@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcri"
 )
 
@@ -56,9 +57,7 @@ func TestDialRuntimeFails(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for _, tt := range []struct{ name, endpoint, want string }{
 		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
 		{"a file", file, "is not a socket"},
@@ -118,10 +117,7 @@ func TestDialRuntimeDenied(t *testing.T) {
 // listen creates a socket whose connections serve handles. With nil the listener is closed.
 func listen(t *testing.T, path string, serve func(net.Conn)) string {
 	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	if serve == nil {
 		l.SetUnlinkOnClose(false)
 		l.Close()
@@ -142,18 +138,14 @@ func listen(t *testing.T, path string, serve func(net.Conn)) string {
 
 func serveHTTP(t *testing.T, path string) string {
 	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", path))(t)
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}}
 	s.Start()
 	t.Cleanup(s.Close)
 	return path
 }
 
-// oldCRI is a runtime that knows neither service, as one that speaks
-// v1alpha2 alone.
+// oldCRI starts a runtime that has neither service, such as one with only v1alpha2.
 func oldCRI(t *testing.T) string {
 	t.Helper()
 	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")
@@ -172,7 +164,7 @@ func TestSocketPath(t *testing.T) {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		t.Skip("a path with a drive is not asked for")
+		t.Skip("a path with a drive is not used")
 	}
 	if got, err := SocketPath("/run/a:b.sock"); err != nil || got != "/run/a:b.sock" {
 		t.Errorf("got %q, %v", got, err)

@@ -60,7 +60,7 @@ func TestRuntimeClassifies(t *testing.T) {
 			}}
 			refused := false
 			r := dial(t, s, RuntimeOptions{Refused: func(regcred.Credential) { refused = true }})
-			_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
+			_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
 			var failed *Error
 			if !errors.As(err, &failed) || len(s.PullRequests()) != 1 {
 				t.Fatalf("got %v after %d pulls, want an *Error after one", err, len(s.PullRequests()))
@@ -85,7 +85,7 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	for i, n := range []int{1900, 1905, 1910, 1985} {
 		long = strings.Repeat("x", n)
-		_, err := r.Pull(t.Context(), anImage, PullAlways, given(good))
+		_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
 		canary.AssertAbsent(t, "error", err.Error())
 		if i == 0 && (!strings.Contains(err.Error(), "login as [redacted] at https://blobs.example/x?[redacted]") || strings.ContainsAny(err.Error(), "\n\x1b")) {
 			t.Errorf("error %q", err)

@@ -14,11 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/route"
 )
 
-// conf is where CRI-O's registries are.
+// conf is the path of CRI-O's registries.conf.
 const conf = "/etc/containers/registries.conf"
 
 // read writes files below a root, and reads them as CRI-O.
@@ -27,26 +28,16 @@ func read(t *testing.T, files map[string]string) *registriesconf.Config {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root}))(t)
 	return c
 }
 
 func parse(t *testing.T, image string) route.Image {
 	t.Helper()
-	i, err := route.Parse(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(route.Parse(image))(t)
 	return i
 }
 
@@ -121,8 +112,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWithoutLogin verifies that a mirror of another host gets no credentials, and that this is reported.
-func TestWithoutLogin(t *testing.T) {
+// TestMirrorWithoutCredentials verifies that a mirror of another host gets no credentials, and that this is reported.
+func TestMirrorWithoutCredentials(t *testing.T) {
 	const login = `{"auths": {"m.example": {"auth": "eDp5"}}}`
 	for name, tt := range map[string]struct {
 		files map[string]string
@@ -165,10 +156,7 @@ func TestPasswords(t *testing.T) {
 		c := read(t, map[string]string{conf: text})
 		canary.AssertAbsent(t, text, fmt.Sprint(c.Check(), c.Hosts()))
 		w := c.Route(parse(t, "quay.io/a/b:1"))
-		data, err := json.Marshal(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(w))(t)
 		canary.AssertAbsent(t, text, w.String()+string(data))
 	}
 }
@@ -180,15 +168,11 @@ func FuzzRoute(f *testing.F) {
 	f.Add("[[registry]]\nprefix='*.'\n", "unqualified-search-registries = ['', 'a/b']\n", "[]")
 	root := f.TempDir()
 	for _, dir := range []string{"etc/containers/registries.conf.d", "root/.docker"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	f.Fuzz(func(t *testing.T, main, dropIn, auth string) {
 		for name, text := range map[string]string{conf: main, "etc/containers/registries.conf.d/a.conf": dropIn, "root/.docker/config.json": auth} {
-			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 		}
 		c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/registriesyaml"
 )
 
@@ -24,12 +25,8 @@ const file = "/etc/rancher/k3s/registries.yaml"
 func write(t testing.TB, text string) inroot.FS {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
 	return inroot.FS{Root: root}
 }
 
@@ -67,10 +64,7 @@ func TestCheck(t *testing.T) {
 		"a list":            {"- mirrors\n", []string{"error registries-yaml 1 use mirrors: and configs: as top-level keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := registriesyaml.Check(write(t, tt.text), file, "k3s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := must.Get(registriesyaml.Check(write(t, tt.text), file, "k3s"))(t)
 			var got []string
 			for _, f := range found {
 				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Fix))
@@ -96,9 +90,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add("mirrors: &m\n  a: *m\n")
 	root := write(f, "")
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(filepath.Join(root.Root, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root.Root, file), []byte(text), 0o600))
 		if found, err := registriesyaml.Check(root, file, "k3s"); err == nil && len(found) > 50 {
 			t.Errorf("%d findings", len(found))
 		}

@@ -26,7 +26,7 @@ func TestPluginCloud(t *testing.T) {
 	}
 }
 
-func TestReach(t *testing.T) {
+func TestPatternScope(t *testing.T) {
 	for plugin, patterns := range map[string]map[string]registry.PatternScope{
 		"ecr-credential-provider": {
 			"*.dkr.ecr.*.amazonaws.com": registry.ScopeOwn, "111122223333.dkr.ecr.us-*.amazonaws.com/team": registry.ScopeOwn,

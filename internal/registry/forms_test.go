@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// real are hosts that the owners' documentation shows or lists.
+// real lists hosts from the providers' documentation.
 const real = `
 111122223333.dkr.ecr.us-east-1.amazonaws.com 111122223333.dkr.ecr.eu-central-2.amazonaws.com 111122223333.dkr.ecr.ap-southeast-7.amazonaws.com
 111122223333.dkr.ecr.mx-central-1.amazonaws.com 111122223333.dkr.ecr.ca-west-1.amazonaws.com 111122223333.dkr.ecr.il-central-1.amazonaws.com
@@ -31,7 +31,7 @@ mcr.microsoft.com ghcr.io docker.pkg.github.com quay.io registry.gitlab.com gitl
 acme.jfrog.io releases-docker.jfrog.io acme-docker-local.jfrog.io fra.ocir.io us-ashburn-1.ocir.io
 `
 
-// strangers are hosts of others, some of them much like a family's.
+// strangers lists other hosts, some of which resemble a family's.
 const strangers = `
 000000000000.dkr.ecr.us-east-1.localhost.localstack.cloud 111122223333.dkr.ecr.us-east-1.amazonaws.com.proxy.example ecr.aws.corp.example
 registry-1234.us-east-1.elb.amazonaws.com my-ecr-proxy-1.eu-west-1.elb.amazonaws.com ec2-198-51-100-1.compute-1.amazonaws.com
@@ -120,7 +120,7 @@ func TestCheckForm(t *testing.T) {
 			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.Form, s.Reason, s.Instead, tt.form, tt.reason, tt.instead)
 		}
 		if again, ok := checkForm(s.Instead); ok {
-			t.Errorf("%s: instead %s is no better: %+v", tt.pattern, s.Instead, again)
+			t.Errorf("%s: the proposed %s does not match either: %+v", tt.pattern, s.Instead, again)
 		}
 	}
 }
@@ -229,16 +229,16 @@ func TestSamples(t *testing.T) {
 	}
 	for _, host := range append(a, b...) {
 		if _, ok := checkForm(host); ok {
-			t.Errorf("%s is said to be no host", host)
+			t.Errorf("%s is reported as an invalid host", host)
 		}
 		if strings.Contains(host, "dkr") && !strings.Contains(host, "vpce") && !upstream.MatchString(host) {
-			t.Errorf("%s is none of ECR's", host)
+			t.Errorf("%s does not belong to ECR", host)
 		}
 	}
 }
 
-// TestDomains verifies that each domain of the plugins has a form here.
-func TestDomains(t *testing.T) {
+// TestEveryDomainHasAForm verifies that each domain of the plugins has a form here.
+func TestEveryDomainHasAForm(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
 		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
 			t.Errorf("no form ends in %s", domain)

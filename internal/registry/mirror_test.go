@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -28,13 +29,10 @@ func options(origin registry.MirrorOrigin) registry.MirrorOptions {
 }
 
 func TestFind(t *testing.T) {
-	m, err := registry.ParseMirrors([]string{
+	m := must.Get(registry.ParseMirrors([]string{
 		"docker.io=" + target + "/hub", "docker.io/library=" + other + "/official/",
 		"quay.io:8443=" + target, "QUAY.io:8443=" + target + "/", "old.cloud.example=" + target, "Quay.IO/Team=" + target + "/Q",
-	}, options(registry.OriginTrusted))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, options(registry.OriginTrusted)))(t)
 	for image, want := range map[string]string{
 		"docker.io/team/app":              target + "/hub",
 		"docker.io/library/nginx":         other + "/official",
@@ -75,7 +73,7 @@ func TestScope(t *testing.T) {
 		"quay.io": plugin.CacheRegistry, target: plugin.CacheRegistry,
 	} {
 		if got := m.CacheKeyType(host); got != want {
-			t.Errorf("an answer for %s is good for %s, want %s", host, got, want)
+			t.Errorf("a response for %s is good for %s, want %s", host, got, want)
 		}
 	}
 }

@@ -12,19 +12,16 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNotRegular has a writer for none of the pipes: to open one would wait for ever.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)))
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	for path, want := range map[string]string{
 		pipe: "a named pipe", link: "a named pipe", socket: "a socket", "/dev/zero": "a device", "/": "a directory",
@@ -32,20 +29,17 @@ func TestNotRegular(t *testing.T) {
 		_, err := Read(t.Context(), path, 1)
 		refused, ok := errors.AsType[*NotRegularError](err)
 		if !ok || refused.Kind() != want {
-			t.Errorf("%s: got %v, want that it is %s", path, err, want)
+			t.Errorf("%s: got %v, want an error that it is %s", path, err, want)
 		}
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(BareError(err)) != "is a named pipe, not a regular file" {
-		t.Errorf("got %v, want that it is a named pipe", err)
+		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
 
-// swapped shows a regular file where there is a pipe by the time it is opened.
+// swapped reports a regular file that is replaced by a pipe before it is opened.
 type swapped struct {
 	osFS
 	regular string
@@ -53,19 +47,17 @@ type swapped struct {
 
 func (s swapped) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
 
-func TestSwapped(t *testing.T) {
+func TestFileReplacedByPipe(t *testing.T) {
 	path, _ := write(t, "")
 	pipe := path + ".pipe"
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := open(swapped{regular: path}, pipe)
 	if _, ok := errors.AsType[*NotRegularError](err); !ok {
-		t.Errorf("got %v, want that it is a named pipe", err)
+		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
 
-// slow is a file system that does not answer.
+// slow is a file system that does not respond.
 type slow struct {
 	osFS
 	until chan struct{}
@@ -76,7 +68,7 @@ func (s slow) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(name)
 }
 
-func TestSlow(t *testing.T) {
+func TestSlowRead(t *testing.T) {
 	why := errors.New("too slow")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

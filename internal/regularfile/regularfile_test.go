@@ -12,19 +12,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // write writes a file, and returns its path and the root of its directory.
 func write(t *testing.T, data string) (path string, root *os.Root) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(data), 0o600))
+	root = must.Get(os.OpenRoot(filepath.Dir(path)))(t)
 	t.Cleanup(func() { root.Close() })
 	return path, root
 }
@@ -80,7 +77,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	_, err := Read(t.Context(), filepath.Join(dir, "none"), 1)
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want that there is none", err)
+		t.Errorf("got %v, want an error that it is missing", err)
 	}
 	_, err = Read(t.Context(), dir, 1)
 	if got, want := text(err), "read "+dir+": is a directory, not a regular file"; got != want {
@@ -90,6 +87,6 @@ func TestReadErrors(t *testing.T) {
 		t.Error("a link has led out of the directory")
 	}
 	if _, err = OpenIn(root, "."); text(BareError(err)) != "is a directory, not a regular file" {
-		t.Errorf("got %v, want that it is a directory", err)
+		t.Errorf("got %v, want an error that it is a directory", err)
 	}
 }

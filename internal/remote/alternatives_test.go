@@ -56,7 +56,7 @@ func TestAlternatives(t *testing.T) {
 			dialed = nil
 			transport := remote.WrapTransport(base)
 			defer transport.CloseIdleConnections()
-			client := quick()
+			client := newFastClient()
 			client.Transport = remote.NewFailover(transport, tt.hosts...)
 			_, err := client.Do(t.Context(), remote.Call{Step: "ask", URL: "http://" + tt.hosts[0] + "/x"})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+tt.want)) {

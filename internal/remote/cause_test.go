@@ -70,7 +70,7 @@ func TestCauseOfTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := strings.Replace(rawServer(t, tt.answer), "http:", "https:", 1)
-			failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: address})
+			failed := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: address})
 			if got := failed.Error(); failed.Attempts != tt.attempts || !strings.HasSuffix(got, ": "+tt.want) {
 				t.Errorf("%d attempts: %s", failed.Attempts, got)
 			}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -75,10 +76,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// envAsk makes a process of this test only send requests to addresses, because a process reads the system's CAs once.
+// envAsk is the variable that makes the test binary only send requests to addresses, because a process reads the
+// system's CAs once.
 const envAsk = "REMOTE_TEST_ASK"
 
-// askAll asks one after the other with one transport, and prints what came of it.
+// askAll calls the addresses in order with one transport and prints the results.
 func askAll(addresses []string) {
 	transport := NewTransport()
 	if pem := os.Getenv(envAsk + "_PEM"); pem != "" {
@@ -132,14 +134,8 @@ func (b *sealedBody) Close() error {
 // TestProxy verifies that a metadata server is called without a proxy whatever the environment sets.
 func TestProxy(t *testing.T) {
 	proxy := func(address string) *url.URL {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proxy, err := Proxy(&http.Request{URL: u})
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(address))(t)
+		proxy := must.Get(Proxy(&http.Request{URL: u}))(t)
 		return proxy
 	}
 	if got := proxy("http://169.254.169.254/latest"); got != nil {

@@ -32,12 +32,12 @@ func TestPackedAnswer(t *testing.T) {
 			w.Close()
 			s := server(t)
 			s.Inject(testcloud.Fault{Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: b.String()})
-			answer, err := quick().Do(t.Context(), remote.Call{Step: "ask", URL: s.URL()})
+			answer, err := newFastClient().Do(t.Context(), remote.Call{Step: "ask", URL: s.URL()})
 			switch {
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("got error %v, want %q", err, tt.want)
 			case tt.want == "" && (err != nil || len(answer.Body) != tt.size):
-				t.Errorf("got error %v, or another answer", err)
+				t.Errorf("got error %v, or another response", err)
 			}
 		})
 	}

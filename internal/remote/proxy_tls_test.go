@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -32,15 +33,12 @@ func TestCauseOfProxysTLS(t *testing.T) {
 			if tt.trust == nil && runtime.GOOS != "linux" {
 				t.Skip("other systems verify by themselves")
 			}
-			proxy, err := url.Parse(tt.proxy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			proxy := must.Get(url.Parse(tt.proxy))(t)
 			base := remote.NewBaseTransport()
 			base.Proxy, base.TLSClientConfig = http.ProxyURL(proxy), tt.trust
-			client := quick()
+			client := newFastClient()
 			client.Transport = remote.WrapTransport(base)
-			failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
+			failed := callError(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example"})
 			if got, want := failed.Error(), "cannot reach the proxy: "+tt.want; failed.Attempts != 1 || !strings.Contains(got, want) {
 				t.Errorf("%d attempts: %s; want %q", failed.Attempts, got, want)
 			}

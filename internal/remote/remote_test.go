@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
@@ -32,17 +33,19 @@ func server(t *testing.T) *testcloud.Server {
 	return s
 }
 
-// quick is a client that does not make a test wait.
-func quick() remote.Client { return remote.Client{UserAgent: "test", Backoff: time.Millisecond} }
+// newFastClient returns a client with short delays.
+func newFastClient() remote.Client {
+	return remote.Client{UserAgent: "test", Backoff: time.Millisecond}
+}
 
-// fails returns the error of a call, which must be of the documented type and
+// callError returns the error of a call, which must be of the documented type and
 // without a secret.
-func fails(t *testing.T, c remote.Client, ctx context.Context, call remote.Call) *remote.Error {
+func callError(t *testing.T, c remote.Client, ctx context.Context, call remote.Call) *remote.Error {
 	t.Helper()
 	answer, err := c.Do(ctx, call)
 	var failed *remote.Error
 	if !errors.As(err, &failed) || answer != nil {
-		t.Fatalf("got answer %v and an error of type %T", answer, err)
+		t.Fatalf("got response %v and an error of type %T", answer, err)
 	}
 	canary.AssertAbsent(t, "the error", err.Error())
 	return failed
@@ -62,10 +65,7 @@ func TestDo(t *testing.T) {
 			s := server(t)
 			call := tt.call
 			call.URL = s.URL() + "/v1/token?q=1"
-			answer, err := quick().Do(t.Context(), call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(newFastClient().Do(t.Context(), call))(t)
 			if answer.Status != 200 || string(answer.Body) != "well" || answer.URL.Path != "/v1/token" {
 				t.Errorf("got %d, %q from %v", answer.Status, answer.Body, answer.URL)
 			}
@@ -123,11 +123,11 @@ func TestFaults(t *testing.T) {
 			call := tt.call
 			call.Step, call.URL = "get a token", s.URL()+"/token?secret="+canary.ArgSecret
 			if tt.want == "" {
-				if _, err := quick().Do(t.Context(), call); err != nil {
+				if _, err := newFastClient().Do(t.Context(), call); err != nil {
 					t.Error(err)
 				}
 			} else {
-				err := fails(t, quick(), t.Context(), call)
+				err := callError(t, newFastClient(), t.Context(), call)
 				if got, want := err.Error(), "get a token: GET "+s.URL()+"/token: "+tt.want; got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
@@ -145,19 +145,19 @@ func TestRedirectKeepsTheHost(t *testing.T) {
 	other, s := server(t), server(t)
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
 		s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {location}}})
-		err := fails(t, quick(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.TokenSecret}}})
+		err := callError(t, newFastClient(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.TokenSecret}}})
 		if err.Status != http.StatusTemporaryRedirect || !strings.Contains(err.Error(), "redirect to another host") {
 			t.Errorf("status %d: %v", err.Status, err)
 		}
 	}
 	if got := other.Requests(); len(got) != 0 {
-		t.Errorf("the other host was asked: %v", got[0])
+		t.Errorf("the other host was called: %v", got[0])
 	}
 }
 
 func TestBadAddress(t *testing.T) {
 	for _, address := range []string{"", "ftp://host/", "http://", "/path", "http://[", "http://a b/", canary.TokenSecret} {
-		err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: address})
+		err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: address})
 		if err.Attempts != 1 || !strings.HasSuffix(err.Error(), "the address is not an http or https URL") {
 			t.Errorf("%d attempts: %v", err.Attempts, err)
 		}
@@ -186,21 +186,21 @@ func TestNotHTTP(t *testing.T) {
 		"chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canary.TokenSecret + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, text)})
+			err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, text)})
 			if !strings.HasSuffix(err.Error(), "the response is not valid HTTP, 3 times") {
 				t.Error(err)
 			}
 		})
 	}
 	t.Run("nothing", func(t *testing.T) {
-		err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, "")})
+		err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: rawServer(t, "")})
 		if err.Attempts != 3 {
 			t.Error(err)
 		}
 	})
 	t.Run("no TLS", func(t *testing.T) {
 		s := server(t)
-		err := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: strings.Replace(s.URL(), "http:", "https:", 1)})
+		err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: strings.Replace(s.URL(), "http:", "https:", 1)})
 		if !strings.HasSuffix(err.Error(), "http: server gave HTTP response to HTTPS client") {
 			t.Error(err)
 		}
@@ -210,10 +210,7 @@ func TestNotHTTP(t *testing.T) {
 // rawServer writes the same text to everybody who connects.
 func rawServer(t *testing.T, text string) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	t.Cleanup(func() { listener.Close(); <-done })
 	go func() {
@@ -232,7 +229,7 @@ func rawServer(t *testing.T, text string) (address string) {
 }
 
 func TestRefused(t *testing.T) {
-	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: "http://" + testenv.FreeAddr(t)})
+	failed := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: "http://" + testenv.FreeAddr(t)})
 	if !strings.HasSuffix(failed.Error(), ": connection refused, 3 times") {
 		t.Error(failed)
 	}
@@ -243,7 +240,7 @@ func TestUnknownAuthority(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
-	failed := fails(t, quick(), t.Context(), remote.Call{Step: "ask", URL: s.URL})
+	failed := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: s.URL})
 	if failed.Attempts != 1 || !strings.Contains(failed.Error(), "certificate") {
 		t.Errorf("%d attempts: %v", failed.Attempts, failed)
 	}
@@ -261,9 +258,9 @@ func TestProxyFails(t *testing.T) {
 	} {
 		base := remote.NewBaseTransport()
 		base.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
-		client := quick()
+		client := newFastClient()
 		client.Transport = remote.WrapTransport(base)
-		failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example/v1/token"})
+		failed := callError(t, client, t.Context(), remote.Call{Step: "ask", URL: "https://sts.example/v1/token"})
 		if got := failed.Error(); !strings.HasSuffix(got, want) {
 			t.Error(got)
 		}
@@ -273,16 +270,16 @@ func TestProxyFails(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	s := server(t)
 	s.Inject(testcloud.Fault{Hang: true, Times: -1})
-	client := quick()
+	client := newFastClient()
 	client.Timeout = 20 * time.Millisecond
-	failed := fails(t, client, t.Context(), remote.Call{Step: "ask", URL: s.URL()})
+	failed := callError(t, client, t.Context(), remote.Call{Step: "ask", URL: s.URL()})
 	if !strings.HasSuffix(failed.Error(), "no response within 20ms, 3 times") {
 		t.Error(failed)
 	}
 	// An end of the caller's own ends it all, with the caller's cause.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("that was all"))
 	defer cancel()
-	failed = fails(t, quick(), ctx, remote.Call{Step: "ask", URL: s.URL()})
+	failed = callError(t, newFastClient(), ctx, remote.Call{Step: "ask", URL: s.URL()})
 	if failed.Attempts != 1 || !strings.HasSuffix(failed.Error(), ": that was all") {
 		t.Errorf("%d attempts: %v", failed.Attempts, failed)
 	}
@@ -291,7 +288,7 @@ func TestTimeout(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	s := server(t)
 	s.Inject(testcloud.Fault{Status: 500, Times: -1})
-	if failed := fails(t, quick(), t.Context(), remote.Call{URL: s.URL()}); failed.Attempts != 3 {
+	if failed := callError(t, newFastClient(), t.Context(), remote.Call{URL: s.URL()}); failed.Attempts != 3 {
 		t.Errorf("%d attempts", failed.Attempts)
 	}
 }
@@ -306,7 +303,7 @@ func TestLongRetryAfter(t *testing.T) {
 			s.Inject(testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {after}}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			failed := fails(t, quick(), ctx, remote.Call{Step: "ask", URL: s.URL()})
+			failed := callError(t, newFastClient(), ctx, remote.Call{Step: "ask", URL: s.URL()})
 			if got := len(s.Requests()); got != 1 || failed.Status != 429 {
 				t.Errorf("%d requests: %v", got, failed)
 			}
@@ -325,9 +322,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	if _, err := quick().Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(newFastClient().Do(t.Context(), remote.Call{URL: s.URL}))(t)
 	select {
 	case <-closed:
 	case <-time.After(5 * time.Second): // before an idle connection ends by itself

@@ -28,6 +28,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 )
@@ -41,15 +42,12 @@ type authority struct {
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return key
 }
 
-// newAuthority makes one whose certificate ends at a time; of the same name
-// and key as another if there is one.
+// newAuthority creates a CA whose certificate expires at a time. It has the name and key of another CA, if
+// given.
 func newAuthority(t testing.TB, name string, end time.Time, same *authority) *authority {
 	t.Helper()
 	a := &authority{}
@@ -73,18 +71,12 @@ func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.Pr
 	if by != nil {
 		parent, signer = by.cert, by.key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// tlsServer is a server that counts who connects and who asks.
+// tlsServer is a server that counts connections and requests.
 type tlsServer struct {
 	*httptest.Server
 	conns, requests atomic.Int32
@@ -136,21 +128,14 @@ func ask(t testing.TB, environ []string, addresses ...string) []string {
 	cmd.Env = append(os.Environ(), "HTTP_PROXY=", "HTTPS_PROXY=", "REMOTE_TEST_ASK="+strings.Join(addresses, " "))
 	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // a second at each end, which one test measures
 	cmd.Env = append(cmd.Env, environ...)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
 func write(t testing.TB, path, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -166,9 +151,9 @@ func writeOrPipe(t testing.TB, path, text string) {
 	}
 }
 
-// TestStores verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
+// TestCABundleAndDirectory verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
 // connections for that.
-func TestStores(t *testing.T) {
+func TestCABundleAndDirectory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}
@@ -266,9 +251,7 @@ func TestTenThousandFiles(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	first := ask(t, environ, inBundle.URL)
-	if err := os.Remove(pipe); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(pipe))
 	both := ask(t, environ, inBundle.URL, inDir.URL, inDir.URL)
 	if got := strings.Join(append(first, both...), ";"); got != strings.Repeat("well, a=b;", 3)+"well, a=b" {
 		t.Error(got)
@@ -280,16 +263,10 @@ func TestStoreBehindProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}
-	n, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(testcloud.NewFakeNetwork())(t)
 	defer n.Close()
 	n.Handle("sts.example", http.HandlerFunc(echo))
-	ca, err := os.ReadFile(n.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := must.Get(os.ReadFile(n.CAFile()))(t)
 	dir := t.TempDir()
 	other := write(t, filepath.Join(dir, "bundle.pem"), newAuthority(t, "B", time.Now().Add(time.Hour), nil).pem)
 	write(t, filepath.Join(dir, "certs", "ca.pem"), string(ca))
@@ -348,8 +325,8 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// TestAuthorities verifies the CAs of a process, depending on its environment and the existing files.
-func TestAuthorities(t *testing.T) {
+// TestSystemCAs verifies the CAs of a process, depending on its environment and the existing files.
+func TestSystemCAs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
 	}

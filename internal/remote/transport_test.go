@@ -17,11 +17,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// trusting returns a transport that trusts one authority, over a dialer.
-func trusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
+// transportTrusting returns a transport that trusts one authority, over a dialer.
+func transportTrusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
 	base := remote.NewBaseTransport()
 	base.TLSClientConfig = clientConfig(a)
 	base.Proxy = nil
@@ -75,12 +76,12 @@ func TestRedirectsEnd(t *testing.T) {
 		})
 	}
 	if other.conns.Load() != 0 {
-		t.Error("somebody was connected to the other host")
+		t.Error("a connection to the other host was opened")
 	}
 }
 
-// slow dials and answers like a server at some distance.
-func slow(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
+// slowDialer dials and answers like a server at some distance.
+func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !remote.Sleep(ctx, rtt) {
 			return nil, context.Cause(ctx)
@@ -109,13 +110,13 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestAhead verifies that one handshake precedes the request that waits for it, without another request.
-func TestAhead(t *testing.T) {
+// TestHandshakeAhead verifies that one handshake precedes the request that waits for it, without another request.
+func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
 	const rtt = 50 * time.Millisecond
-	transport := trusting(a, slow(rtt))
+	transport := transportTrusting(a, slowDialer(rtt))
 	defer transport.CloseIdleConnections()
 	client := remote.Client{Transport: transport}
 	for name, pause := range map[string]time.Duration{"done": 3 * rtt, "under way": rtt / 2} {
@@ -132,9 +133,7 @@ func TestAhead(t *testing.T) {
 				t.Error("it asks")
 			}
 			for range 2 {
-				if _, err := client.Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(client.Do(t.Context(), remote.Call{URL: s.URL}))(t)
 				cancel() // the connection is the request's by now
 			}
 			// A second connection would mean that the first request did not wait for the connection.
@@ -145,8 +144,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadEnds verifies that unused connections are closed, and that their failures are silent.
-func TestAheadEnds(t *testing.T) {
+// TestUnusedConnectionsAreClosed verifies that unused connections are closed, and that their failures are silent.
+func TestUnusedConnectionsAreClosed(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
@@ -155,7 +154,7 @@ func TestAheadEnds(t *testing.T) {
 		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := trusting(a, nil)
+			transport := transportTrusting(a, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			before := s.conns.Load()
@@ -179,7 +178,7 @@ func TestAheadEnds(t *testing.T) {
 	}
 	t.Run("failure", func(t *testing.T) {
 		dials := 0
-		transport := trusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		transport := transportTrusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dials++; dials == 1 {
 				return nil, errors.New("the first fails")
 			}
@@ -206,12 +205,12 @@ func TestAheadEnds(t *testing.T) {
 	})
 }
 
-// TestOwnRoots verifies that only the given CAs are trusted.
-func TestOwnRoots(t *testing.T) {
+// TestOnlyGivenCAs verifies that only the given CAs are trusted.
+func TestOnlyGivenCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
 	s := a.serveTLS(t, future, echo)
-	failed := fails(t, remote.Client{Transport: trusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
+	failed := callError(t, remote.Client{Transport: transportTrusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](failed); !ok || failed.Attempts != 1 || strings.Contains(failed.Error(), "store") {
 		t.Error(failed)
 	}

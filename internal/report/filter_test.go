@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestSuppressions(t *testing.T) {
@@ -143,14 +144,8 @@ providers:
   defaultCacheDuration: 0s
   apiVersion: credentialprovider.kubelet.k8s.io/v1
 `
-	cfg, err := config.Parse("f.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := Validate("f.yaml", cfg, nil, Kubelet{Version: config.NewestKubelet}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("f.yaml", []byte(text)))(t)
+	v := must.Get(Validate("f.yaml", cfg, nil, Kubelet{Version: config.NewestKubelet}, ""))(t)
 	v.ApplyFilter(&Filter{Disabled: []string{"zero-cache"}})
 	if len(v.Findings) != 1 || v.Findings[0].Rule != "sibling-path" || v.Suppressed != 2 {
 		t.Errorf("%d suppressed, %v", v.Suppressed, v.Findings)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestText(t *testing.T) {
@@ -48,10 +49,7 @@ func TestText(t *testing.T) {
 
 func TestForms(t *testing.T) {
 	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // with what is written differently somewhere
-	marshalled, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	marshalled := must.Get(json.Marshal(secret))(t)
 	forms := map[string]string{
 		"raw":            secret,
 		"JSON":           string(marshalled),
@@ -80,8 +78,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEachForm has for each form a secret that no other form finds whole.
-func TestEachForm(t *testing.T) {
+// TestEveryFormIsNeeded has for each form a secret that no other form finds whole.
+func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret
 		signs  = canary.PasswordSecret + "~~~???~~~???" + canary.PasswordSecret // + and / in standard base64, - and _ in URL base64
@@ -90,9 +88,7 @@ func TestEachForm(t *testing.T) {
 	var unescaped strings.Builder
 	enc := json.NewEncoder(&unescaped)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(plain + "<\x01" + plain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, enc.Encode(plain+"<\x01"+plain))
 	for name, tt := range map[string]struct{ secret, form string }{
 		"as it is":             {plain, plain},
 		"quoted":               {plain + "\x01" + plain, fmt.Sprintf("%q", plain+"\x01"+plain)},

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestReadUnreadableAsRoot is TestReadUnreadable for root, who lays down the
@@ -21,9 +23,7 @@ func TestReadUnreadableAsRoot(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	closed, open := write(t, filepath.Join(dir, "closed"), "x", 0o600), write(t, filepath.Join(dir, "open"), "x", 0o644)
 	var closedErr, openErr error

@@ -17,13 +17,12 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func write(t *testing.T, path, text string, mode fs.FileMode) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), mode))
 	if err := os.Chmod(path, mode); err != nil { // whatever the umask
 		t.Fatal(err)
 	}
@@ -46,9 +45,7 @@ func TestRead(t *testing.T) {
 	} {
 		path := write(t, filepath.Join(dir, tt.name), canary.PasswordSecret, tt.mode)
 		link := filepath.Join(dir, tt.name+"-link")
-		if err := os.Symlink(path, link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(path, link))
 		for _, path := range []string{path, link} {
 			files, err := Read(path)
 			if err != nil {
@@ -75,13 +72,8 @@ func wantRefusal(t *testing.T, err error, refused bool, want string) {
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	if err := syscall.Mkfifo(path("fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	socket, err := net.Listen("unix", path("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path("fifo"), 0o600))
+	socket := must.Get(net.Listen("unix", path("socket")))(t)
 	defer socket.Close()
 	os.Symlink("nothing", path("dangling"))
 	write(t, path("big"), strings.Repeat("x", MaxSize+1), 0o600)
@@ -120,9 +112,9 @@ func TestReadUnreadable(t *testing.T) {
 	}
 }
 
-// TestReadTogether replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
+// TestReadPairAtomically replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
 // name and password always belong together.
-func TestReadTogether(t *testing.T) {
+func TestReadPairAtomically(t *testing.T) {
 	dir := t.TempDir()
 	swap := func(i int) {
 		version, next := filepath.Join(dir, fmt.Sprint(i)), filepath.Join(dir, "next")

@@ -17,10 +17,12 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// faulty is a server of D-Bus that stands for systemd where the real one cannot
-// be brought to fail. It knows a unit's properties, restarts, and reloads.
+// faulty is a D-Bus server that replaces systemd in cases in which the real one does not fail. It supports a
+// unit's properties, restarts and reloads.
 type faulty struct {
 	faults map[string]fault             // by request: "AUTH" or a method's name
 	look   func(n int) map[string]any   // the n-th look at the unit, from 0
@@ -50,10 +52,7 @@ func (f *faulty) start(t *testing.T) Systemd {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "private")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -92,7 +91,7 @@ func (f *faulty) asked(member string) bool {
 	return slices.Contains(f.calls, member)
 }
 
-// serve lets a client in, and answers its calls.
+// serve accepts a client and responds to its calls.
 func (f *faulty) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -170,8 +169,8 @@ func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
 	}
 }
 
-// ends is a job's end with a result.
-func ends(result string) func(*faulty, *dbus.Message) {
+// jobResult returns a handler that ends a job with a result.
+func jobResult(result string) func(*faulty, *dbus.Message) {
 	return func(f *faulty, _ *dbus.Message) {
 		signal := message(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
 		signal.Headers[dbus.FieldPath] = dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1"))
@@ -204,9 +203,9 @@ func send(conn net.Conn, msg *dbus.Message) {
 	_ = msg.EncodeTo(conn, binary.LittleEndian) // the client may have disconnected
 }
 
-// unit is a unit's properties, as systemd has them, of one that runs well as
-// process pid; edits follow, a name and a value each.
-func unit(pid int, edits ...any) map[string]any {
+// runningUnit returns the systemd properties of a unit that runs as process pid. edits are pairs of a name and a
+// value.
+func runningUnit(pid int, edits ...any) map[string]any {
 	p := map[string]any{
 		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(pid),
 		"InvocationID": []byte{0xab, byte(pid)}, "NRestarts": uint32(0), "Result": "success",
@@ -224,15 +223,17 @@ type job struct {
 	Path dbus.ObjectPath
 }
 
-// always is the same at each look.
-func always(p map[string]any) func(int) map[string]any { return func(int) map[string]any { return p } }
+// constantState returns the same state at each query.
+func constantState(p map[string]any) func(int) map[string]any {
+	return func(int) map[string]any { return p }
+}
 
-// looks are one after the other; the last one stays.
-func looks(ps ...map[string]any) func(int) map[string]any {
+// stateSequence returns one state per query; the last one repeats.
+func stateSequence(ps ...map[string]any) func(int) map[string]any {
 	return func(n int) map[string]any { return ps[min(n, len(ps)-1)] }
 }
 
-// service is the kubelet's unit at a server.
+// service returns the kubelet's unit on a server.
 func (f *faulty) service(t *testing.T) Service {
 	return Service{Manager: f.start(t), Name: "kubelet.service", Poll: time.Millisecond}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestHealthURL(t *testing.T) {
@@ -33,7 +35,7 @@ func TestHealthURL(t *testing.T) {
 	}
 }
 
-// answer is a handler that answers with a status.
+// answer returns a handler that responds with a status.
 func answer(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
@@ -41,10 +43,7 @@ func answer(status int) http.HandlerFunc {
 // serve listens on address until the test ends.
 func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", address))(t)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
 	server.Start()
 	t.Cleanup(func() {
@@ -54,9 +53,9 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	return "http://" + listener.Addr().String() + "/healthz"
 }
 
-// TestAsk verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
+// TestHealthRequest verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
 // delays the check.
-func TestAsk(t *testing.T) {
+func TestHealthRequest(t *testing.T) {
 	const loopback = "127.0.0.1:0"
 	elsewhere := serve(t, loopback, answer(http.StatusOK))
 	for name, tt := range map[string]struct {
@@ -92,16 +91,16 @@ func TestAsk(t *testing.T) {
 	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
-// TestAskSilent verifies that a server that accepts and never responds is abandoned when the context ends.
-func TestAskSilent(t *testing.T) {
+// TestHealthRequestCanceled verifies that a server that accepts and never responds is abandoned when the context ends.
+func TestHealthRequestCanceled(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	check(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
 }
 
-// TestAskDirectly verifies that requests to this machine do not use a proxy from the environment.
-func TestAskDirectly(t *testing.T) {
+// TestHealthRequestWithoutProxy verifies that requests to this machine do not use a proxy from the environment.
+func TestHealthRequestWithoutProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	check(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
 }

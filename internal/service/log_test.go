@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestTelling verifies that the last of many lines are shown after the line with the cause.
-func TestTelling(t *testing.T) {
+// TestLogShowsCauseFirst verifies that the last of many lines are shown after the line with the cause.
+func TestLogShowsCauseFirst(t *testing.T) {
 	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
 	var lines []string
 	for n := range 100 {
@@ -109,7 +111,7 @@ func TestJournal(t *testing.T) {
 		"old, without --sync": {`[ "$1" = --sync ] && exit 1; echo x`, func(lines []string, err error) bool { return err == nil && slices.Equal(lines, []string{"x"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Service{Manager: Systemd{Journalctl: journal(t, tt.script)}, Name: "kubelet.service"}
+			s := Service{Manager: Systemd{Journalctl: writeJournalctl(t, tt.script)}, Name: "kubelet.service"}
 			lines, err := s.Log(t.Context(), at)
 			if !tt.want(lines, err) {
 				t.Errorf("got %.300q, %v", lines, err)
@@ -131,7 +133,7 @@ func TestJournal(t *testing.T) {
 func TestJournalHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Service{Manager: Systemd{Journalctl: journal(t, "exec sleep 1000")}}.Log(ctx, time.Now())
+	_, err := Service{Manager: Systemd{Journalctl: writeJournalctl(t, "exec sleep 1000")}}.Log(ctx, time.Now())
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -155,9 +157,7 @@ func TestFileLog(t *testing.T) {
 		"no such day":  {"E1399 10:00:00.000000  1 x.go:1] x\n", nil},
 	} {
 		name, path := name, filepath.Join(t.TempDir(), "kubelet.log")
-		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(tt.content), 0o600))
 		got, err := Service{LogFile: path, Manager: Systemd{Journalctl: "/absent"}}.Log(t.Context(), at)
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, %v", name, got, err)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // openRC is a machine with OpenRC whose rc-service is a script. The files of /run/openrc are like those of version
@@ -26,29 +28,21 @@ func openRC(t *testing.T, script string) OpenRC {
 		t.Skip("OpenRC's processes are looked for in /proc, which is Linux'")
 	}
 	root := t.TempDir()
-	if err := os.Symlink("/proc", filepath.Join(root, "proc")); err != nil {
-		t.Fatal(err)
-	}
-	return OpenRC{Root: root, Command: journal(t, script)}
+	must.Do(t, os.Symlink("/proc", filepath.Join(root, "proc")))
+	return OpenRC{Root: root, Command: writeJournalctl(t, script)}
 }
 
 // put writes a file of the machine's.
 func (o OpenRC) put(t *testing.T, path, content string) {
 	t.Helper()
 	name := o.path(path)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(content), 0o600))
 }
 
 func TestOpenRCState(t *testing.T) {
 	sleeper := exec.Command("sleep", "1000")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sleeper.Start())
 	pid := sleeper.Process.Pid
 	t.Cleanup(func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() })
 	const gone = "4194304" // above the largest id that Linux gives
@@ -119,7 +113,7 @@ func TestOpenRCRestart(t *testing.T) {
 	slow := openRC(t, fmt.Sprintf(`[ $2 = restart ] || exit 1; echo $$ >%s.new; mv %[1]s.new %[1]s; until [ -e %s ]; do sleep 0.01; done; head -c 100000 /dev/zero && echo >%s`, begun, goOn, done))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for awaited(t, begun) == "" {
+		for readWhenPresent(t, begun) == "" {
 		}
 		cancel()
 	}()
@@ -127,15 +121,13 @@ func TestOpenRCRestart(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "is still running (process "+strings.TrimSpace(awaited(t, begun))+")", "kubelet status")
-	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	awaited(t, done)
+	check(t, err, "is still running (process "+strings.TrimSpace(readWhenPresent(t, begun))+")", "kubelet status")
+	must.Do(t, os.WriteFile(goOn, nil, 0o600))
+	readWhenPresent(t, done)
 }
 
-// awaited reads a file as soon as it is there.
-func awaited(t *testing.T, name string) string {
+// readWhenPresent reads a file as soon as it is there.
+func readWhenPresent(t *testing.T, name string) string {
 	for {
 		data, err := os.ReadFile(name)
 		if err == nil || t.Context().Err() != nil {

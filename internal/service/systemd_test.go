@@ -14,6 +14,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const denied = "org.freedesktop.DBus.Error.AccessDenied"
@@ -49,13 +51,13 @@ func TestFaults(t *testing.T) {
 		"cannot forget": {"ResetFailedUnit", fault{name: denied}, restart, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &faulty{faults: map[string]fault{tt.at: tt.fault}, look: always(unit(7)), job: ends("done")}
+			f := &faulty{faults: map[string]fault{tt.at: tt.fault}, look: constantState(runningUnit(7)), job: jobResult("done")}
 			check(t, tt.do(t.Context(), f.service(t)), tt.want, tt.hint)
 		})
 	}
 }
 
-// check holds an error against a part of its text, and of its hint; "" means none.
+// check compares an error's text and hint with expected parts; "" means none.
 func check(t *testing.T, err error, want, hint string) {
 	t.Helper()
 	if err == nil && want == "" {
@@ -78,7 +80,7 @@ func check(t *testing.T, err error, want, hint string) {
 func TestNoReply(t *testing.T) {
 	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
-			f := &faulty{faults: map[string]fault{at: {silent: true}}, look: always(unit(7))}
+			f := &faulty{faults: map[string]fault{at: {silent: true}}, look: constantState(runningUnit(7))}
 			s := f.service(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			if cause == context.Canceled {
@@ -110,15 +112,13 @@ func TestNoSocket(t *testing.T) {
 		return // who may use any socket
 	}
 	file := filepath.Join(t.TempDir(), "socket")
-	if err := os.WriteFile(file, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0))
 	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
-// TestBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
-func TestBus(t *testing.T) {
-	f := &faulty{look: always(unit(7))}
+// TestSystemBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
+func TestSystemBus(t *testing.T) {
+	f := &faulty{look: constantState(runningUnit(7))}
 	m := f.start(t)
 	m.Private, m.Bus = m.Bus, m.Private
 	state, err := m.State(t.Context(), "kubelet.service")
@@ -134,13 +134,13 @@ func TestState(t *testing.T) {
 		want       State
 		text       string
 	}{
-		"runs": {unit(7, "Job", job{jobID, "/x"}), State{
+		"runs": {runningUnit(7, "Job", job{jobID, "/x"}), State{
 			Load: "loaded", Active: "active", Sub: "running", MainPID: 7, Invocation: "ab07", Started: begun, Result: "success", Job: jobID,
 		}, "active (running), process 7"},
-		"ended": {unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "ExecMainCode", int32(1), "Result", "exit-code", "NRestarts", uint32(3)), State{
+		"ended": {runningUnit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "ExecMainCode", int32(1), "Result", "exit-code", "NRestarts", uint32(3)), State{
 			Load: "loaded", Active: "activating", Sub: "auto-restart", Invocation: "ab07", Started: begun, Result: "exit-code", ExitKind: 1, ExitStatus: 1, Restarts: 3,
 		}, "activating (auto-restart), exit-code, exit code 1"},
-		"killed": {unit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "ExecMainStatus", int32(9), "ExecMainCode", int32(2), "Result", "signal"), State{
+		"killed": {runningUnit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "ExecMainStatus", int32(9), "ExecMainCode", int32(2), "Result", "signal"), State{
 			Load: "loaded", Active: "failed", Sub: "failed", Invocation: "ab07", Started: begun, Result: "signal", ExitKind: 2, ExitStatus: 9,
 		}, "failed (failed), signal, ended by signal 9"},
 		"old": {map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(7), "ExecMainStartTimestamp": uint64(1_790_000_000_000_007)}, State{
@@ -151,7 +151,7 @@ func TestState(t *testing.T) {
 		}, `\x1b[2J ()`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &faulty{look: always(tt.properties)}
+			f := &faulty{look: constantState(tt.properties)}
 			got, err := f.service(t).State(t.Context())
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -161,7 +161,7 @@ func TestState(t *testing.T) {
 			}
 		})
 	}
-	f := &faulty{look: always(map[string]any{"LoadState": uint32(1)})}
+	f := &faulty{look: constantState(map[string]any{"LoadState": uint32(1)})}
 	_, err := f.service(t).State(t.Context())
 	check(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
@@ -175,29 +175,29 @@ func TestReload(t *testing.T) {
 		"not-found":   {"kubelet.service: no such unit: ", "systemctl status"},
 		"masked":      {"kubelet.service: the unit is masked: ", "systemctl unmask kubelet.service"},
 	} {
-		f := &faulty{look: always(unit(7, "LoadState", load, "LoadError", loadError))}
+		f := &faulty{look: constantState(runningUnit(7, "LoadState", load, "LoadError", loadError))}
 		check(t, f.service(t).Reload(t.Context()), want[0], want[1])
 		if !f.asked("Reload") {
-			t.Error("systemd was not asked to")
+			t.Error("systemd got no request to")
 		}
 	}
 }
 
 // TestRestart verifies that a restart ends with its job, and that systemd's start counter is reset before it.
 func TestRestart(t *testing.T) {
-	gone := always(unit(8))
+	gone := constantState(runningUnit(8))
 	for name, tt := range map[string]struct {
 		job        func(*faulty, *dbus.Message)
 		look       func(int) map[string]any
 		want, hint string
 	}{
-		"done":                          {ends("done"), nil, "", ""},
-		"failed":                        {ends("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
-		"timeout":                       {ends("timeout"), nil, `"timeout": the job took longer than the unit allows`, "systemctl status"},
-		"dependency":                    {ends("dependency"), nil, `"dependency": a required unit`, "systemctl list-dependencies kubelet.service"},
-		"canceled":                      {ends("canceled"), nil, `"canceled": another request`, "systemctl status"},
-		"skipped":                       {ends("skipped"), nil, `"skipped": the request does not apply`, "systemctl status"},
-		"a new word":                    {ends("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
+		"done":                          {jobResult("done"), nil, "", ""},
+		"failed":                        {jobResult("failed"), nil, `restart kubelet.service: its job ended with "failed": it did not start`, "systemctl status kubelet.service"},
+		"timeout":                       {jobResult("timeout"), nil, `"timeout": the job took longer than the unit allows`, "systemctl status"},
+		"dependency":                    {jobResult("dependency"), nil, `"dependency": a required unit`, "systemctl list-dependencies kubelet.service"},
+		"canceled":                      {jobResult("canceled"), nil, `"canceled": another request`, "systemctl status"},
+		"skipped":                       {jobResult("skipped"), nil, `"skipped": the request does not apply`, "systemctl status"},
+		"a new word":                    {jobResult("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
 		"no word of it, but it is gone": {nil, gone, "", ""},
 		"systemd executes itself anew, and it is gone": {func(f *faulty, _ *dbus.Message) { f.hangUp() }, gone, "", ""},
 	} {
@@ -214,7 +214,7 @@ func TestRestart(t *testing.T) {
 
 // TestInterrupted verifies that a started job continues, and that this is reported.
 func TestInterrupted(t *testing.T) {
-	f := &faulty{look: always(unit(7, "Job", job{jobID, "/x"}))}
+	f := &faulty{look: constantState(runningUnit(7, "Job", job{jobID, "/x"}))}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.job = func(*faulty, *dbus.Message) { time.AfterFunc(10*time.Millisecond, cancel) }
 	err := f.service(t).Restart(ctx)
@@ -227,9 +227,7 @@ func TestInterrupted(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for dir, want := range map[string]Manager{"run/systemd/system": Systemd{}, "run/openrc": OpenRC{}, "run/runit": nil} {
 		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 		got, err := detectManager(root)
 		if got != want || (err == nil) != (want != nil) {
 			t.Errorf("%s: got %v, %v", dir, got, err)

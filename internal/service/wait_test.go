@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// journal is a program that stands for journalctl: one that prints backwards.
-func journal(t *testing.T, script string) string {
+// writeJournalctl creates a fake journalctl, one that prints in reverse order.
+func writeJournalctl(t *testing.T, script string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "journalctl")
-	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755))
 	return name
 }
 
@@ -39,12 +39,9 @@ func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (
 	f := &faulty{look: look}
 	s := f.service(t)
 	m := s.Manager.(Systemd)
-	m.Journalctl = journal(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
+	m.Journalctl = writeJournalctl(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
 	s.Manager = m
-	before, err := (&faulty{look: always(unit(7))}).service(t).State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get((&faulty{look: constantState(runningUnit(7))}).service(t).State(t.Context()))(t)
 	state, err := s.WaitHealthy(t.Context(), before, want)
 	unhealthy, _ := errors.AsType[*UnhealthyError](err)
 	if (err == nil) != (unhealthy == nil) {
@@ -55,17 +52,17 @@ func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (
 
 // TestWaitHealthy verifies that a unit is healthy if a new process responds and keeps responding.
 func TestWaitHealthy(t *testing.T) {
-	dead := unit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart")
+	dead := runningUnit(7, "MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart")
 	for name, look := range map[string]func(int) map[string]any{
-		"at once":              always(unit(8)),
-		"the old one first":    looks(unit(7), unit(7), unit(8)),
-		"none between":         looks(unit(7), dead, unit(8)),
-		"stopped by a job":     looks(unit(7, "ActiveState", "inactive", "SubState", "dead", "MainPID", uint32(0), "Job", job{jobID, "/x"}), unit(8)),
-		"two attempts":         looks(dead, unit(8), dead, unit(9, "NRestarts", uint32(1))),
-		"newer systemd, both":  looks(unit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed-before-auto-restart"), unit(9, "NRestarts", uint32(1))),
-		"notifies later":       looks(unit(9, "ActiveState", "activating", "SubState", "start"), unit(9, "ActiveState", "activating", "SubState", "start"), unit(9)),
-		"the same process id":  looks(unit(7, "InvocationID", []byte{1})),
-		"an id without its id": looks(unit(7, "ExecMainStartTimestamp", uint64(1_790_000_001_000_000))),
+		"at once":              constantState(runningUnit(8)),
+		"the old one first":    stateSequence(runningUnit(7), runningUnit(7), runningUnit(8)),
+		"none between":         stateSequence(runningUnit(7), dead, runningUnit(8)),
+		"stopped by a job":     stateSequence(runningUnit(7, "ActiveState", "inactive", "SubState", "dead", "MainPID", uint32(0), "Job", job{jobID, "/x"}), runningUnit(8)),
+		"two attempts":         stateSequence(dead, runningUnit(8), dead, runningUnit(9, "NRestarts", uint32(1))),
+		"newer systemd, both":  stateSequence(runningUnit(7, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed-before-auto-restart"), runningUnit(9, "NRestarts", uint32(1))),
+		"notifies later":       stateSequence(runningUnit(9, "ActiveState", "activating", "SubState", "start"), runningUnit(9, "ActiveState", "activating", "SubState", "start"), runningUnit(9)),
+		"the same process id":  stateSequence(runningUnit(7, "InvocationID", []byte{1})),
+		"an id without its id": stateSequence(runningUnit(7, "ExecMainStartTimestamp", uint64(1_790_000_001_000_000))),
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := quick
@@ -91,13 +88,13 @@ func TestWaitHealthyFlaps(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}))
-	if _, err := waitFor(t, want, always(unit(8))); err != nil || asked.Load() < 21 {
+	if _, err := waitFor(t, want, constantState(runningUnit(8))); err != nil || asked.Load() < 21 {
 		t.Errorf("%v after %d answers", err, asked.Load())
 	}
 	asked.Store(0)
 	// Another process at each look: none of them was seen to stay.
 	want.Within = 100 * time.Millisecond
-	_, err := waitFor(t, want, func(n int) map[string]any { return unit(8 + n) })
+	_, err := waitFor(t, want, func(n int) map[string]any { return runningUnit(8 + n) })
 	if err == nil {
 		t.Error("a process that was seen once counts as healthy")
 	}
@@ -118,23 +115,23 @@ func TestWaitUnhealthy(t *testing.T) {
 		look   func(int) map[string]any
 		want   string // %s: how long it took
 	}{
-		"failed": {healthy, 0, looks(unit(7), unit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
+		"failed": {healthy, 0, stateSequence(runningUnit(7), runningUnit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
 			"it exited and was not restarted; the unit is failed (failed), start-limit-hit" + tail},
-		"ended well": {healthy, 0, looks(unit(8), unit(8, ended...)), "it exited and was not restarted; the unit is inactive (dead)" + tail},
-		"dependency": {healthy, 0, always(unit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it was not started; the unit is inactive (dead)"},
-		"condition":  {healthy, 0, always(unit(7, append(ended, "ConditionResult", false)...)), "a Condition in the unit is not met, so the unit was not started; the unit is inactive (dead)"},
-		"again and again": {healthy, 0, func(n int) map[string]any { return unit(8, append(loop, "NRestarts", uint32(n))...) },
+		"ended well": {healthy, 0, stateSequence(runningUnit(8), runningUnit(8, ended...)), "it exited and was not restarted; the unit is inactive (dead)" + tail},
+		"dependency": {healthy, 0, constantState(runningUnit(7, append(ended, "ConditionResult", false, "ConditionTimestamp", uint64(0))...)), "s: it was not started; the unit is inactive (dead)"},
+		"condition":  {healthy, 0, constantState(runningUnit(7, append(ended, "ConditionResult", false)...)), "a Condition in the unit is not met, so the unit was not started; the unit is inactive (dead)"},
+		"again and again": {healthy, 0, func(n int) map[string]any { return runningUnit(8, append(loop, "NRestarts", uint32(n))...) },
 			"it keeps exiting: restarted 3 times; the unit is activating (auto-restart), exit-code, exit code 1" + tail},
 		"again and again, uncounted": {healthy, 0, func(n int) map[string]any {
 			return map[string]any{"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(8 + n), "ExecMainStartTimestamp": uint64(1_790_000_001_000_000 + n)}
 		}, "it keeps exiting: restarted 3 times; the unit is active (running), process 11" + tail},
-		"bad unit": {healthy, 0, always(unit(7, "LoadState", "bad-setting")), "s: its unit file or a drop-in is invalid (bad-setting); the unit is "},
-		"the old one stays": {healthy, soon, always(unit(7)),
+		"bad unit": {healthy, 0, constantState(runningUnit(7, "LoadState", "bad-setting")), "s: its unit file or a drop-in is invalid (bad-setting); the unit is "},
+		"the old one stays": {healthy, soon, constantState(runningUnit(7)),
 			"timed out; last: the old process 7 is still running; the unit is active (running), process 7"},
-		"no answer":     {silent, soon, always(unit(8)), "timed out; last: " + silent + ": no response: timed out; the unit is active (running), process 8" + tail},
-		"ill":           {ill, soon, always(unit(8)), "last: " + ill + ": HTTP status 500; the unit is active (running), process 8" + tail},
-		"not listening": {"http://127.0.0.1:1/healthz", soon, always(unit(8)), "last: http://127.0.0.1:1/healthz: connection refused; the unit is active"},
-		"no READY": {healthy, soon, always(unit(8, "ActiveState", "activating", "SubState", "start")),
+		"no answer":     {silent, soon, constantState(runningUnit(8)), "timed out; last: " + silent + ": no response: timed out; the unit is active (running), process 8" + tail},
+		"ill":           {ill, soon, constantState(runningUnit(8)), "last: " + ill + ": HTTP status 500; the unit is active (running), process 8" + tail},
+		"not listening": {"http://127.0.0.1:1/healthz", soon, constantState(runningUnit(8)), "last: http://127.0.0.1:1/healthz: connection refused; the unit is active"},
+		"no READY": {healthy, soon, constantState(runningUnit(8, "ActiveState", "activating", "SubState", "start")),
 			"last: the unit is activating (start), process 8; the unit is activating (start), process 8" + tail},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +163,7 @@ func TestWaitInterrupted(t *testing.T) {
 		if n == 3 {
 			cancel()
 		}
-		return unit(7)
+		return runningUnit(7)
 	}}
 	_, err := f.service(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quick)
 	if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -181,7 +178,7 @@ func TestWaitUnanswered(t *testing.T) {
 		if n < 3 {
 			f.hangUp()
 		}
-		return unit(8)
+		return runningUnit(8)
 	}
 	if _, err := f.service(t).WaitHealthy(t.Context(), State{}, quick); err != nil {
 		t.Error(err)

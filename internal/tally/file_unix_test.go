@@ -54,8 +54,8 @@ func check(t *testing.T, dir string, runs, dropped uint64) {
 	}
 }
 
-// TestBusy verifies that a caller that does not get the lock gives up, and that the next one counts that.
-func TestBusy(t *testing.T) {
+// TestLockBusy verifies that a caller that does not get the lock gives up, and that the next one counts that.
+func TestLockBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
@@ -80,9 +80,9 @@ func TestBusy(t *testing.T) {
 	check(t, dir, 3, 2)
 }
 
-// TestDroppedStay verifies that the number of dropped counts is kept if a process cannot write its counts or is killed
+// TestDropsAreKept verifies that the number of dropped counts is kept if a process cannot write its counts or is killed
 // before.
-func TestDroppedStay(t *testing.T) {
+func TestDropsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	must(t, tally.AddBatch(t.Context(), dir, batch))
 	must(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
@@ -96,8 +96,8 @@ func TestDroppedStay(t *testing.T) {
 	check(t, dir, 2, 3)
 }
 
-// TestTooLate verifies that a call without remaining time counts or drops, and never resets the counts.
-func TestTooLate(t *testing.T) {
+// TestNoTimeLeft verifies that a call without remaining time counts or drops, and never resets the counts.
+func TestNoTimeLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -112,8 +112,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestBusyInTheWay verifies that a non-regular file at the path of the drop counter is not opened.
-func TestBusyInTheWay(t *testing.T) {
+// TestDropCounterNotRegular verifies that a non-regular file at the path of the drop counter is not opened.
+func TestDropCounterNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "dropped"), 0o600))
@@ -127,8 +127,8 @@ func TestBusyInTheWay(t *testing.T) {
 	}
 }
 
-// TestAtOnce verifies that all concurrent calls are counted or dropped, and that a reader finds a complete file.
-func TestAtOnce(t *testing.T) {
+// TestConcurrentCounts verifies that all concurrent calls are counted or dropped, and that a reader finds a complete file.
+func TestConcurrentCounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
@@ -159,9 +159,9 @@ func TestAtOnce(t *testing.T) {
 	check(t, dir, writers*each+1, 0)
 }
 
-// TestInTheWay verifies that foreign files are replaced without being opened or followed, or are kept, and that nothing
+// TestForeignFiles verifies that foreign files are replaced without being opened or followed, or are kept, and that nothing
 // hangs.
-func TestInTheWay(t *testing.T) {
+func TestForeignFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		put   func(t *testing.T, dir, file string)

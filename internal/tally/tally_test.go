@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// noon is when these tests count.
+// noon is the time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
 
 // TestBounds verifies that the stored counts are limited and readable for any input.
@@ -33,12 +33,12 @@ func TestBounds(t *testing.T) {
 		t.Errorf("message of %d bytes: %q", len(m), m)
 	}
 	if !c.IsValid() {
-		t.Error("what was counted would not be read")
+		t.Error("the counts could not be read")
 	}
 }
 
-// TestSound verifies that data that this package did not write is not accepted as counts.
-func TestSound(t *testing.T) {
+// TestDataIsValidated verifies that data that this package did not write is not accepted as counts.
+func TestDataIsValidated(t *testing.T) {
 	for name, spoil := range map[string]func(*Counts){
 		"later":             func(c *Counts) { c.SchemaVersion++ },
 		"no provider":       func(c *Counts) { c.Providers["p"] = nil },

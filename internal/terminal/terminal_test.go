@@ -14,9 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vbauerster/mpb/v8"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// evil is a possible text of a plugin or a registry.
+// evil is a text that a plugin or a registry could return.
 const evil = "\x1b[2Jok\rall is well\u202e"
 
 // TestEscapes verifies that no terminal interprets the printed text.
@@ -64,8 +66,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestNobodyForgesALine verifies that a text with line breaks cannot imitate one of regcred's own lines.
-func TestNobodyForgesALine(t *testing.T) {
+// TestTextCannotForgeLines verifies that a text with line breaks cannot imitate one of regcred's own lines.
+func TestTextCannotForgeLines(t *testing.T) {
 	const text = "ci\nerror: forged"
 	const row = "ci\nerror    forged"
 	lay := func(do func(*Text)) string {
@@ -188,9 +190,7 @@ func TestJSONObeyed(t *testing.T) {
 	term := &Terminal{Stdout: &stdout}
 	for name, write := range map[string]func(any) error{"ours": term.WriteJSON, "foreign": term.WriteForeignJSON} {
 		stdout.Reset()
-		if err := write(map[string]string{value: value}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(map[string]string{value: value}))
 		if got := escapeLines(stdout.String()); got != stdout.String() {
 			t.Errorf("%s: a terminal obeys %q", name, stdout.String())
 		}
@@ -230,7 +230,7 @@ func TestNoTerminal(t *testing.T) {
 	images := term.NewImageProgress(t.Context(), 1)
 	images.Show("a")()
 	if images.WriterAbove(&stderr) != &stderr {
-		t.Error("lines do not go straight to what is no terminal")
+		t.Error("lines are buffered without a terminal")
 	}
 	images.Close()
 	if term.StdoutIsTerminal() || stderr.Len() > 0 {
@@ -246,7 +246,7 @@ func TestIsPrintable(t *testing.T) {
 	}
 }
 
-func TestUntil(t *testing.T) {
+func TestFormatExpiry(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	term := &Text{Now: func() time.Time { return now }}
 	at := now.Add(10 * time.Minute)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestPrintable(t *testing.T) {
@@ -157,10 +159,7 @@ func TestSpan(t *testing.T) {
 		"0s": "0s", "20s": "20s", "20m": "20m", "1h0m5s": "1h0m5s", "-10m": "-10m", "400ms": "400ms", "21.6us": "21.6µs", "-1ms": "-1ms", "1.4s": "1s",
 	}
 	for in, want := range tests {
-		d, err := time.ParseDuration(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(time.ParseDuration(in))(t)
 		if got := FormatDuration(d); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}

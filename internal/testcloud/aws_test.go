@@ -10,16 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
 // TestAWSRefuses verifies that requests that an SDK would not send are rejected. The tests of provider/ecr show that an
 // SDK's requests succeed.
 func TestAWSRefuses(t *testing.T) {
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	defer cloud.Close()
 	cloud.Update(func(s *testcloud.AWSState) {
 		s.ContainerToken, s.SigningRegion, s.SessionToken = "open-sesame", "eu-west-1", "open-session"
@@ -81,17 +79,11 @@ func TestAWSRefuses(t *testing.T) {
 		"elsewhere":                {"GET", "/x", "", nil, 404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, err := http.NewRequest(tt.method, cloud.URL()+tt.path, strings.NewReader(tt.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(http.NewRequest(tt.method, cloud.URL()+tt.path, strings.NewReader(tt.body)))(t)
 			for i := 0; i < len(tt.header); i += 2 {
 				req.Header.Set(tt.header[i], tt.header[i+1])
 			}
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.DefaultClient.Do(req))(t)
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != tt.status || !strings.Contains(string(body), tt.want) {
@@ -103,10 +95,7 @@ func TestAWSRefuses(t *testing.T) {
 
 // TestAWSEnviron verifies that every variable is empty or selects this server.
 func TestAWSEnviron(t *testing.T) {
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	defer cloud.Close()
 	seen := map[string]string{}
 	for _, entry := range cloud.Environ() {

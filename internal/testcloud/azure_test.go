@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -25,20 +26,14 @@ func azureAsk(t *testing.T, client *http.Client, address string, form url.Values
 	if form != nil {
 		method, body = http.MethodPost, strings.NewReader(form.Encode())
 	}
-	req, err := http.NewRequest(method, address, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, address, body))(t)
 	if form != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Do(req))(t)
 	defer resp.Body.Close()
 	answer := map[string]any{"challenge": resp.Header.Get("Www-Authenticate")}
 	json.NewDecoder(resp.Body).Decode(&answer)
@@ -52,10 +47,7 @@ func TestAzure(t *testing.T) {
 	az.Update(func(s *testcloud.AzureState) {
 		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.TokenSecret, "[]", canary.TokenSecret
 	})
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
 	az.AddHosts(net)
 	client := &http.Client{Transport: net.Transport()}
@@ -120,6 +112,6 @@ func TestAzure(t *testing.T) {
 		t.Errorf("login server: status %d, challenge %v", status, answer["challenge"])
 	}
 	if len(net.UnknownHosts()) > 0 {
-		t.Errorf("asked elsewhere: %q", net.UnknownHosts())
+		t.Errorf("called other hosts: %q", net.UnknownHosts())
 	}
 }

@@ -10,20 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
 // TestGoogle verifies that only requests that the real services accept succeed.
 func TestGoogle(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	defer google.Close()
 	google.Update(func(s *testcloud.GoogleState) { s.Dockercfg, s.SubjectToken = "{}", "subject" })
 	const (
@@ -63,10 +58,7 @@ func TestGoogle(t *testing.T) {
 			if tt.body != "" {
 				method = http.MethodPost
 			}
-			req, err := http.NewRequest(method, tt.address, strings.NewReader(tt.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(http.NewRequest(method, tt.address, strings.NewReader(tt.body)))(t)
 			if key, value, ok := strings.Cut(tt.header, ": "); ok {
 				req.Header.Set(key, value)
 			}
@@ -74,10 +66,7 @@ func TestGoogle(t *testing.T) {
 			if req.URL.Scheme == "https" {
 				client = &http.Client{Transport: net.Transport()}
 			}
-			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(client.Do(req))(t)
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
 			status, part, _ := strings.Cut(tt.want, " ")
@@ -87,21 +76,15 @@ func TestGoogle(t *testing.T) {
 		})
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 
 // TestGoogleEnviron verifies that no variable of Google's SDKs selects another endpoint.
 func TestGoogleEnviron(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	defer google.Close()
 	environ := google.Environ()
 	for _, want := range []string{"GCE_METADATA_HOST=" + google.Addr(), "GOOGLE_APPLICATION_CREDENTIALS=", "SSL_CERT_FILE=" + net.CAFile()} {

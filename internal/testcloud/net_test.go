@@ -11,25 +11,20 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-func TestNet(t *testing.T) {
+func TestFakeNetwork(t *testing.T) {
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here "+r.Host) }))
 	defer server.Close()
-	world, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer world.Close()
-	world.Handle("sts.googleapis.com", server)
-	world.Handle("*.azurecr.io", server)
-	client := &http.Client{Transport: world.Transport()}
+	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
+	defer fakeNet.Close()
+	fakeNet.Handle("sts.googleapis.com", server)
+	fakeNet.Handle("*.azurecr.io", server)
+	client := &http.Client{Transport: fakeNet.Transport()}
 	for _, url := range []string{"https://sts.googleapis.com/v1/token", "http://sts.googleapis.com/v1/token", "https://a.b.azurecr.io/v2/"} {
-		resp, err := client.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get(url))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if got, want := string(body), "here "+resp.Request.URL.Host; got != want {
@@ -39,7 +34,7 @@ func TestNet(t *testing.T) {
 	if _, err := client.Get("https://elsewhere.example/"); err == nil {
 		t.Error("https://elsewhere.example/: answered")
 	}
-	if got := world.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example:443" {
+	if got := fakeNet.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example:443" {
 		t.Errorf("strays: %q", got)
 	}
 	if got := len(server.Requests()); got != 3 {
@@ -51,29 +46,20 @@ func TestNet(t *testing.T) {
 func TestServeTLS(t *testing.T) {
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
 	defer server.Close()
-	world, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer world.Close()
-	world.Handle("sts.googleapis.com", server)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	world.ServeTLS(listener)
+	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
+	defer fakeNet.Close()
+	fakeNet.Handle("sts.googleapis.com", server)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	fakeNet.ServeTLS(listener)
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: world.CAPool()},
+		TLSClientConfig:   &tls.Config{RootCAs: fakeNet.CAPool()},
 		ForceAttemptHTTP2: true,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, listener.Addr().String())
 		},
 	}}
 	defer client.CloseIdleConnections()
-	resp, err := client.Get("https://sts.googleapis.com/v1/token")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get("https://sts.googleapis.com/v1/token"))(t)
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	if got, want := string(body), "HTTP/2.0 here sts.googleapis.com"; got != want {
@@ -82,7 +68,7 @@ func TestServeTLS(t *testing.T) {
 	if _, err := client.Get("https://elsewhere.example/"); err == nil {
 		t.Error("https://elsewhere.example/: answered")
 	}
-	if got := world.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example" {
+	if got := fakeNet.UnknownHosts(); len(got) != 1 || got[0] != "elsewhere.example" {
 		t.Errorf("strays: %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 )
 
@@ -21,10 +22,7 @@ func TestFreeAddrIsReserved(t *testing.T) {
 	if len(reserved) != 400 {
 		t.Fatalf("%d ports of 400", len(reserved))
 	}
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer server.Close()
 	go func() {
 		for conn, err := server.Accept(); err == nil; conn, err = server.Accept() {
@@ -33,18 +31,12 @@ func TestFreeAddrIsReserved(t *testing.T) {
 	}()
 	// 3,000 of about 28,000 ports: without reservation about 40 would be reserved ones.
 	for range 3000 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		l.Close()
 		if addr := l.Addr().String(); reserved[addr] {
 			t.Fatalf("a listener got the reserved %s", addr)
 		}
-		conn, err := net.Dial("tcp", server.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", server.Addr().String()))(t)
 		conn.(*net.TCPConn).SetLinger(0) // frees the port at once
 		conn.Close()
 		if addr := conn.LocalAddr().String(); reserved[addr] {
@@ -60,10 +52,7 @@ func TestFreeAddr(t *testing.T) {
 		if _, err := net.Dial("tcp", host); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v, want a refused connection", err)
 		}
-		l, err := net.Listen("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", host))(t)
 		conn, err := net.Dial("tcp", host)
 		if err != nil {
 			t.Error(err)

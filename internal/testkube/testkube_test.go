@@ -16,14 +16,12 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func newServer(t *testing.T, opts Options) *Server {
 	t.Helper()
-	s, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(opts))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -31,20 +29,12 @@ func newServer(t *testing.T, opts Options) *Server {
 // ask sends a request as an administrator and returns status and body.
 func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+s.Token(Admin))
-	resp, err := s.http.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(s.http.Client().Do(req))(t)
 	defer resp.Body.Close()
 	var raw json.RawMessage
-	if err := json.NewDecoder(resp.Body).Decode(&raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(resp.Body).Decode(&raw))
 	return resp.StatusCode, raw
 }
 
@@ -63,7 +53,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("status %d, error %v, claims %v", code, err, claims)
 		}
 		if !strings.Contains(string(body), token) {
-			t.Error("the token in the log is not the one in the answer")
+			t.Error("the token in the log is not the one in the response")
 		}
 		for what, text := range map[string]string{"token": token, "bearer token": s.Token("x")} {
 			if got := canary.FindMarker(text) != ""; got != tt.planted {
@@ -77,9 +67,7 @@ func TestToken(t *testing.T) {
 func TestKubeconfig(t *testing.T) {
 	s := newServer(t, Options{})
 	path := filepath.Join(t.TempDir(), "config")
-	if err := s.Kubeconfig(path, Admin); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Kubeconfig(path, Admin))
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("mode %v, error %v", info.Mode(), err)
@@ -95,9 +83,7 @@ func TestStartStop(t *testing.T) {
 	if _, err := s.http.Client().Get(url); err == nil {
 		t.Error("it answers after Stop")
 	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Start())
 	code, body := ask(t, s, http.MethodGet, "/api/v1/namespaces/ci/serviceaccounts/builder", "")
 	var account corev1.ServiceAccount
 	if err := json.Unmarshal(body, &account); err != nil || code != http.StatusOK || account.UID != "u" || s.URL() != url {

@@ -16,9 +16,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
-func TestFaultIsCounted(t *testing.T) {
+func TestFaultTimes(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault Fault
@@ -131,10 +132,7 @@ func TestSpoiledBlobs(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, "GET", blob, nil)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close()
 		got, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 		if err != nil || !bytes.Equal(got, whole[:1000]) {

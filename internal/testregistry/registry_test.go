@@ -24,14 +24,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 func start(t *testing.T, opts Options) *Server {
 	t.Helper()
-	s, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(opts))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -42,10 +40,7 @@ func start(t *testing.T, opts Options) *Server {
 
 func push(t *testing.T, s *Server, repo string, img Image) string {
 	t.Helper()
-	digest, err := s.Push(repo, "v1", img)
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must.Get(s.Push(repo, "v1", img))(t)
 	return digest
 }
 
@@ -61,10 +56,7 @@ func login(user string) authn.Authenticator {
 // pull pulls with go-containerregistry's client and returns the digest and status.
 func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (string, int) {
 	t.Helper()
-	ref, err := name.NewTag(s.Addr() + "/" + repo + ":v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.NewTag(s.Addr() + "/" + repo + ":v1"))(t)
 	img, err := remote.Image(ref, remote.WithAuth(auth), remote.WithRetryStatusCodes())
 	var terr *transport.Error
 	if errors.As(err, &terr) {
@@ -76,10 +68,7 @@ func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (strin
 	if err := validate.Image(img); err != nil {
 		t.Errorf("the image is not valid: %v", err)
 	}
-	digest, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must.Get(img.Digest())(t)
 	return digest.String(), http.StatusOK
 }
 
@@ -100,30 +89,18 @@ func TestPushIndex(t *testing.T) {
 	s := start(t, Options{})
 	want := push(t, s, "multi", Image{Platforms: []string{"linux/amd64", "linux/arm64/v8"}})
 	ref, _ := name.NewTag(s.Addr() + "/multi:v1")
-	index, err := remote.Index(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(remote.Index(ref))(t)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
 	if got, _ := index.Digest(); got.String() != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
-	m, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(index.IndexManifest())(t)
 	var got []string
 	for _, d := range m.Manifests {
-		img, err := index.Image(d.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := img.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(index.Image(d.Digest))(t)
+		config := must.Get(img.ConfigFile())(t)
 		got = append(got, d.Platform.String()+" "+config.Platform().String())
 	}
 	if diff := cmp.Diff([]string{"linux/amd64 linux/amd64", "linux/arm64/v8 linux/arm64/v8"}, got); diff != "" {
@@ -239,10 +216,7 @@ func TestSetUser(t *testing.T) {
 // get sends one request without a client library.
 func get(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
@@ -318,11 +292,9 @@ func TestTokenFlow(t *testing.T) {
 				Access    string `json:"access_token"`
 				ExpiresIn int    `json:"expires_in"`
 			}
-			if err := json.Unmarshal(body, &answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(body, &answer))
 			if answer.Token == "" || answer.Token != answer.Access || answer.ExpiresIn != 60 {
-				t.Errorf("not a good answer: token %d bytes, access_token %d bytes, expires_in %d", len(answer.Token), len(answer.Access), answer.ExpiresIn)
+				t.Errorf("not a good response: token %d bytes, access_token %d bytes, expires_in %d", len(answer.Token), len(answer.Access), answer.ExpiresIn)
 			}
 			bearer := map[string]string{"Authorization": "Bearer " + answer.Token}
 			status := func(url string) int {
@@ -367,10 +339,7 @@ func TestExpireTokens(t *testing.T) {
 	s := start(t, Options{Auth: AuthBearer, Users: users})
 	push(t, s, "x", Image{})
 	ref, _ := name.NewTag(s.Addr() + "/x:v1")
-	img, err := remote.Image(ref, remote.WithAuth(login("ci")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := must.Get(remote.Image(ref, remote.WithAuth(login("ci"))))(t)
 	s.ExpireTokens()
 	s.ResetLog()
 	if err := validate.Image(img); err != nil {
@@ -448,10 +417,7 @@ func layerOf(t *testing.T, s *Server, repo string) v1.Hash {
 }
 
 func TestCloseEndsSlowRequests(t *testing.T) {
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{}))(t)
 	slow := s.Inject(Fault{Kind: FaultSlow, Delay: time.Hour})
 	failed := make(chan error, 1)
 	go func() {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOffset looks columns up in any order: a lookup may start at the one before.
-func TestOffset(t *testing.T) {
+// TestOffsetInAnyOrder looks columns up in any order: a lookup may start at the one before.
+func TestOffsetInAnyOrder(t *testing.T) {
 	lines := NewLineIndex([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))
 	for _, tt := range []struct{ line, column, want int }{
 		{3, 5, 5}, {3, 7, 7}, {3, 2, 1}, {5, 3, 2}, {3, 9, 10}, {4, 5, 0}, {5, 100, 13}, {3, 13, 15}, {1, 7, 6}, {1, 99, 8}, {2, 1, 0},

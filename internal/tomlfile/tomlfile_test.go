@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
@@ -44,10 +45,7 @@ func TestError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	canary.AssertAbsent(t, "an error", err.Error())
-	f, err = tomlfile.Parse("x", []byte("\na = 'x'\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(tomlfile.Parse("x", []byte("\na = 'x'\n")))(t)
 	var v struct{ A int }
 	if bad, ok := errors.AsType[*tomlfile.Error](f.Decode(&v)); !ok || bad.Line != 2 {
 		t.Errorf("got %v", bad)
@@ -78,9 +76,7 @@ func FuzzParse(f *testing.F) {
 func TestReadOld(t *testing.T) {
 	for text, line := range map[string]int{"\ufeffa = 1\n": 1, "# \xff\x00\x01\n\r\na = 1\r\n": 3, "b = 1\ra = 1\r": 2, "\ufeffb = 1\n[": 0} {
 		path := filepath.Join(t.TempDir(), "f.toml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := tomlfile.Read(t.Context(), inroot.FS{}, path); err == nil {
 			t.Errorf("%q is TOML", text)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/ecr"
@@ -23,13 +24,10 @@ const (
 	role     = "arn:aws:iam::111122223333:role/controller"
 )
 
-// newAWS is Amazon's cloud. Its SDK reads the environment of the process.
-func newAWS(t *testing.T) (*world, *testcloud.AWS) {
-	w := newWorld(t)
-	aws, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+// newAWS starts Amazon's cloud. Its SDK reads the environment of the process.
+func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
+	w := newTestCloud(t)
+	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	w.server, w.metadata, w.image = aws.Server, "/latest/", ecrImage
 	w.last, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }
@@ -58,8 +56,8 @@ func podIdentity(aws *testcloud.AWS, file string) map[string]string {
 	return map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file}
 }
 
-// signers are those who asked ECR for a password.
-func signers(aws *testcloud.AWS) (keys []string) {
+// ecrCallers returns the access keys that signed requests to ECR.
+func ecrCallers(aws *testcloud.AWS) (keys []string) {
 	for _, r := range aws.Requests() {
 		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok && sig.Service == "ecr" {
 			keys = append(keys, sig.KeyID)
@@ -109,11 +107,11 @@ func TestAWS(t *testing.T) {
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
 			}
-			if keys := signers(aws); len(keys) != 1 || keys[0] != tt.signer {
-				t.Errorf("ECR was asked by %q, want %q once", keys, tt.signer)
+			if keys := ecrCallers(aws); len(keys) != 1 || keys[0] != tt.signer {
+				t.Errorf("ECR was called by %q, want %q once", keys, tt.signer)
 			}
-			if n := w.askedMetadata(); (n > 0) != tt.node {
-				t.Errorf("the node's metadata server was asked %d times", n)
+			if n := w.metadataRequests(); (n > 0) != tt.node {
+				t.Errorf("the node's metadata server was called %d times", n)
 			}
 		})
 	}
@@ -184,8 +182,8 @@ func TestAWSFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)
 			w.checkError(tt.environ(t, aws), tt.want...)
-			if keys := signers(aws); len(keys) != 0 {
-				t.Errorf("ECR was asked by %q", keys)
+			if keys := ecrCallers(aws); len(keys) != 0 {
+				t.Errorf("ECR was called by %q", keys)
 			}
 		})
 	}

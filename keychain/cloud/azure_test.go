@@ -20,8 +20,8 @@ import (
 
 const acrImage = "team.azurecr.io/app:v1"
 
-func newAzure(t *testing.T) (*world, *testcloud.Azure) {
-	w := newWorld(t)
+func newAzure(t *testing.T) (*testCloud, *testcloud.Azure) {
+	w := newTestCloud(t)
 	azure := testcloud.NewAzure()
 	t.Cleanup(azure.Close)
 	net := newNet(t)
@@ -45,8 +45,8 @@ func newAzure(t *testing.T) (*world, *testcloud.Azure) {
 	return w, azure
 }
 
-// webhook are the variables that Azure Workload Identity sets.
-func webhook(file string) map[string]string {
+// webhookVariables returns the variables that Azure Workload Identity sets.
+func webhookVariables(file string) map[string]string {
 	return map[string]string{
 		"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_FEDERATED_TOKEN_FILE": file,
 		"AZURE_AUTHORITY_HOST": "https://login.microsoftonline.com/",
@@ -65,10 +65,10 @@ func TestAzure(t *testing.T) {
 		"a managed identity": {func(*testing.T) map[string]string {
 			return map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant"}
 		}, "imds.test/metadata/identity/oauth2/token", "client", "tenant"},
-		"workload identity": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret+"-pod\n")) },
+		"workload identity": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret+"-pod\n")) },
 			"login.microsoftonline.com/tenant/oauth2/v2.0/token", "client", "tenant"},
 		"in another cloud": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "https://login.microsoftonline.us"
 			return environ
 		}, "login.microsoftonline.us/tenant/oauth2/v2.0/token", "client", "tenant"},
@@ -104,23 +104,23 @@ func TestAzureFails(t *testing.T) {
 		fault   *testcloud.Fault
 		want    []string
 	}{
-		"no token file": {func(t *testing.T) map[string]string { return webhook(filepath.Join(t.TempDir(), "none")) }, nil,
+		"no token file": {func(t *testing.T) map[string]string { return webhookVariables(filepath.Join(t.TempDir(), "none")) }, nil,
 			[]string{"AZURE_FEDERATED_TOKEN_FILE", "no such file or directory"}},
-		"empty token file": {func(t *testing.T) map[string]string { return webhook(file(t, "")) }, nil,
+		"empty token file": {func(t *testing.T) map[string]string { return webhookVariables(file(t, "")) }, nil,
 			[]string{"AZURE_FEDERATED_TOKEN_FILE", "empty or not a token"}},
 		"no such tenant": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_TENANT_ID"] = "other"
 			return environ
 		}, nil, []string{step, "AADSTS90002", "check AZURE_TENANT_ID and AZURE_CLIENT_ID"}},
-		"another's token": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret)) }, nil,
+		"another's token": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret)) }, nil,
 			[]string{step, "status 401 Unauthorized (invalid_client, AADSTS700213)", "issuer, subject and audience"}},
 		"an authority without TLS": {func(t *testing.T) map[string]string {
-			environ := webhook(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "http://login.microsoftonline.com"
 			return environ
 		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL; refusing to send a secret to it"}},
-		"Entra is down": {func(t *testing.T) map[string]string { return webhook(file(t, canary.TokenSecret+"-pod")) },
+		"Entra is down": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret+"-pod")) },
 			&testcloud.Fault{Path: "login.microsoftonline.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{step, "status 500 Internal Server Error, 3 times"}},
 	} {
@@ -139,7 +139,7 @@ func TestAzureFails(t *testing.T) {
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
 	token := file(t, canary.TokenSecret+"-1")
-	k := w.keyring(webhook(token))
+	k := w.keyring(webhookVariables(token))
 	for i, assertion := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, assertion)
 		azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = assertion, "open-sesame" })

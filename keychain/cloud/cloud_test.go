@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/provider/dockerconfig"
 	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/keychain/cloud"
@@ -28,7 +29,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// emptyEnviron is the environment of a pod without an identity.
+// emptyEnviron returns the environment of a pod without an identity.
 func emptyEnviron(string) string { return "" }
 
 func only(environ ...string) func(string) string {
@@ -50,8 +51,8 @@ func provider(p plugin.Provider, err error) cloud.Provider {
 	return cloud.Provider{Provider: p}
 }
 
-// named sets the name and the images of a provider.
-func named(name string, p cloud.Provider, images ...string) cloud.Provider {
+// withNameAndImages sets the name and the images of a provider.
+func withNameAndImages(name string, p cloud.Provider, images ...string) cloud.Provider {
 	p.Name, p.MatchImages = name, images
 	return p
 }
@@ -84,9 +85,9 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestHalves verifies that an incomplete configuration is an error, because a pod would silently use the node's
+// TestIncompleteConfiguration verifies that an incomplete configuration is an error, because a pod would silently use the node's
 // identity.
-func TestHalves(t *testing.T) {
+func TestIncompleteConfiguration(t *testing.T) {
 	amazon := func(environ ...string) error {
 		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
 		return err
@@ -192,21 +193,17 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOthers verifies a cloud's provider with more images, third-party providers with their own images, and the error
+// TestOtherProviders verifies a cloud's provider with more images, third-party providers with their own images, and the error
 // for images without a provider.
-func TestOthers(t *testing.T) {
+func TestOtherProviders(t *testing.T) {
 	password := file(t, canary.PasswordSecret)
-	if err := os.Chmod(password, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(password, 0o600))
 	logins := file(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.PasswordSecret+`"}}}`)
-	if err := os.Chmod(logins, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(logins, 0o600))
 	k, err := cloud.New(regcred.Options{},
-		named("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
-		named("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
-		named("none", provider(none, nil), "none.example"),
+		withNameAndImages("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
+		withNameAndImages("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
+		withNameAndImages("none", provider(none, nil), "none.example"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -248,12 +245,12 @@ func TestDefaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var good, bad atomic.Int32
 				k, err := cloud.New(tt.opts,
-					named("good", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+					withNameAndImages("good", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						good.Add(1)
 						return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(30 * time.Minute),
 							Auth: map[string]plugin.AuthConfig{"good.example": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}}, nil
 					})}, "good.example"),
-					named("bad", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+					withNameAndImages("bad", cloud.Provider{Provider: plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 						bad.Add(1)
 						return nil, errors.New("refused")
 					})}, "bad.example"),
@@ -283,16 +280,16 @@ func TestDefaults(t *testing.T) {
 }
 
 // clouds returns the three clouds, each with a pod without an identity.
-func clouds() map[string]func(*testing.T) *world {
-	return map[string]func(*testing.T) *world{
-		"Amazon": func(t *testing.T) *world { w, _ := newAWS(t); return w },
-		"Google": func(t *testing.T) *world { w, _ := newGoogle(t); return w },
-		"Azure":  func(t *testing.T) *world { w, _ := newAzure(t); return w },
+func clouds() map[string]func(*testing.T) *testCloud {
+	return map[string]func(*testing.T) *testCloud{
+		"Amazon": func(t *testing.T) *testCloud { w, _ := newAWS(t); return w },
+		"Google": func(t *testing.T) *testCloud { w, _ := newGoogle(t); return w },
+		"Azure":  func(t *testing.T) *testCloud { w, _ := newAzure(t); return w },
 	}
 }
 
-// asked is how often the last endpoint on the way to a password was.
-func (w *world) asked() (n int) {
+// passwordRequests returns the number of requests to the endpoint that returns the password.
+func (w *testCloud) passwordRequests() (n int) {
 	for _, r := range w.server.Requests() {
 		if r.Path == w.last {
 			n++
@@ -301,9 +298,9 @@ func (w *world) asked() (n int) {
 	return n
 }
 
-// TestOnce verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
+// TestConcurrentLookupsShareRequest verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
 // ones none.
-func TestOnce(t *testing.T) {
+func TestConcurrentLookupsShareRequest(t *testing.T) {
 	for name, newWorld := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -319,8 +316,8 @@ func TestOnce(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if n := w.asked(); n != 1 {
-					t.Errorf("round %d: the cloud was asked %d times, want once", round+1, n)
+				if n := w.passwordRequests(); n != 1 {
+					t.Errorf("round %d: the cloud was called %d times, want once", round+1, n)
 				}
 			}
 		})

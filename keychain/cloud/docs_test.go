@@ -9,14 +9,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }
 
@@ -52,7 +51,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	sources = strings.ReplaceAll(sources, `\"`, `"`)
 	_, section, found := strings.Cut(read(t, "../../docs/keychain-cloud.md"), "\n## Failure messages\n")
 	if !found {
-		t.Fatal("there is no section on failure messages")
+		t.Fatal("the section on failure messages is missing")
 	}
 	// The values filled in are names, addresses, system errors, prefixes of steps, and constants within a text.
 	filled := regexp.MustCompile(`"?…"?|find the pod's AWS credentials|POST https://sts|AccessDenied|permission denied|; |: |workload identity federation \("external_account"\)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_(AUTHORITY_HOST|FEDERATED_TOKEN_FILE)`)

@@ -89,7 +89,7 @@ func Example() {
 	// Output: AWS [redacted] from ecr-credential-provider
 }
 
-// askTeam is a provider of the program's own; its registry is down.
+// askTeam is the program's own provider; its registry is down.
 func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return nil, errors.New("503 Service Unavailable")
 }
@@ -175,7 +175,7 @@ func ExampleNew_pull() {
 	// Output: 2 layers <nil>
 }
 
-// exampleRegistry wants the password that exampleCloud hands out.
+// exampleRegistry requires the password that exampleCloud returns.
 func exampleRegistry() (host string, end func()) {
 	s, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"AWS": "open-sesame"}})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/gcr"
@@ -22,13 +23,10 @@ const (
 	pool     = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"
 )
 
-func newGoogle(t *testing.T) (*world, *testcloud.Google) {
-	w := newWorld(t)
+func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
+	w := newTestCloud(t)
 	net := newNet(t)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
 	w.last, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }
@@ -43,9 +41,8 @@ func newGoogle(t *testing.T) (*world, *testcloud.Google) {
 	return w, google
 }
 
-// federated is what names a configuration of workload identity federation,
-// with members that are added to it.
-func federated(t *testing.T, source, more string) map[string]string {
+// federationConfig returns a workload identity federation configuration with additional members.
+func federationConfig(t *testing.T, source, more string) map[string]string {
 	t.Helper()
 	return map[string]string{gcr.EnvCredentials: file(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
 		"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"https://sts.googleapis.com/v1/token",
@@ -65,14 +62,14 @@ func TestGoogle(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
 		"federation": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret+"-pod\n")), "")
+			return federationConfig(t, text(file(t, canary.TokenSecret+"-pod\n")), "")
 		}, "open-sesame-federated", false},
 		"in a member": {func(t *testing.T) map[string]string {
 			token := file(t, `{"id":"`+canary.TokenSecret+`-pod"}`)
-			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
+			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
 		}, "open-sesame-federated", false},
 		"impersonation": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret+"-pod")), account)
+			return federationConfig(t, text(file(t, canary.TokenSecret+"-pod")), account)
 		}, "open-sesame-account", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +79,8 @@ func TestGoogle(t *testing.T) {
 			if err != nil || got != tt.password {
 				t.Fatalf("got another password than %q, or %v", tt.password, err)
 			}
-			if n := w.askedMetadata(); (n > 0) != tt.node {
-				t.Errorf("the metadata server was asked %d times", n)
+			if n := w.metadataRequests(); (n > 0) != tt.node {
+				t.Errorf("the metadata server was called %d times", n)
 			}
 		})
 	}
@@ -106,35 +103,35 @@ func TestGoogleFails(t *testing.T) {
 			return map[string]string{gcr.EnvCredentials: file(t, canary.PasswordSecret)}
 		}, nil, []string{configuration, "not valid JSON"}},
 		"a program": {func(t *testing.T) map[string]string {
-			return federated(t, `{"executable":{"command":"/bin/true"}}`, "")
+			return federationConfig(t, `{"executable":{"command":"/bin/true"}}`, "")
 		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
+			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
+			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host", `does not belong to Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
+			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
 		}, nil, []string{"refusing to send a token to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
+			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"service_account_impersonation_url is not an https URL"}},
 		"no token file": {func(t *testing.T) map[string]string {
-			return federated(t, text(filepath.Join(t.TempDir(), "none")), "")
+			return federationConfig(t, text(filepath.Join(t.TempDir(), "none")), "")
 		}, nil, []string{configuration, "credential_source: ", "no such file or directory"}},
 		"empty token file": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, "\n")), "")
+			return federationConfig(t, text(file(t, "\n")), "")
 		}, nil, []string{"empty or not a token"}},
 		"no such member": {func(t *testing.T) map[string]string {
-			return federated(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
+			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
 		}, nil, []string{"empty or not a token"}},
 		"STS refuses": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), "")
+			return federationConfig(t, text(file(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`},
 			[]string{"exchange the service-account token", "status 403 Forbidden", "check that the workload identity pool has a provider with the token's issuer and audience"}},
 		"STS is down": {func(t *testing.T) map[string]string {
-			return federated(t, text(file(t, canary.TokenSecret)), "")
+			return federationConfig(t, text(file(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{"exchange the service-account token", "status 500 Internal Server Error, 3 times"}},
 	} {
@@ -152,7 +149,7 @@ func TestGoogleFails(t *testing.T) {
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
 	token := file(t, canary.TokenSecret+"-1")
-	k := w.keyring(federated(t, text(token), ""))
+	k := w.keyring(federationConfig(t, text(token), ""))
 	for i, subject := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, subject)
 		google.Update(func(s *testcloud.GoogleState) { s.SubjectToken = subject })

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 	"github.com/regcred/regcred/provider/acr"
@@ -24,7 +25,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// inPod makes the test binary a program in a pod, which looks this image up.
+// inPod is the variable that makes the test binary run as a program in a pod that looks up this image.
 const inPod = "CLOUD_TEST_IMAGE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lookups is how many registries a program asks for, in each of two halves.
+// lookups is the number of registries that a program looks up, in each of two halves.
 const lookups = 40
 
 // program looks up many registries, waits for a line, looks up as many again, and prints the number of failures and the
@@ -55,59 +56,51 @@ func program(image string) (status int) {
 				failed++
 			}
 			if half == 0 && i == 0 { // values that are created once per process exist now
-				goroutines, files = open()
+				goroutines, files = countOpenResources()
 			}
 		}
 		fmt.Println("failed:", failed)
 		stdin.ReadString('\n')
 	}
-	g, f := open()
-	for deadline := time.Now().Add(8 * time.Second); (g > goroutines+8 || f > files+8) && time.Now().Before(deadline); g, f = open() {
+	g, f := countOpenResources()
+	for deadline := time.Now().Add(8 * time.Second); (g > goroutines+8 || f > files+8) && time.Now().Before(deadline); g, f = countOpenResources() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	fmt.Println("more goroutines:", g > goroutines+8, "more files:", f > files+8)
 	return 0
 }
 
-// open is how many goroutines and descriptors there are; of the latter 0 where
-// that is not known.
-func open() (goroutines, files int) {
+// countOpenResources returns the number of goroutines and of file descriptors, or 0 descriptors where they
+// cannot be counted.
+func countOpenResources() (goroutines, files int) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// TestKeepsNothing verifies that a long-running program keeps no connections and goroutines of finished lookups,
+// TestNoGoroutinesOrConnectionsStay verifies that a long-running program keeps no connections and goroutines of finished lookups,
 // successful or not, and that the library never writes to standard error. It uses the providers' own transports in a
 // separate process.
-func TestKeepsNothing(t *testing.T) {
+func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
 	}
 	for name, tt := range map[string]struct {
-		world func(t *testing.T) (*testcloud.Server, []string)
-		image string
+		newCloud func(t *testing.T) (*testcloud.Server, []string)
+		image    string
 	}{
 		"Amazon": {amazonProcess, "111122223%d.dkr.ecr.eu-west-1.amazonaws.com/app"},
 		"Google": {googleProcess, "r%d-docker.pkg.dev/project/app"},
 		"Azure":  {azureProcess, "team%d.azurecr.io/app"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, environ := tt.world(t)
+			server, environ := tt.newCloud(t)
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(environ, inPod+"="+tt.image, "GOCOVERDIR="+t.TempDir())
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdin := must.Get(cmd.StdinPipe())(t)
+			stdout := must.Get(cmd.StdoutPipe())(t)
+			must.Do(t, cmd.Start())
 			defer cmd.Process.Kill()
 			lines := bufio.NewReader(stdout)
 			said, _ := lines.ReadString('\n')
@@ -123,26 +116,20 @@ func TestKeepsNothing(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s\nstandard error\n%s", got, want, stderr.String())
 			}
 			if refused := len(server.Requests()) - asked; asked < lookups || refused < lookups {
-				t.Errorf("the cloud was asked %d times, and then %d", asked, refused)
+				t.Errorf("the cloud was called %d times, and then %d", asked, refused)
 			}
 		})
 	}
 }
 
 func amazonProcess(t *testing.T) (*testcloud.Server, []string) {
-	aws, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	return aws.Server, append(aws.Environ(), "AWS_CONFIG_FILE=", "AWS_SHARED_CREDENTIALS_FILE=")
 }
 
 func googleProcess(t *testing.T) (*testcloud.Server, []string) {
-	google, err := testcloud.NewGoogle(newNet(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(newNet(t)))(t)
 	t.Cleanup(google.Close)
 	return google.Server, google.Environ()
 }
@@ -157,14 +144,11 @@ func azureProcess(t *testing.T) (*testcloud.Server, []string) {
 // newNet creates a fake network in which connections to unknown hosts fail.
 func newNet(t *testing.T) *testcloud.FakeNetwork {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(func() {
 		net.Close()
 		if strays := net.UnknownHosts(); len(strays) > 0 {
-			t.Errorf("others were asked: %q", strays)
+			t.Errorf("other hosts were called: %q", strays)
 		}
 	})
 	return net

@@ -24,6 +24,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
@@ -35,9 +36,7 @@ func TestRedirects(t *testing.T) {
 		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
 		s := start(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, small)
 		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{store.Addr(), "reader", canary.PasswordSecret, nil})
-		if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"))(t)
 		if len(store.Requests()) == 0 {
 			t.Error("nothing came from there")
 		}
@@ -68,8 +67,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestLoop verifies that redirect loops end.
-func TestLoop(t *testing.T) {
+// TestRedirectLoop verifies that redirect loops end.
+func TestRedirectLoop(t *testing.T) {
 	var n atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" {
@@ -85,9 +84,9 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestElsewhere verifies that a redirect to another repository of the registry does not use that repository's
+// TestRedirectToOtherRepository verifies that a redirect to another repository of the registry does not use that repository's
 // credential.
-func TestElsewhere(t *testing.T) {
+func TestRedirectToOtherRepository(t *testing.T) {
 	var sent sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, ok := r.BasicAuth(); ok {
@@ -234,14 +233,8 @@ func TestConcurrent(t *testing.T) {
 func TestCachedTransports(t *testing.T) {
 	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
-		req, err := http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := c.transports.forRequest(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil))(t)
+		tr := must.Get(c.transports.forRequest(req))(t)
 		return tr
 	}
 	first, second := ask("first"), ask("second")

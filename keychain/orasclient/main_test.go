@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 	"github.com/regcred/regcred/plugin"
@@ -48,14 +49,8 @@ func keyring(t testing.TB, users ...user) *regcred.Keyring {
 			}}, nil
 		})
 	}
-	cfg, err := config.Parse("test.yaml", []byte(text.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := regcred.New(cfg, regcred.Options{InProcess: in})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(text.String())))(t)
+	k := must.Get(regcred.New(cfg, regcred.Options{InProcess: in}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -73,14 +68,9 @@ func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *t
 	if opts.Rules == nil {
 		opts.Rules = []testregistry.Rule{{User: "reader", Pull: true}, {User: "pusher", Pull: true, Push: true}}
 	}
-	s, err := testregistry.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(testregistry.New(opts))(t)
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Push("team/app", "v1", image); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Push("team/app", "v1", image))(t)
 	return s
 }
 
@@ -93,10 +83,7 @@ func both(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
 // repository returns a repository over plain HTTP.
 func repository(t testing.TB, c remote.Client, reference string) *remote.Repository {
 	t.Helper()
-	repo, err := remote.NewRepository(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := must.Get(remote.NewRepository(reference))(t)
 	repo.Client, repo.PlainHTTP = c, true
 	return repo
 }

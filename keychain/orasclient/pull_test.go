@@ -26,6 +26,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 )
@@ -60,9 +61,7 @@ func TestPaths(t *testing.T) {
 		}}, small)
 		c := client(t, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, user{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
-		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
 		for _, r := range s.Requests() {
 			if want := map[bool]string{true: "reader", false: "pusher"}[regexp.MustCompile("^/v2/team/").MatchString(r.Path)]; r.User != "" && r.Path != "/token" && r.User != want {
 				t.Errorf("%s %s by %s", r.Method, r.Path, r.User)
@@ -76,10 +75,7 @@ func TestNotFound(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 	repo := repository(t, c, s.Addr()+"/team/app")
-	desc, err := repo.Resolve(t.Context(), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	desc := must.Get(repo.Resolve(t.Context(), "v1"))(t)
 	s.ResetLog()
 	if _, err := repo.Resolve(t.Context(), "v2"); !errors.Is(err, errdef.ErrNotFound) || len(s.Requests()) != 1 {
 		t.Errorf("got %v, %d requests", err, len(s.Requests()))
@@ -106,8 +102,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestEnds uses a token that expires during a copy of layers that are larger than the limit for login responses.
-func TestEnds(t *testing.T) {
+// TestTokenExpiresDuringCopy uses a token that expires during a copy of layers that are larger than the limit for login responses.
+func TestTokenExpiresDuringCopy(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
 	ending := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -176,10 +172,7 @@ func TestRegistry(t *testing.T) {
 		if err != nil || len(names) != 1 {
 			t.Errorf("catalog: %q, %v", names, err)
 		}
-		repo, err := reg.Repository(t.Context(), "team/app")
-		if err != nil {
-			t.Fatal(err)
-		}
+		repo := must.Get(reg.Repository(t.Context(), "team/app"))(t)
 		s.ResetLog()
 		err = repo.Tags(t.Context(), "", func(tags []string) error { return nil })
 		if got := summary(s); err != nil || got["reader 200"] == 0 || got["pusher 200"] > 0 {
@@ -188,9 +181,9 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestWithin verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
+// TestTransportOfAuthClient verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
 // credential, and requests are authorized.
-func TestWithin(t *testing.T) {
+func TestTransportOfAuthClient(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
 		var agents []string
@@ -237,9 +230,7 @@ func TestComparedWithAuthClient(t *testing.T) {
 	}
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	text := fmt.Sprintf(`{"auths": {"%s": {"auth": %q}, "%s/team": {"auth": %q}}}`, s.Addr(), basic("nobody"), s.Addr(), basic("reader"))
-	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -263,14 +254,8 @@ func TestComparedWithAuthClient(t *testing.T) {
 func TestRequestOfResponse(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
-		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil))(t)
+		resp := must.Get(client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req))(t)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || len(resp.Request.Header) > 0 {
 			t.Errorf("status %d, %v", resp.StatusCode, resp.Request.Header)

@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 )
@@ -29,10 +30,7 @@ func TestPush(t *testing.T) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
 		c := client(t, user{source.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
-		desc, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		desc := must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
 		if got, err := pull(t.Context(), to, "v1"); err != nil || got != string(desc.Digest) {
 			t.Errorf("pulled %v, %v", got, err)
 		}
@@ -50,9 +48,7 @@ func TestPushRefused(t *testing.T) {
 		manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
 		desc := content.NewDescriptorFromBytes("application/vnd.oci.image.index.v1+json", manifest)
 		repo := repository(t, c, s.Addr()+"/copies/app")
-		if err := repo.PushReference(t.Context(), desc, bytes.NewReader(manifest), "v1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repo.PushReference(t.Context(), desc, bytes.NewReader(manifest), "v1"))
 		if got, err := repo.Resolve(t.Context(), "v1"); err != nil || got.Digest != desc.Digest {
 			t.Errorf("got %v, %v", got, err)
 		}
@@ -88,14 +84,8 @@ func TestMount(t *testing.T) {
 			return http.DefaultTransport.RoundTrip(req)
 		})}))
 		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
-		desc, err := from.Resolve(t.Context(), "v1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers, err := content.Successors(t.Context(), from, desc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		desc := must.Get(from.Resolve(t.Context(), "v1"))(t)
+		layers := must.Get(content.Successors(t.Context(), from, desc))(t)
 		for _, l := range layers {
 			if err := to.Mount(t.Context(), l, "team/app", nil); err != nil {
 				t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -80,10 +81,7 @@ func TestDocumented(t *testing.T) {
 	collect(t, all, entryRules())
 	collect(t, all, secretRules())
 	collect(t, all, manifestRules())
-	doc, err := os.ReadFile("../../docs/lint/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/lint/README.md"))(t)
 	_, text, found := strings.Cut(string(doc), "\n## Docker configs and pull secrets\n")
 	if !found {
 		t.Fatal("the section for docker configs is missing")

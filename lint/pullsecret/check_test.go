@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 var testNow = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -29,8 +30,8 @@ func ecr(ends time.Time) string {
 	return b64(fmt.Sprintf(`{"payload":%q,"expiration":%d}`, canary.TokenSecret, ends.Unix()))
 }
 
-// tersely writes findings as "severity rule line:column path".
-func tersely(t *testing.T, c *Result) (lines []string) {
+// terseFindings writes findings as "severity rule line:column path".
+func terseFindings(t *testing.T, c *Result) (lines []string) {
 	t.Helper()
 	for _, f := range c.Findings {
 		lines = append(lines, fmt.Sprintf("%s %s %d:%d %s", f.Severity, caseName(f), f.Line, f.Column, f.Path))
@@ -44,10 +45,7 @@ func TestDockerLogin(t *testing.T) {
 	const secret = canary.PasswordSecret
 	auth := func(s string) string { return `{"auth":"` + b64(s) + `"}` }
 	plain := func(user, password string) string {
-		data, err := json.Marshal(map[string]string{"username": user, "password": password})
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(map[string]string{"username": user, "password": password}))(t)
 		return string(data)
 	}
 	day := 24 * time.Hour
@@ -99,7 +97,7 @@ func TestDockerLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := CheckAs(DockerConfig, "f", []byte("{\"auths\":\n {\"r.example\":"+tt.login+"}}"), testNow)
-			got := strings.Join(tersely(t, c), "\n")
+			got := strings.Join(terseFindings(t, c), "\n")
 			rule, field, _ := strings.Cut(tt.want, " ")
 			if want := rule + " 2:"; tt.want != "" && (!strings.Contains(got, want) || !strings.HasSuffix(got, `auths["r.example"]`+field)) || (tt.want == "") != (got == "") || strings.Contains(got, "\n") {
 				t.Errorf("got %q, want %s", got, tt.want)
@@ -178,13 +176,13 @@ func TestDockerFile(t *testing.T) {
 		"auth twice":     {`{"auths":{"r.example":{"username":"x","username":"u","password":"p"}}}`, []string{`warning docker-duplicate 1:24 auths["r.example"].username`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tersely(t, CheckAs(DockerConfig, "f", []byte(tt.data), testNow))); diff != "" {
+			if diff := cmp.Diff(tt.want, terseFindings(t, CheckAs(DockerConfig, "f", []byte(tt.data), testNow))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	c := CheckAs(Dockercfg, "f", []byte(`{"auths":{"r.example":`+login+`},"credsStore":"x"}`), testNow)
-	if diff := cmp.Diff([]string{"error docker-config-form 1:2 auths"}, tersely(t, c)); diff != "" {
+	if diff := cmp.Diff([]string{"error docker-config-form 1:2 auths"}, terseFindings(t, c)); diff != "" {
 		t.Errorf("a config.json for a .dockercfg: %s", diff)
 	}
 }
@@ -230,7 +228,7 @@ func TestSecretManifest(t *testing.T) {
 			if c == nil || c.Kind != Manifest {
 				t.Fatalf("got %+v", c)
 			}
-			if diff := cmp.Diff(tt.want, tersely(t, c)); diff != "" {
+			if diff := cmp.Diff(tt.want, terseFindings(t, c)); diff != "" {
 				t.Error(diff)
 			}
 			if c.Credentials != tt.logins {
@@ -250,7 +248,7 @@ func TestPullSecretObject(t *testing.T) {
 	// Secrets of another type are not pull secrets.
 	for _, kind := range []string{"", "Opaque", "kubernetes.io/basic-auth"} {
 		c := CheckSecret(Secret{Name: "x", Type: kind, Data: map[string][]byte{"username": []byte(canary.PasswordSecret)}}, testNow)
-		if got := tersely(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "error secret-type") {
+		if got := terseFindings(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "error secret-type") {
 			t.Errorf("type %q: got %q", kind, got)
 		}
 	}
@@ -290,8 +288,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestManyLogins verifies that the work grows linearly with the file.
-func TestManyLogins(t *testing.T) {
+// TestManyCredentials verifies that the work grows linearly with the file.
+func TestManyCredentials(t *testing.T) {
 	work := func(n int) float64 {
 		var b strings.Builder
 		b.WriteString(`{"credHelpers":{"x.example":"y"},"auths":{`)

@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 			if c.Refused {
 				got = fmt.Sprintf("%s: refused %d:%d", c.Kind, c.Findings[0].Line, c.Findings[0].Column)
 			}
-			tersely(t, c)
+			terseFindings(t, c)
 		}
 		if got != tt.want {
 			t.Errorf("%s, %.40q: got %q, want %q", tt.name, tt.data, got, tt.want)

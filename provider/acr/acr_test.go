@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
@@ -43,7 +44,7 @@ func TestManagedIdentity(t *testing.T) {
 		{"in another cloud", `{"useManagedIdentityExtension":true,"cloud":"AzureChinaCloud"}`, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, test.config)
+			w := newTestCloud(t, test.config)
 			if test.state != nil {
 				w.az.Update(test.state)
 			}
@@ -58,7 +59,7 @@ func TestManagedIdentity(t *testing.T) {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 			for name, want := range test.query {
-				if got := w.asked(imdsPath).Query.Get(name); got != want {
+				if got := w.findRequest(imdsPath).Query.Get(name); got != want {
 					t.Errorf("%s: got %q, want %q", name, got, want)
 				}
 			}
@@ -67,7 +68,7 @@ func TestManagedIdentity(t *testing.T) {
 }
 
 func TestServicePrincipal(t *testing.T) {
-	w := newWorld(t, principal)
+	w := newTestCloud(t, principal)
 	w.az.Update(func(s *testcloud.AzureState) {
 		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.PasswordSecret
 	})
@@ -96,7 +97,7 @@ func TestStaticSecret(t *testing.T) {
 		{"source of a mirror", "mcr.microsoft.com/app", "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
+			w := newTestCloud(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
 			w.opts.StaticSecret, w.opts.RegistryMirrors = true, []string{"mcr.microsoft.com:foo.azurecr.io"}
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"containerRegistryDNSSuffix":"`+test.own+`"}`)
 			want := map[string]string{"*.azurecr.*": ""}
@@ -113,13 +114,13 @@ func TestStaticSecret(t *testing.T) {
 		})
 	}
 	t.Run("a cloud that cannot be read", func(t *testing.T) {
-		w := newWorld(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
+		w := newTestCloud(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
 		w.opts.StaticSecret = true
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
 		w.checkError(image("foo.azurecr.io/app"), "/nonexistent/env.json")
 	})
 	t.Run("not for a pod", func(t *testing.T) {
-		w := newWorld(t, principal)
+		w := newTestCloud(t, principal)
 		w.opts.StaticSecret = true
 		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
@@ -128,7 +129,7 @@ func TestStaticSecret(t *testing.T) {
 	})
 }
 
-func TestNobody(t *testing.T) {
+func TestNoIdentityConfigured(t *testing.T) {
 	for name, config := range map[string]string{
 		"empty":         ``,
 		"object":        `{}`,
@@ -138,7 +139,7 @@ func TestNobody(t *testing.T) {
 		"data plane":    `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, config)
+			w := newTestCloud(t, config)
 			w.checkError(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
 			if len(w.az.SortedLines()) > 0 {
 				t.Errorf("asked %q", w.az.SortedLines())
@@ -166,7 +167,7 @@ func TestKeys(t *testing.T) {
 		{"pull.example.com/app", []string{"pull.example.com"}, plugin.CacheRegistry, "pull.example.com"},
 	} {
 		t.Run(test.image, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			w.net.Handle("pull.example.com", w.az)
 			w.opts.AllowHosts = []string{"pull.example.com"}
 			w.opts.MirrorOrigin = "trusted"
@@ -185,11 +186,11 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestOwnCloud(t *testing.T) {
+func TestCustomCloud(t *testing.T) {
 	const metadata = `[{"name":"Other","authentication":{"loginEndpoint":"https://login.other.example"},"suffixes":{"acrLoginServer":"azurecr.other.example"}},
 		{"name":"Own","authentication":{"loginEndpoint":"https://login.own.example/","audiences":[]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
-	newOwn := func(t *testing.T, config string) *world {
-		w := newWorld(t, config)
+	newOwn := func(t *testing.T, config string) *testCloud {
+		w := newTestCloud(t, config)
 		w.az.Update(func(s *testcloud.AzureState) { s.Metadata = metadata })
 		for _, host := range []string{"*.own.example", "*.azurecr.own.example", "*.file.example"} {
 			w.net.Handle(host, w.az)
@@ -314,7 +315,7 @@ func TestCacheFor(t *testing.T) {
 		{"no end", map[string]any{"iat": at(0)}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			w.opts.now = func() time.Time { return now }
 			w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
 			if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
@@ -323,7 +324,7 @@ func TestCacheFor(t *testing.T) {
 		})
 	}
 	t.Run("opaque", func(t *testing.T) {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
 		if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
 			t.Errorf("got %v; log:\n%s", got, w.log)
@@ -341,16 +342,11 @@ func TestPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reg.Close()
-	if _, err := reg.Push("team/app", "v1", testregistry.Image{}); err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, managed)
+	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
+	w := newTestCloud(t, managed)
 	w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
 	auth := w.checkKeys(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
-	ref, err := name.ParseReference("foo.azurecr.io/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference("foo.azurecr.io/team/app:v1"))(t)
 	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.PasswordSecret: false} {
 		_, err := remote.Image(ref, remote.WithTransport(w.net.Transport()), remote.WithAuth(&authn.Basic{Username: auth.Username, Password: password}))
 		if (err == nil) != works {
@@ -361,14 +357,14 @@ func TestPull(t *testing.T) {
 
 func TestUserAgents(t *testing.T) {
 	for _, config := range []string{managed, principal} {
-		w := newWorld(t, strings.Replace(config, "{", `{"userAgent":"kubelet-of-mine",`, 1))
+		w := newTestCloud(t, strings.Replace(config, "{", `{"userAgent":"kubelet-of-mine",`, 1))
 		w.checkKeys(image("foo.azurecr.io/x"))
 		token := imdsPath
 		if config == principal {
 			token = entraPath
 		}
 		for path, want := range map[string]string{token: "kubelet-of-mine", "/v2/": userAgent, exchangePath: userAgent} {
-			if got := w.asked(path).Header.Get("User-Agent"); got != want {
+			if got := w.findRequest(path).Header.Get("User-Agent"); got != want {
 				t.Errorf("%s: got %q, want %q", path, got, want)
 			}
 		}

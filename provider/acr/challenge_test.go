@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestParseChallenges(t *testing.T) {
@@ -52,10 +54,7 @@ func FuzzParseChallenges(f *testing.F) {
 	} {
 		f.Add(line)
 	}
-	rules, err := newHostRules(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	rules := must.Get(newHostRules(nil))(f)
 	reg, _ := rules.findRegistry("foo.azurecr.io")
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, c := range parseChallenges([]string{line}) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
@@ -31,10 +32,7 @@ func TestParseConfig(t *testing.T) {
 	} {
 		for kind, text := range map[string]string{"as it is": test.text, "with blanks": "\r\n  \n" + test.text + "\n\n", "with a mark": "\xef\xbb\xbf" + test.text} {
 			t.Run(test.name+" "+kind, func(t *testing.T) {
-				got, err := parseConfig([]byte(text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Get(parseConfig([]byte(text)))(t)
 				if diff := cmp.Diff(want, got); diff != "" {
 					canary.AssertAbsent(t, "nothing but the difference", diff[:0])
 					t.Error("the configurations differ")
@@ -57,9 +55,7 @@ func TestReadConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	secret := `"aadClientSecret":"` + canary.PasswordSecret + `"`

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestDocsQuoteMessages verifies that the document quotes the code's failure messages, except for the values filled in.
@@ -29,7 +31,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	sources = strings.NewReplacer(`\"`, `"`, "%.100q", `"…"`, "%.200q", `"…"`, "%q", `"…"`).Replace(sources)
 	_, section, found := strings.Cut(read(t, "../../docs/plugins/acr.md"), "\n## Failure messages\n")
 	if !found {
-		t.Fatal("there is no section on failure messages")
+		t.Fatal("the section on failure messages is missing")
 	}
 	// The values filled in are hosts, counts and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
@@ -57,9 +59,6 @@ func TestDocsQuoteMessages(t *testing.T) {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(name))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 )
@@ -22,7 +23,7 @@ const (
 	exchangePath = "/oauth2/exchange"
 )
 
-// refusal is the body of an error: a code, and what must not be repeated.
+// refusal is the body of an error response: a code, and a text that must not be repeated.
 const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.TokenSecret + `","trace":"` + canary.TokenSecret + `"}`
 
 func TestFailures(t *testing.T) {
@@ -93,7 +94,7 @@ func TestFailures(t *testing.T) {
 		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "redirect to another host", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			test.fault.Path, test.fault.Times = test.path, -1
 			w.az.Inject(test.fault)
 			req := image("foo.azurecr.io/app")
@@ -125,25 +126,25 @@ func TestErrorsNameTheStep(t *testing.T) {
 		"/v2/":       "get the registry's authentication challenge: GET https://foo.azurecr.io/v2/: status 403",
 		exchangePath: "exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 403",
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.az.Inject(testcloud.Fault{Path: path, Status: 403})
 		w.checkError(image("foo.azurecr.io/app"), want)
 	}
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
 	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
 		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
-// TestRecovery verifies that temporary failures are retried.
-func TestRecovery(t *testing.T) {
+// TestTemporaryFailures verifies that temporary failures are retried.
+func TestTemporaryFailures(t *testing.T) {
 	for _, fault := range []testcloud.Fault{
 		{Path: imdsPath, Status: 404, Times: 2}, {Path: imdsPath, Status: 410, Times: 2}, {Path: imdsPath, Status: 500, Times: 4},
 		{Path: imdsPath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: imdsPath, Drop: true, Times: 2},
 		{Path: "/v2/", Status: 503, Times: 2}, {Path: "/v2/", Drop: true},
 		{Path: exchangePath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: exchangePath, Status: 500, Times: 2}, {Path: exchangePath, Cut: true, Status: 200},
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.az.Inject(fault)
 		begun := time.Now()
 		w.checkKeys(image("foo.azurecr.io/app"))
@@ -153,9 +154,9 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// hanging never responds to requests for path, and closes the connection after the client has disconnected; an earlier
+// newHangingHandler never responds to requests for path, and closes the connection after the client has disconnected; an earlier
 // response could still arrive before the cancellation.
-func hanging(path string, next http.Handler, began func()) http.Handler {
+func newHangingHandler(path string, next http.Handler, began func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, path) {
 			next.ServeHTTP(w, r)
@@ -170,21 +171,21 @@ func hanging(path string, next http.Handler, began func()) http.Handler {
 	})
 }
 
-func (w *world) hang(path string) {
+func (w *testCloud) hang(path string) {
 	for _, host := range []string{"imds.test", "foo.azurecr.io", "login.microsoftonline.com", "management.azure.com"} {
-		w.net.Handle(host, hanging(path, w.az, nil))
+		w.net.Handle(host, newHangingHandler(path, w.az, nil))
 	}
 }
 
-// TestHang verifies that an endpoint that never responds is named before the timeout.
-func TestHang(t *testing.T) {
+// TestSilentEndpoint verifies that an endpoint that never responds is named before the timeout.
+func TestSilentEndpoint(t *testing.T) {
 	for _, path := range []string{imdsPath, "/v2/", exchangePath, entraPath} {
 		for name, limit := range map[string]func(*Options){
 			"attempts": func(o *Options) { o.Timeout = 100 * time.Millisecond },
 			"budget":   func(o *Options) { o.Budget = 300 * time.Millisecond },
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
-				w := newWorld(t, managed)
+				w := newTestCloud(t, managed)
 				limit(&w.opts)
 				w.hang(path)
 				req, endpoint := image("foo.azurecr.io/app"), path
@@ -199,22 +200,22 @@ func TestHang(t *testing.T) {
 		}
 	}
 	t.Run("resource manager", func(t *testing.T) {
-		w := newWorld(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
+		w := newTestCloud(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.hang("/metadata/endpoints")
 		w.checkError(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
 	})
 	t.Run("identity binding", func(t *testing.T) {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.opts.Timeout = 100 * time.Millisecond
-		w.bind(func(az http.Handler) http.Handler { return hanging("/", az, nil) })
+		w.bind(func(az http.Handler) http.Handler { return newHangingHandler("/", az, nil) })
 		w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
 	})
 }
 
 // TestRefused verifies that a missing metadata server is reported quickly.
 func TestRefused(t *testing.T) {
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.opts.Backoff = 0 // as it is in the program
 	w.opts.Transport = remote.NewTransport()
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
@@ -226,13 +227,10 @@ func TestRefused(t *testing.T) {
 }
 
 func TestCanceled(t *testing.T) {
-	w := newWorld(t, managed)
-	p, err := New(w.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newTestCloud(t, managed)
+	p := must.Get(New(w.opts))(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.net.Handle("imds.test", hanging(imdsPath, w.az, cancel))
+	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, cancel))
 	if _, err := p.GetCredentials(ctx, image("foo.azurecr.io/app")); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got error %v", err)
 	}

@@ -25,26 +25,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// selfSigned is a certificate and its key, both in PEM.
+// selfSigned returns a certificate and its key, both in PEM.
 func selfSigned(t testing.TB) (cert, key []byte, private *rsa.PrivateKey) {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private = must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+	pkcs8 := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	return toPEM("CERTIFICATE", der), toPEM("PRIVATE KEY", pkcs8), private
 }
 
@@ -52,8 +44,8 @@ func toPEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// withCertificate is azure.json of a node that signs.
-func (w *world) withCertificate(path string) string {
+// withCertificate returns the azure.json of a node that signs with a certificate.
+func (w *testCloud) withCertificate(path string) string {
 	return w.file("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
 }
 
@@ -68,7 +60,7 @@ func TestCertificate(t *testing.T) {
 		"a chain": join(otherCert, cert, key), "among words": join([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "")
+			w := newTestCloud(t, "")
 			w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(text)))
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w.opts.now = func() time.Time { return now }
@@ -78,22 +70,22 @@ func TestCertificate(t *testing.T) {
 			if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
-			checkSigned(t, w.asked(entraPath).Form().Get("client_assertion"), cert, private, now)
+			checkSigned(t, w.findRequest(entraPath).Form().Get("client_assertion"), cert, private, now)
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newTestCloud(t, "")
 		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(join(cert, key))))
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
 		w.checkError(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
 	t.Run("in a region", func(t *testing.T) { // whose endpoint accepts an assertion for the global audience
-		w := newWorld(t, "")
+		w := newTestCloud(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
 		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(join(cert, key)))+`"}`)
 		w.checkKeys(image("foo.azurecr.io/app"))
-		asked := w.asked(entraPath)
+		asked := w.findRequest(entraPath)
 		if got := claims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
 			t.Errorf("asked %s with a token for %v", asked.Host, got)
 		}
@@ -160,14 +152,8 @@ func checkSigned(t *testing.T, token string, cert []byte, key *rsa.PrivateKey, n
 func TestCertificateRefused(t *testing.T) {
 	cert, key, _ := selfSigned(t)
 	_, otherKey, _ := selfSigned(t)
-	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(curve)
-	if err != nil {
-		t.Fatal(err)
-	}
+	curve := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(curve))(t)
 	const (
 		none     = "not a private key in PEM format, which begins with -----BEGIN; convert the certificate and RSA key to PEM"
 		unread   = "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"
@@ -196,7 +182,7 @@ func TestCertificateRefused(t *testing.T) {
 		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "larger than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "")
+			w := newTestCloud(t, "")
 			path := w.file("cert.pem", string(tt.text))
 			w.opts.ConfigFile = w.withCertificate(path)
 			w.checkError(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
@@ -212,7 +198,7 @@ func federated(path string) string {
 }
 
 func TestFederatedTokenFile(t *testing.T) {
-	w := newWorld(t, "")
+	w := newTestCloud(t, "")
 	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.TokenSecret+"\n")))
 	w.az.Update(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
 	w.checkKeys(image("foo.azurecr.io/app"))
@@ -227,69 +213,67 @@ func TestFederatedTokenFile(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
-// TestOthersMayRead verifies that a file with a secret must be readable only by owner and group, and that a file that
+// TestFilePermissions verifies that a file with a secret must be readable only by owner and group, and that a file that
 // determines where secrets are sent must be writable only by them.
-func TestOthersMayRead(t *testing.T) {
+func TestFilePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no mode that says what others may")
 	}
 	cert, key, _ := selfSigned(t)
 	const secret, writable = "other users can read or change it; run chmod 600", "other users can change it; run chmod o-w"
-	wrote := func(w *world, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
+	wrote := func(w *testCloud, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
 	for name, tt := range map[string]struct {
-		place func(w *world, mode os.FileMode) (path string) // makes a world with such a file
-		wants [3]string                                      // with 0604, 0602 and 0640
+		place func(w *testCloud, mode os.FileMode) (path string) // creates such a file
+		wants [3]string                                          // with 0604, 0602 and 0640
 		says  string
 	}{
-		"azure.json with a secret": {func(w *world, mode os.FileMode) string {
+		"azure.json with a secret": {func(w *testCloud, mode os.FileMode) string {
 			w.opts.ConfigFile = w.fileWithMode(mode, principal)
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
-		"azure.json with a password": {func(w *world, mode os.FileMode) string {
+		"azure.json with a password": {func(w *testCloud, mode os.FileMode) string {
 			w.opts.ConfigFile = w.fileWithMode(mode, `{"useManagedIdentityExtension":true,"aadClientCertPassword":"x"}`)
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
-		"azure.json without": {func(w *world, mode os.FileMode) string {
+		"azure.json without": {func(w *testCloud, mode os.FileMode) string {
 			w.opts.ConfigFile = w.fileWithMode(mode, managed)
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
-		"azure.json of AKS": {func(w *world, mode os.FileMode) string {
+		"azure.json of AKS": {func(w *testCloud, mode os.FileMode) string {
 			w.opts.ConfigFile = w.fileWithMode(mode, `{"useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`)
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
-		"token file": {func(w *world, mode os.FileMode) string {
+		"token file": {func(w *testCloud, mode os.FileMode) string {
 			path := w.fileWithMode(mode, canary.TokenSecret)
 			wrote(w, federated(path))
 			return path
 		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
-		"certificate": {func(w *world, mode os.FileMode) string {
+		"certificate": {func(w *testCloud, mode os.FileMode) string {
 			path := w.fileWithMode(mode, string(join(cert, key)))
 			wrote(w, `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+path+`"}`)
 			return path
 		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
-		"environment file": {func(w *world, mode os.FileMode) string {
+		"environment file": {func(w *testCloud, mode os.FileMode) string {
 			wrote(w, `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"`+canary.PasswordSecret+`"}`)
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.fileWithMode(mode, `{}`)
 			return w.env["AZURE_ENVIRONMENT_FILEPATH"]
 		}, [3]string{"", writable, ""}, "AZURE_ENVIRONMENT_FILEPATH: environment file "},
 	} {
 		for i, mode := range []os.FileMode{0o604, 0o602, 0o640} {
-			w := newWorld(t, "")
+			w := newTestCloud(t, "")
 			path := tt.place(w, mode)
 			if want := tt.wants[i]; want != "" {
 				w.checkError(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+` "`+path+`"`)
-			} else if _, err := w.ask(image("foo.azurecr.io/app")); err != nil {
+			} else if _, err := w.getCredentials(image("foo.azurecr.io/app")); err != nil {
 				t.Errorf("%s with %v: %v", name, mode, err)
 			}
 		}
 	}
 	for mode, want := range map[os.FileMode]string{0o644: "", 0o646: writable} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.bind(unchanged)
-		if err := os.Chmod(w.opts.Binding.CAFile, mode); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.ask(pod("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		must.Do(t, os.Chmod(w.opts.Binding.CAFile, mode))
+		if _, err := w.getCredentials(pod("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("authority with %v: %v", mode, err)
 		}
 	}
@@ -297,21 +281,21 @@ func TestOthersMayRead(t *testing.T) {
 
 // TestPipes verifies that a named pipe instead of a file is reported, without waiting for a writer.
 func TestPipes(t *testing.T) {
-	for says, place := range map[string]func(w *world, path string){
-		"cloud configuration ":   func(w *world, path string) { w.opts.ConfigFile = path },
-		"aadFederatedTokenFile ": func(w *world, path string) { w.opts.ConfigFile = w.file("azure.json", federated(path)) },
-		"aadClientCertPath ":     func(w *world, path string) { w.opts.ConfigFile = w.withCertificate(path) },
-		"AZURE_ENVIRONMENT_FILEPATH: environment file ": func(w *world, path string) {
+	for says, place := range map[string]func(w *testCloud, path string){
+		"cloud configuration ":   func(w *testCloud, path string) { w.opts.ConfigFile = path },
+		"aadFederatedTokenFile ": func(w *testCloud, path string) { w.opts.ConfigFile = w.file("azure.json", federated(path)) },
+		"aadClientCertPath ":     func(w *testCloud, path string) { w.opts.ConfigFile = w.withCertificate(path) },
+		"AZURE_ENVIRONMENT_FILEPATH: environment file ": func(w *testCloud, path string) {
 			w.opts.ConfigFile = w.file("azure.json", `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"x"}`)
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = path
 		},
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		path := pipe(t, t.TempDir())
 		place(w, path)
 		w.checkError(image("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
 	}
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.bind(unchanged)
 	w.opts.Binding.CAFile = pipe(t, t.TempDir())
 	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/hostpattern"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -27,9 +28,7 @@ func FuzzManagedIdentity(f *testing.F) {
 	dir := f.TempDir()
 	file, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
 	for path, text := range map[string]string{file: managed, key: canary.TokenSecret} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, body := range []string{
 		`{"access_token":"a","expires_in":"86399","expires_on":"4102444800"}`, `{"access_token":"a","expires_on":1e300,"expires_in":-1}`,
@@ -63,7 +62,7 @@ func FuzzManagedIdentity(f *testing.F) {
 		}
 		for _, r := range az.Requests() {
 			if told := r.Header.Get("Authorization"); told != "" && told != "Basic "+canary.TokenSecret {
-				t.Errorf("the agent was told %d bytes", len(told))
+				t.Errorf("the agent got %d bytes", len(told))
 			}
 		}
 	})
@@ -108,10 +107,7 @@ func FuzzHosts(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	rules, err := newHostRules(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	rules := must.Get(newHostRules(nil))(f)
 	f.Fuzz(func(t *testing.T, name string) {
 		host := (&plugin.Request{Image: name}).Registry()
 		reg, ok := rules.findRegistry(host)
@@ -132,10 +128,7 @@ func FuzzRealm(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	rules, err := newHostRules(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	rules := must.Get(newHostRules(nil))(f)
 	reg, _ := rules.findRegistry("foo.azurecr.io")
 	allowed := regexp.MustCompile(`^https://foo(\.[a-z0-9]+\.geo)?\.azurecr\.io/oauth2/exchange$`)
 	f.Fuzz(func(t *testing.T, realm string) {
@@ -150,10 +143,7 @@ func FuzzMirrors(f *testing.F) {
 	f.Add("mcr.microsoft.com:boot.azurecr.io,quay.io:5000=q.azurecr.io/x")
 	f.Add("a.example/b=c.azurecr.io")
 	f.Add("=,:,a=,=b")
-	rules, err := newHostRules(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	rules := must.Get(newHostRules(nil))(f)
 	f.Fuzz(func(t *testing.T, list string) {
 		all, err := parseMirrorOptions(Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"}, rules)
 		if err != nil && strings.Contains(err.Error(), "\n") {

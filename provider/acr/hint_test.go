@@ -13,13 +13,13 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestCureFitsCause verifies that the fix matches the cause: a server that does not respond says nothing about the
+// TestFixMatchesCause verifies that the fix matches the cause: a server that does not respond says nothing about the
 // identity, and a server with an untrusted certificate is reachable.
-func TestCureFitsCause(t *testing.T) {
+func TestFixMatchesCause(t *testing.T) {
 	for _, id := range []string{"", "id-1"} {
-		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
+		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Drop: true, Times: -1})
-		_, err := w.ask(image("foo.azurecr.io/x"))
+		_, err := w.getCredentials(image("foo.azurecr.io/x"))
 		const want = "3 times; check that the node runs on Azure, and that no firewall or network policy blocks the address"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: got the error %v, want one that ends in %q", id, err, want)
@@ -28,9 +28,9 @@ func TestCureFitsCause(t *testing.T) {
 	for name, req := range map[string]*plugin.Request{
 		"the registry": image("foo.azurecr.io/x"), "the token endpoint": pod("foo.azurecr.io/x", annotations("c", "t")),
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.opts.Transport = remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})
-		_, err := w.ask(req)
+		_, err := w.getCredentials(req)
 		if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "; check") {
 			t.Errorf("%s: got the error %v, want the authority's cure alone", name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -83,7 +84,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestSuffixOfEverybody(t *testing.T) {
+func TestPublicSuffixIsIgnored(t *testing.T) {
 	rules, _ := newHostRules(nil)
 	for _, suffix := range []string{"", ".", "io", ".io", "*.io", "com"} {
 		if got := rules.withSuffix(suffix); len(got.suffixes) != len(publicCloudSuffixes()) {
@@ -102,10 +103,7 @@ func TestAllowHostInvalid(t *testing.T) {
 }
 
 func TestExchangeURL(t *testing.T) {
-	rules, err := newHostRules([]string{"pull.example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(newHostRules([]string{"pull.example.com"}))(t)
 	for _, test := range []struct {
 		name, host, realm string
 		want              string // URL, or part of the error

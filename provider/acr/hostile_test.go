@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
@@ -53,14 +54,14 @@ func TestHostileChallenges(t *testing.T) {
 		"many":                   {strings.Fields(strings.Repeat("Basic ", 5000)), "did not send the Bearer challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 401, Times: -1, Header: http.Header{"Www-Authenticate": tt.lines}})
 			lines := []string{imdsLine, pingLine}
 			if tt.want == "" {
 				w.checkKeys(image("foo.azurecr.io/app"))
 				lines = append(lines, exchangeLine)
 			} else {
-				_, err := w.ask(image("foo.azurecr.io/app"))
+				_, err := w.getCredentials(image("foo.azurecr.io/app"))
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("got error %v, want %q", err, tt.want)
 				}
@@ -78,21 +79,21 @@ func TestHostileChallenges(t *testing.T) {
 // asked is an endpoint and how to make the provider call it. TestFailures covers the responses of others.
 type asked struct {
 	name, path string
-	world      func(*testing.T) (*world, *testcloud.Azure)
+	newCloud   func(*testing.T) (*testCloud, *testcloud.Azure)
 	req        *plugin.Request
 }
 
 func others() []asked {
-	own := func(t *testing.T) (*world, *testcloud.Azure) {
-		w := newWorld(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://management.azure.com"}`)
+	own := func(t *testing.T) (*testCloud, *testcloud.Azure) {
+		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://management.azure.com"}`)
 		return w, w.az
 	}
-	bound := func(t *testing.T) (*world, *testcloud.Azure) {
-		w := newWorld(t, managed)
+	bound := func(t *testing.T) (*testCloud, *testcloud.Azure) {
+		w := newTestCloud(t, managed)
 		return w, w.bind(unchanged)
 	}
-	node := func(t *testing.T) (*world, *testcloud.Azure) {
-		w := newWorld(t, managed)
+	node := func(t *testing.T) (*testCloud, *testcloud.Azure) {
+		w := newTestCloud(t, managed)
 		return w, w.az
 	}
 	return []asked{
@@ -122,7 +123,7 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		for _, a := range others() {
 			t.Run(a.name+" "+name, func(t *testing.T) {
-				w, az := a.world(t)
+				w, az := a.newCloud(t)
 				fault := tt.fault
 				fault.Path, fault.Times = a.path, -1
 				az.Inject(fault)
@@ -136,7 +137,7 @@ func TestHostileAnswers(t *testing.T) {
 // node.
 func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
-		w := newWorld(t, config)
+		w := newTestCloud(t, config)
 		az := w.bind(unchanged)
 		az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 		resp := w.checkKeys(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
@@ -152,7 +153,7 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 // TestBackoffOfTheController verifies that the plugin ignores azure.json's backoff for the cloud controller, which may
 // take minutes.
 func TestBackoffOfTheController(t *testing.T) {
-	w := newWorld(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
+	w := newTestCloud(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
 		`"cloudProviderBackoffMode":"v1","enableMinimumRetryAfter":true,`, 1))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 500, Times: 4})
 	w.checkKeys(image("foo.azurecr.io/app"))
@@ -160,27 +161,20 @@ func TestBackoffOfTheController(t *testing.T) {
 
 // TestReadOnce verifies that azure.json is read once per response.
 func TestReadOnce(t *testing.T) {
-	w := newWorld(t, managed)
-	p, err := New(w.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newTestCloud(t, managed)
+	p := must.Get(New(w.opts))(t)
 	s := p.newSession(image("foo.azurecr.io/app"))
 	defer s.close()
 	for range 2 {
-		if _, err := s.loadConfig(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.loadConfig())(t)
+		must.Do(t, os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600))
 	}
 	w.checkError(image("foo.azurecr.io/app"), "neither JSON nor YAML")
 }
 
 // TestDataPlane verifies that an unsupported identity is named.
 func TestDataPlane(t *testing.T) {
-	w := newWorld(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
+	w := newTestCloud(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
 	w.checkError(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
 }
 
@@ -188,7 +182,7 @@ func TestDataPlane(t *testing.T) {
 // and that it is not cached.
 func TestExpiredAccessToken(t *testing.T) {
 	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 200, Times: -1, Body: fmt.Sprintf(
 			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.TokenSecret+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {

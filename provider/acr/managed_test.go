@@ -15,16 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
 func TestAppService(t *testing.T) {
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "mi_res_id"} {
-		w := newWorld(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
+		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.setenv(w.az.AppServiceEnviron())
 		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
 		w.checkKeys(image("foo.azurecr.io/app"))
-		query := w.asked("/appservice/token").Query
+		query := w.findRequest("/appservice/token").Query
 		if query.Get("key") != "value" || query.Get("resource") != tokenAudience || parameter != "" && query.Get(parameter) != id {
 			t.Errorf("%q: asked with %v", id, query)
 		}
@@ -34,50 +35,48 @@ func TestAppService(t *testing.T) {
 	}
 }
 
-// TestNotForNodes verifies that identities of environments without a kubelet are reported, and that no other identity is
+// TestNonNodeIdentities verifies that identities of environments without a kubelet are reported, and that no other identity is
 // used.
-func TestNotForNodes(t *testing.T) {
+func TestNonNodeIdentities(t *testing.T) {
 	for name, env := range map[string][]string{
 		"IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
 		"MSI_ENDPOINT is set, but Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
 		"and Machine Learning are not supported":                {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.setenv(env)
 		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
 		w.checkNoTokenRequest()
 	}
 }
 
-// arc is a world with an agent of Azure Arc, and its key in this file.
-func arc(t *testing.T, config, name, key string) *world {
+// newArcCloud returns a cloud with an Azure Arc agent whose key is in this file.
+func newArcCloud(t *testing.T, config, name, key string) *testCloud {
 	t.Helper()
-	w := newWorld(t, config)
+	w := newTestCloud(t, config)
 	w.arc = arcAgent{keys: t.TempDir()}
 	path := filepath.Join(w.arc.keys, name)
-	if err := os.WriteFile(path, []byte(key), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(key), 0o640))
 	w.az.Update(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
 	w.setenv(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
 	return w
 }
 
-func TestArc(t *testing.T) {
+func TestArcManagedIdentity(t *testing.T) {
 	const line = "GET 127.0.0.1/arc/token"
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
-		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
+		w := newArcCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
 		w.checkKeys(image("foo.azurecr.io/app"))
 		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
 			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
 		}
-		if got := w.asked("/arc/token").Query.Get(parameter); got != id {
+		if got := w.findRequest("/arc/token").Query.Get(parameter); got != id {
 			t.Errorf("%q: asked for %q", id, got)
 		}
 	}
 	// By the agent's program alone, at its own address.
-	w := arc(t, managed, "a.key", canary.TokenSecret)
+	w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
 	w.setenv(w.az.Environ())
 	w.arc.program = w.file("himds", "")
 	w.net.Handle("127.0.0.1", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -93,7 +92,7 @@ func TestArc(t *testing.T) {
 // TestArcOldAgent verifies that an agent with one identity returns that identity for every request.
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
-		w := arc(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
+		w := newArcCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
 		w.az.Update(func(s *testcloud.AzureState) { s.OldAgent = true })
 		w.checkError(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
@@ -101,17 +100,13 @@ func TestArcOldAgent(t *testing.T) {
 
 // TestArcKey verifies that a listener on the agent's port receives only the content of the agent's key files.
 func TestArcKey(t *testing.T) {
-	// place makes the file that is named, and returns its name.
+	// place is a function that creates the named file and returns its name.
 	type place = func(t *testing.T, keys string) string
 	write := func(name, text string) place {
 		return func(t *testing.T, keys string) string {
 			path := filepath.Join(keys, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			return path
 		}
 	}
@@ -139,30 +134,30 @@ func TestArcKey(t *testing.T) {
 		"a named pipe":           {pipe, "is a named pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := arc(t, managed, "good.key", canary.TokenSecret)
+			w := newArcCloud(t, managed, "good.key", canary.TokenSecret)
 			path := tt.file(t, w.arc.keys)
 			w.az.Update(func(s *testcloud.AzureState) { s.KeyFile = path })
 			w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
-					t.Error("the agent was told something")
+					t.Error("the agent got a request")
 				}
 			}
 		})
 	}
 	t.Run("as large as may be", func(t *testing.T) {
 		key := strings.Repeat("x", 4096)
-		w := arc(t, managed, "a.key", key)
+		w := newArcCloud(t, managed, "a.key", key)
 		w.az.Update(func(s *testcloud.AzureState) { s.Key = key })
 		w.checkKeys(image("foo.azurecr.io/app"))
 	})
 	t.Run("no challenge", func(t *testing.T) {
-		w := arc(t, managed, "a.key", canary.TokenSecret)
+		w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
 		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.TokenSecret + `"}`, Times: -1})
 		w.checkError(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
 	})
 	t.Run("no agent", func(t *testing.T) {
-		w := arc(t, managed, "a.key", canary.TokenSecret)
+		w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
 		w.arc = arcAgent{}
 		w.checkError(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
 	})
@@ -178,8 +173,8 @@ func link(target string) func(*testing.T, string) string {
 	}
 }
 
-// TestArcOf verifies that the agent is found where Microsoft's installer puts it.
-func TestArcOf(t *testing.T) {
+// TestArcAgentPath verifies that the agent is found where Microsoft's installer puts it.
+func TestArcAgentPath(t *testing.T) {
 	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
 	}
@@ -200,23 +195,23 @@ func TestArcOf(t *testing.T) {
 // TestEndpointsThatAreNoURL verifies that errors do not repeat values of the environment.
 func TestEndpointsThatAreNoURL(t *testing.T) {
 	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.TokenSecret, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.TokenSecret} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.env["IDENTITY_HEADER"] = "x"
 		w.env[name] = value
 		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
 	}
 }
 
-// TestNobodyElseIsAsked verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
-func TestNobodyElseIsAsked(t *testing.T) {
-	w := newWorld(t, managed)
+// TestManagedIdentityCannotRedirect verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
+func TestManagedIdentityCannotRedirect(t *testing.T) {
+	w := newTestCloud(t, managed)
 	reached := false
 	w.net.Handle("evil.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		reached = true
 		io.WriteString(rw, `{"access_token":"x"}`)
 	}))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 307, Header: http.Header{"Location": {"http://evil.example/"}}, Times: -1})
-	if _, err := w.ask(image("foo.azurecr.io/app")); err == nil || reached {
-		t.Errorf("error %v; somebody else was asked: %t", err, reached)
+	if _, err := w.getCredentials(image("foo.azurecr.io/app")); err == nil || reached {
+		t.Errorf("error %v; another host was called: %t", err, reached)
 	}
 }

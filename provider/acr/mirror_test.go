@@ -9,19 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
 // TestMirrors verifies that both flags fill one map.
 func TestMirrors(t *testing.T) {
-	p, err := New(Options{
+	p := must.Get(New(Options{
 		ConfigFile: "azure.json", MirrorOrigin: "trusted",
 		Mirrors:         []string{"docker.io=hub.azurecr.io/docker", "docker.io/library=hub.azurecr.io/official"},
 		RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io, mcr.microsoft.com/oss = oss.azurecr.io/copy,", "quay.io:5000=quay.azurecr.io:443"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, test := range []struct{ image, source, target string }{
 		{"docker.io/team/x", "docker.io", "hub.azurecr.io"},
 		{"docker.io/library/x", "docker.io/library", "hub.azurecr.io"},
@@ -104,7 +102,7 @@ func TestMirrorKeys(t *testing.T) {
 		"Docker.IO/library/x": {[]string{"Docker.IO/library", "foo.azurecr.io"}, plugin.CacheImage},
 		"quay.io:5000/x":      {[]string{"quay.io:5000", "foo.azurecr.io"}, plugin.CacheRegistry},
 	} {
-		w := newWorld(t, managed)
+		w := newTestCloud(t, managed)
 		w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub", "quay.io:5000=foo.azurecr.io"}, "none"
 		resp := w.checkKeys(image(name))
 		if diff := cmp.Diff(withAnonymous(want.keys...), keys(resp)); diff != "" || resp.CacheKeyType != want.scope {
@@ -112,17 +110,17 @@ func TestMirrorKeys(t *testing.T) {
 		}
 	}
 	// A host may have images outside the mirrored part.
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
 	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
 		t.Errorf("the rest: got %v after %q", keys(resp), w.az.SortedLines())
 	}
 }
 
-// TestForeignTarget verifies that a mirror's target is checked like any host, although its cloud is known later.
-func TestForeignTarget(t *testing.T) {
+// TestMirrorTargetIsChecked verifies that a mirror's target is checked like any host, although its cloud is known later.
+func TestMirrorTargetIsChecked(t *testing.T) {
 	for _, config := range []string{managed, principal} {
-		w := newWorld(t, config)
+		w := newTestCloud(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = "empty"
 		w.checkError(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
@@ -139,7 +137,7 @@ func TestForeignHosts(t *testing.T) {
 	} {
 		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				w := newWorld(t, config)
+				w := newTestCloud(t, config)
 				// None of these is looked at.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
@@ -155,7 +153,7 @@ func TestForeignHosts(t *testing.T) {
 		}
 	}
 	// A registry of an own cloud would be described in what cannot be read.
-	w := newWorld(t, "{")
+	w := newTestCloud(t, "{")
 	w.opts.OtherHosts = "empty"
 	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
 }

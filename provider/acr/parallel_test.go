@@ -21,14 +21,14 @@ func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 		select {
 		case <-other:
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s was asked alone", r.URL.Path)
+			t.Errorf("only %s was called", r.URL.Path)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// TestBeside verifies that the registry's challenge is requested in parallel with the token, without any secret.
-func TestBeside(t *testing.T) {
+// TestChallengeInParallel verifies that the registry's challenge is requested in parallel with the token, without any secret.
+func TestChallengeInParallel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host string
 		req  *plugin.Request
@@ -37,12 +37,12 @@ func TestBeside(t *testing.T) {
 		"service account":  {"login.microsoftonline.com", pod("foo.azurecr.io/x", annotations("c", "t"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			challenged := make(chan struct{})
 			w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/v2/" {
 					if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" || r.URL.RawQuery != "" || r.ContentLength > 0 {
-						t.Errorf("the challenge was asked for with %v", r.Header)
+						t.Errorf("the challenge was requested with %v", r.Header)
 					}
 					close(challenged)
 				}
@@ -54,7 +54,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// counting is a transport that knows how many answers are waited for.
+// counting is a transport that counts concurrent requests.
 type counting struct {
 	http.RoundTripper
 	under atomic.Int32
@@ -68,14 +68,14 @@ func (c *counting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // TestTokenFails verifies that a failed token request is reported at once, without waiting for the registry.
 func TestTokenFails(t *testing.T) {
-	for name, challenge := range map[string]func(*world){
-		"a registry that hangs":     func(w *world) { w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, nil)) },
-		"a registry that refuses":   func(w *world) { w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 403, Times: -1}) },
-		"a registry that is absent": func(w *world) { w.az.Inject(testcloud.Fault{Path: "/v2/", Drop: true, Times: -1}) },
-		"a registry that is there":  func(*world) {},
+	for name, challenge := range map[string]func(*testCloud){
+		"a registry that hangs":     func(w *testCloud) { w.net.Handle("foo.azurecr.io", newHangingHandler("/v2/", w.az, nil)) },
+		"a registry that refuses":   func(w *testCloud) { w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 403, Times: -1}) },
+		"a registry that is absent": func(w *testCloud) { w.az.Inject(testcloud.Fault{Path: "/v2/", Drop: true, Times: -1}) },
+		"a registry that is there":  func(*testCloud) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			challenge(w)
 			w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
 			transport := &counting{RoundTripper: w.opts.Transport}
@@ -92,7 +92,7 @@ func TestTokenFails(t *testing.T) {
 // TestBothFail verifies that the token's failure is reported if both requests fail, because the operator has to fix it
 // first.
 func TestBothFail(t *testing.T) {
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	refused := make(chan struct{})
 	w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(http.StatusForbidden)
@@ -100,18 +100,18 @@ func TestBothFail(t *testing.T) {
 	}))
 	w.net.Handle("imds.test", waitFor(t, refused, w.az))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
-	_, err := w.ask(image("foo.azurecr.io/x"))
+	_, err := w.getCredentials(image("foo.azurecr.io/x"))
 	if err == nil || !strings.Contains(err.Error(), "managed identity") || strings.Contains(err.Error(), "/v2/") {
 		t.Errorf("got the error %v", err)
 	}
 }
 
-// TestCanceledBeside verifies that a canceled call returns at once and leaves no goroutine.
-func TestCanceledBeside(t *testing.T) {
-	w := newWorld(t, managed)
+// TestCanceledInParallel verifies that a canceled call returns at once and leaves no goroutine.
+func TestCanceledInParallel(t *testing.T) {
+	w := newTestCloud(t, managed)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.net.Handle("foo.azurecr.io", hanging("/v2/", w.az, cancel))
-	w.net.Handle("imds.test", hanging(imdsPath, w.az, nil))
+	w.net.Handle("foo.azurecr.io", newHangingHandler("/v2/", w.az, cancel))
+	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, nil))
 	transport := &counting{RoundTripper: w.opts.Transport}
 	w.opts.Transport = transport
 	if _, err := w.provider().GetCredentials(ctx, image("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
@@ -122,9 +122,9 @@ func TestCanceledBeside(t *testing.T) {
 	}
 }
 
-// TestNothingAskedForNothing verifies that the registry is not called without an identity or with the static secret.
-func TestNothingAskedForNothing(t *testing.T) {
-	w := newWorld(t, `{}`)
+// TestNoRequestWithoutIdentity verifies that the registry is not called without an identity or with the static secret.
+func TestNoRequestWithoutIdentity(t *testing.T) {
+	w := newTestCloud(t, `{}`)
 	w.checkError(image("foo.azurecr.io/x"), "has no identity")
 	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
 	w.checkKeys(image("foo.azurecr.io/x"))

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // pipe creates a named pipe without a writer under the name of a key.
 func pipe(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "arc.key")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
 	return path
 }

@@ -21,7 +21,7 @@ import (
 func TestServiceAccount(t *testing.T) {
 	// Neither switch has a say in who a pod is.
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
-		w := newWorld(t, config)
+		w := newTestCloud(t, config)
 		w.az.Update(func(s *testcloud.AzureState) {
 			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", podToken.Reveal()
 		})
@@ -48,11 +48,11 @@ func TestServiceAccountAuthority(t *testing.T) {
 		{"AzureCloud", "evil.example/", "login.microsoftonline.com"},
 		{"AzureCloud", "TryAutoDetect", "login.microsoftonline.com"},
 	} {
-		w := newWorld(t, `{"cloud":"`+test.cloud+`"}`)
+		w := newTestCloud(t, `{"cloud":"`+test.cloud+`"}`)
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = test.region
 		w.checkKeys(pod("foo.azurecr.io/app", annotations("c", "t")))
-		if got, want := w.asked(entraPath).Host, test.host; got != want {
+		if got, want := w.findRequest(entraPath).Host, test.host; got != want {
 			t.Errorf("%s %s: asked %q, want %q", test.cloud, test.region, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		}, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}
@@ -107,7 +107,7 @@ func TestServiceAccountIncomplete(t *testing.T) {
 
 // TestMirrorIsTheNodes verifies that images of a mirror are pulled with the node's identity.
 func TestMirrorIsTheNodes(t *testing.T) {
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
 	w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 	w.checkKeys(pod("mcr.microsoft.com/app", nil))
@@ -118,8 +118,8 @@ func TestMirrorIsTheNodes(t *testing.T) {
 
 func unchanged(h http.Handler) http.Handler { return h }
 
-// bind makes the cloud answer for identity bindings too, as "example.com".
-func (w *world) bind(wrap func(http.Handler) http.Handler) *testcloud.Azure {
+// bind makes the cloud also serve identity bindings, as "example.com".
+func (w *testCloud) bind(wrap func(http.Handler) http.Handler) *testcloud.Azure {
 	az := testcloud.NewAzure()
 	w.t.Cleanup(az.Close)
 	server := httptest.NewUnstartedServer(wrap(az))
@@ -154,7 +154,7 @@ func TestIdentityBinding(t *testing.T) {
 		{"fallback", nil, func(o *Options) { o.FallbackToNode = true }, "node-tenant", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			az := w.bind(unchanged)
 			az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
 			if test.opts != nil {
@@ -184,7 +184,7 @@ func TestIdentityBinding(t *testing.T) {
 }
 
 func TestIdentityBindingWithoutToken(t *testing.T) {
-	w := newWorld(t, managed)
+	w := newTestCloud(t, managed)
 	az := w.bind(unchanged)
 	w.opts.Binding.DefaultClientID = "client-1"
 	w.checkError(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")

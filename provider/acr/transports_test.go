@@ -69,8 +69,8 @@ func (c *conns) serve(t *testing.T, h http.Handler, start func(*httptest.Server)
 	return server
 }
 
-// TestNothingIsLeft verifies that all connections of the caller's transports are closed after a response or an error.
-func TestNothingIsLeft(t *testing.T) {
+// TestConnectionsOfTransportsAreClosed verifies that all connections of the caller's transports are closed after a response or an error.
+func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")
 	}
@@ -85,7 +85,7 @@ func TestNothingIsLeft(t *testing.T) {
 		"another challenge": {testcloud.Fault{Path: "/v2/", Status: 401, Times: -1}, "status 401"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, managed)
+			w := newTestCloud(t, managed)
 			c := &conns{open: map[net.Conn]bool{}}
 			metadata := c.serve(t, w.az, (*httptest.Server).Start)
 			registry := c.serve(t, w.az, (*httptest.Server).StartTLS)
@@ -95,7 +95,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if tt.fault.Status != 0 {
 				w.az.Inject(tt.fault)
 			}
-			if _, err := w.ask(image(host + "/x")); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if _, err := w.getCredentials(image(host + "/x")); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got the error %v, want %q", err, tt.want)
 			}
 			c.mu.Lock()

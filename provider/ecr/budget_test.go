@@ -6,16 +6,14 @@ package ecr
 import (
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/remote"
 )
 
 // TestDefaultBudget verifies that the default timeout leaves time to report the cause.
 func TestDefaultBudget(t *testing.T) {
-	p, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Options{}))(t)
 	if p.opts.Budget != remote.RequestTimeout || p.opts.Budget >= protocol.ServeTimeout {
 		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.RequestTimeout, protocol.ServeTimeout)
 	}

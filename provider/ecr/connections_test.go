@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestLeavesNoConnections verifies that a program that calls the provider repeatedly keeps no connection of an earlier
@@ -16,9 +18,7 @@ func TestLeavesNoConnections(t *testing.T) {
 	p := newProvider(t, shortTimeouts())
 	before := runtime.NumGoroutine()
 	for range 50 {
-		if _, err := p.GetCredentials(t.Context(), image(privateHost)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.GetCredentials(t.Context(), image(privateHost)))(t)
 	}
 	after := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

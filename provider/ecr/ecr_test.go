@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
@@ -32,10 +33,7 @@ const (
 // nowhere else. The variables given come last.
 func newCloud(t testing.TB, environ ...string) *testcloud.AWS {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	setenv(t, append(cloud.Environ(), environ...)...)
 	return cloud
@@ -48,22 +46,19 @@ func setenv(t testing.TB, environ ...string) {
 	}
 }
 
-// keys are credentials in the environment.
+// keys sets static credentials in the environment.
 func keys() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
-// newProvider makes a provider for tests that do not want to wait.
+// newProvider returns a provider with short delays.
 func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	t.Helper()
-	p, err := ecr.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(ecr.New(opts))(t)
 	return p
 }
 
-// get asks for an image's credentials. The error is searched for secrets.
+// get returns an image's credentials. It searches the error for secrets.
 func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response, error) {
 	t.Helper()
 	var logged bytes.Buffer
@@ -75,7 +70,7 @@ func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response,
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("got an answer with an error, or an error of several lines: %v", err)
+			t.Errorf("got a response with an error, or an error of several lines: %v", err)
 		}
 	}
 	return resp, err
@@ -88,10 +83,7 @@ func image(host string) *plugin.Request {
 // mustGet calls get and fails the test on an error.
 func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Response {
 	t.Helper()
-	resp, err := get(t, opts, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(get(t, opts, req))(t)
 	return resp
 }
 
@@ -183,10 +175,7 @@ func TestPublic(t *testing.T) {
 func TestVersions(t *testing.T) {
 	newCloud(t, keys()...)
 	for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-		stdin, err := plugin.EncodeRequest(&plugin.Request{APIVersion: version, Image: privateHost + "/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stdin := must.Get(plugin.EncodeRequest(&plugin.Request{APIVersion: version, Image: privateHost + "/app"}))(t)
 		var stdout, stderr bytes.Buffer
 		code := plugin.Serve(t.Context(), newProvider(t, ecr.Options{}), plugin.ServeOptions{
 			Stdin: bytes.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Args: []string{},
@@ -205,9 +194,7 @@ func TestSources(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	write := func(t *testing.T, path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(t, token, canary.TokenSecret)
 	profile := "AWS_CONFIG_FILE=" + config

@@ -26,13 +26,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// world resolves every name to one cloud with TLS, except the names that fail.
-type world struct {
+// testCloud resolves every name to one cloud with TLS, except the names that fail.
+type testCloud struct {
 	cloud *testcloud.AWS
 	tls   *httptest.Server
 	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil lets it through
@@ -41,12 +42,9 @@ type world struct {
 	dialed []string // each name as often as it was
 }
 
-func newWorld(t *testing.T, environ ...string) *world {
+func newTestCloud(t *testing.T, environ ...string) *testCloud {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	for _, entry := range append(cloud.Environ(), environ...) {
 		key, value, _ := strings.Cut(entry, "=")
@@ -55,13 +53,13 @@ func newWorld(t *testing.T, environ ...string) *world {
 		}
 		t.Setenv(key, value)
 	}
-	w := &world{cloud: cloud, tls: httptest.NewTLSServer(cloud), fails: func(context.Context, string) (net.Conn, error) { return nil, nil }}
+	w := &testCloud{cloud: cloud, tls: httptest.NewTLSServer(cloud), fails: func(context.Context, string) (net.Conn, error) { return nil, nil }}
 	t.Cleanup(w.tls.Close)
 	return w
 }
 
-// base connects to the world. Its certificate is for example.com.
-func (w *world) base() *http.Transport {
+// baseTransport returns a transport that connects to the cloud. The cloud's certificate is for example.com.
+func (w *testCloud) baseTransport() *http.Transport {
 	base := remote.NewBaseTransport()
 	base.Proxy = nil
 	pool := x509.NewCertPool()
@@ -87,8 +85,8 @@ func (w *world) base() *http.Transport {
 	return base
 }
 
-// asked is which endpoints got a request.
-func (w *world) asked() (hosts []string) {
+// calledHosts returns the hosts of all requests except those to the metadata service.
+func (w *testCloud) calledHosts() (hosts []string) {
 	for _, r := range w.cloud.Requests() {
 		if !strings.HasPrefix(r.Path, "/latest/") {
 			hosts = append(hosts, r.Host)
@@ -97,8 +95,8 @@ func (w *world) asked() (hosts []string) {
 	return hosts
 }
 
-// names is who was connected to, or to be.
-func (w *world) names() []string {
+// dialedNames returns the host names of all connection attempts.
+func (w *testCloud) dialedNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.dialed)
@@ -157,7 +155,7 @@ func TestFallback(t *testing.T) {
 			"not another FIPS": {"111122223333.dkr.ecr-fips.us-west-2.amazonaws.com", true, []string{"sts-fips.us-west-2.amazonaws.com", "api.ecr-fips.us-west-2.amazonaws.com"}},
 		} {
 			t.Run(failure+", "+name, func(t *testing.T) {
-				w := newWorld(t)
+				w := newTestCloud(t)
 				w.fails = func(ctx context.Context, name string) (net.Conn, error) {
 					if isDual(name) {
 						return fail(ctx, name)
@@ -169,11 +167,11 @@ func TestFallback(t *testing.T) {
 				if err != nil || len(resp.Auth) != 1 {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tt.want, w.asked()); diff != "" {
+				if diff := cmp.Diff(tt.want, w.calledHosts()); diff != "" {
 					t.Error(diff)
 				}
 				dials := map[string]int{}
-				for _, name := range w.names() {
+				for _, name := range w.dialedNames() {
 					if dials[name]++; isDual(name) && dials[name] > 2 { // ahead, and with the request
 						t.Errorf("%d attempts at %s, and there is another", dials[name], name)
 					}
@@ -186,14 +184,11 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// get asks for a host's credentials. The role of pods is always the same.
-func (w *world) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
+// get returns a host's credentials. The role of pods is always the same.
+func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
 	t.Helper()
-	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.base, time.Millisecond
-	p, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.baseTransport, time.Millisecond
+	p := must.Get(New(opts))(t)
 	req := &plugin.Request{Image: host + "/app"}
 	if pod {
 		req.ServiceAccountToken = plugin.NewSecret(canary.TokenSecret)
@@ -226,16 +221,14 @@ func TestEndpointsOfForms(t *testing.T) {
 		"public, plain asked": {"ecr-public.aws.com", Options{PlainEndpoints: true}, "A=", "sts.us-east-1.amazonaws.com", "api.ecr-public.us-east-1.amazonaws.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tt.environ)
-			if _, err := w.get(t, tt.opts, tt.host, true); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff([]string{tt.sts, tt.ecr}, w.asked()); diff != "" {
+			w := newTestCloud(t, tt.environ)
+			must.Get(w.get(t, tt.opts, tt.host, true))(t)
+			if diff := cmp.Diff([]string{tt.sts, tt.ecr}, w.calledHosts()); diff != "" {
 				t.Error(diff)
 			}
-			for _, name := range w.names() {
+			for _, name := range w.dialedNames() {
 				if name != tt.sts && name != tt.ecr {
-					t.Errorf("somebody connects to %s", name)
+					t.Errorf("there was a connection to %s", name)
 				}
 			}
 		})
@@ -247,20 +240,20 @@ func TestEndpointsOfForms(t *testing.T) {
 func TestNoFallback(t *testing.T) {
 	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
 	t.Run("configured", func(t *testing.T) {
-		w := newWorld(t, "AWS_USE_DUALSTACK_ENDPOINT=true")
+		w := newTestCloud(t, "AWS_USE_DUALSTACK_ENDPOINT=true")
 		w.fails = unresolved
 		_, err := w.get(t, Options{}, dual, true)
 		if want := "POST https://sts.us-west-2.api.aws: cannot resolve the host name"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		for _, name := range w.names() {
+		for _, name := range w.dialedNames() {
 			if !strings.HasSuffix(name, ".us-west-2.api.aws") {
-				t.Errorf("somebody connects to %s", name)
+				t.Errorf("there was a connection to %s", name)
 			}
 		}
 	})
 	t.Run("it answers", func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCloud(t)
 		w.cloud.Inject(testcloud.Fault{Path: "sts.", Status: 500, Times: -1})
 		_, err := w.get(t, Options{}, dual, true)
 		if want := "POST https://sts.us-west-2.api.aws: status 500 Internal Server Error, 3 times"; err == nil || !strings.Contains(err.Error(), want) {
@@ -272,7 +265,7 @@ func TestNoFallback(t *testing.T) {
 		"no TLS":                         {"220 mail.example ESMTP\r\n", "tls: first record does not look like a TLS handshake"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.fails = func(_ context.Context, name string) (net.Conn, error) {
 				if strings.HasSuffix(name, ".api.aws") {
 					return foreignServer(t, tt.first), nil
@@ -283,13 +276,13 @@ func TestNoFallback(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "POST https://sts.us-west-2.api.aws: "+tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			if asked := w.asked(); len(asked) != 0 {
+			if asked := w.calledHosts(); len(asked) != 0 {
 				t.Errorf("asked: %v", asked)
 			}
 		})
 	}
 	t.Run("both fail", func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCloud(t)
 		w.fails = func(ctx context.Context, name string) (net.Conn, error) {
 			if strings.HasSuffix(name, ".api.aws") {
 				return unresolved(ctx, name)
@@ -309,15 +302,9 @@ func TestNoFallback(t *testing.T) {
 func foreignServer(t *testing.T, says string) net.Conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { there.Close() })
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	go func() {
 		if says != "" {
 			go io.Copy(io.Discard, there)

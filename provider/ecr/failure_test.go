@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
@@ -31,9 +32,9 @@ func shortTimeouts() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
 
-// TestNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
+// TestHostNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
 // and that no request is sent whatever the SDK's configuration.
-func TestNotServed(t *testing.T) {
+func TestHostNotServed(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
 		"nginx", "library/nginx", "docker.io/library/nginx", "registry.k8s.io/pause", "localhost:5000/app", "[::1]:5000/app",
@@ -61,7 +62,7 @@ func TestNotServed(t *testing.T) {
 		}
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 }
 
@@ -110,8 +111,8 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestForms of the image that all mean the same registry, and the key of each.
-func TestForms(t *testing.T) {
+// TestImageForms of the image that all mean the same registry, and the key of each.
+func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
 		privateHost + "/app":                                   privateHost,
@@ -131,9 +132,7 @@ func TestForms(t *testing.T) {
 func TestAllowedHost(t *testing.T) {
 	const host = "registry.corp.example:5000"
 	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte("[default]\nregion = ap-south-1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("[default]\nregion = ap-south-1\n"), 0o600))
 	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
 	for name, tt := range map[string]struct {
 		allow    string
@@ -170,7 +169,7 @@ func TestAllowedHost(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := signatures(cloud); len(got) > 0 {
-			t.Errorf("%s: ECR was asked", name)
+			t.Errorf("%s: ECR was called", name)
 		}
 	}
 }
@@ -325,9 +324,7 @@ func TestIdentityFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, "AWS_CONFIG_FILE="+config)
-			if err := os.WriteFile(config, []byte(tt.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(config, []byte(tt.config), 0o600))
 			if tt.environ != nil {
 				setenv(t, tt.environ(cloud)...)
 			}
@@ -349,7 +346,7 @@ func TestIdentityFails(t *testing.T) {
 				}
 			}
 			if got := signatures(cloud); len(got) > 0 {
-				t.Error("ECR was asked")
+				t.Error("ECR was called")
 			}
 		})
 	}
@@ -364,9 +361,7 @@ func TestProcessEnds(t *testing.T) {
 	dir := t.TempDir()
 	config, pipe := filepath.Join(dir, "config"), filepath.Join(dir, "pipe")
 	process := "[default]\ncredential_process = exec sleep 60 > " + pipe + "\n"
-	if err := os.WriteFile(config, []byte(process), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(process), 0o600))
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v\n%s", err, out)
 	}
@@ -424,14 +419,10 @@ func TestNoURL(t *testing.T) {
 func ssoSession(t *testing.T) func(*testcloud.AWS) []string {
 	home := t.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	name := fmt.Sprintf("%x.json", sha1.Sum([]byte("https://start.example")))
 	session := `{"accessToken":"` + canary.TokenSecret + `","expiresAt":"2999-01-01T00:00:00Z"}`
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(session), 0o600))
 	return func(*testcloud.AWS) []string { return []string{"HOME=" + home, "USERPROFILE=" + home} }
 }
 
@@ -452,8 +443,8 @@ func TestMetadataRefused(t *testing.T) {
 	t.Logf("refused after %v", time.Since(begun).Round(time.Millisecond))
 }
 
-// TestBudget verifies that the total time is limited, and that the error still names the endpoint.
-func TestBudget(t *testing.T) {
+// TestTotalTimeout verifies that the total time is limited, and that the error still names the endpoint.
+func TestTotalTimeout(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
 	_, err := get(t, ecr.Options{Budget: 300 * time.Millisecond}, image(privateHost))
@@ -477,7 +468,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 }
 
@@ -485,9 +476,7 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 // a credentials endpoint.
 func TestMaxAttemptsOfNode(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
 	for name, environ := range map[string]func(*testcloud.AWS) []string{
 		"STS": func(*testcloud.AWS) []string {
 			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
@@ -18,13 +19,9 @@ import (
 func FuzzSSO(f *testing.F) {
 	home := f.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, os.MkdirAll(dir, 0o700))
 	write := func(path, text string) string {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	session := fmt.Sprintf("%x.json", sha1.Sum([]byte("https://start.example")))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
@@ -20,10 +21,10 @@ import (
 func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	t.Helper()
 	if (resp == nil) == (err == nil) {
-		t.Errorf("got an answer %v, and error %v", resp != nil, err)
+		t.Errorf("got a response %v, and error %v", resp != nil, err)
 	}
 	if err == nil && (resp.CacheDuration == nil || *resp.CacheDuration < 0) {
-		t.Error("the answer's duration is negative or missing")
+		t.Error("the response's duration is negative or missing")
 	}
 }
 
@@ -52,9 +53,7 @@ func FuzzAuthorization(f *testing.F) {
 // FuzzSTS has STS say anything, to a pod and to a node.
 func FuzzSTS(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("a.b.c"), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, os.WriteFile(token, []byte("a.b.c"), 0o600))
 	cloud := newCloud(f, "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token)
 	p := newProvider(f, shortTimeouts())
 	const head, tail = `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>`, `</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`

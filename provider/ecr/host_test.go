@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 func TestParseHost(t *testing.T) {
@@ -48,9 +50,9 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestFollow verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
+// TestEndpointFollowsHost verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
 // form or an endpoint.
-func TestFollow(t *testing.T) {
+func TestEndpointFollowsHost(t *testing.T) {
 	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled
 	custom := new(string)
@@ -127,20 +129,14 @@ func TestAllowHost(t *testing.T) {
 		"bare name, on order": {"nginx=eu-west-1", "nginx", "eu-west-1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(Options{AllowHosts: []string{"other.example", tt.allow}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(New(Options{AllowHosts: []string{"other.example", tt.allow}}))(t)
 			h, ok := findHost(tt.registry, p.allowed)
 			if ok != tt.match || ok && (h.region != tt.region || h.registry != tt.registry) {
 				t.Errorf("got %+v, %v", h, ok)
 			}
 		})
 	}
-	p, err := New(Options{AllowHosts: []string{"*.*.*.*.amazonaws.com=us-west-1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Options{AllowHosts: []string{"*.*.*.*.amazonaws.com=us-west-1"}}))(t)
 	if h, ok := findHost("111122223333.dkr.ecr.eu-west-3.amazonaws.com", p.allowed); !ok || h.region != "eu-west-3" {
 		t.Errorf("an allowed host overrides the name of a registry: got %+v, %v", h, ok)
 	}

@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// endpoint is one that hands out an identity, or says where the node is, and
-// how to make the provider ask it.
+// endpoint is an endpoint that returns an identity or the node's region, with the settings that make the
+// provider call it.
 type endpoint struct {
 	name    string
 	environ func(*testcloud.AWS) []string
@@ -32,9 +33,7 @@ type endpoint struct {
 func endpoints(t *testing.T) []endpoint {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
 	path := func(suffix string) func(testcloud.Request) bool {
 		return func(r testcloud.Request) bool { return strings.HasSuffix(r.Path, suffix) }
 	}
@@ -56,8 +55,7 @@ func endpoints(t *testing.T) []endpoint {
 	}
 }
 
-// ask has the endpoint give the same answer to all. It returns the error,
-// which there has to be.
+// ask returns the error of a request to which the endpoint always sends the same response.
 func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 	t.Helper()
 	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}
@@ -72,7 +70,7 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 		t.Fatal("there are credentials")
 	}
 	if got := signatures(cloud); len(got) > 0 {
-		t.Error("ECR was asked")
+		t.Error("ECR was called")
 	}
 	asked := 0
 	for _, r := range cloud.Requests() {
@@ -81,7 +79,7 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 		}
 	}
 	if asked == 0 || asked > 6 {
-		t.Errorf("the endpoint was asked %d times", asked)
+		t.Errorf("the endpoint was called %d times", asked)
 	}
 	return err
 }
@@ -92,16 +90,13 @@ func TestRedirectsOfIdentities(t *testing.T) {
 	for _, e := range endpoints(t) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			t.Run(e.name+" "+http.StatusText(status), func(t *testing.T) {
-				other, err := testcloud.NewAWS()
-				if err != nil {
-					t.Fatal(err)
-				}
+				other := must.Get(testcloud.NewAWS())(t)
 				defer other.Close()
 				other.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
 				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
 				if got := other.RequestLines(); len(got) > 0 {
-					t.Errorf("another host was asked: %q", got)
+					t.Errorf("another host was called: %q", got)
 				}
 			})
 		}
@@ -143,11 +138,7 @@ func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, text))(t)
+	must.Do(t, w.Close())
 	return b.String()
 }

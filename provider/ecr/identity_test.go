@@ -16,18 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// tokenFor makes a service account's token; it is not signed.
+// tokenFor returns an unsigned service account token.
 func tokenFor(t testing.TB, subject string) plugin.Secret {
 	t.Helper()
-	claims, err := json.Marshal(map[string]any{"iss": "https://issuer.example", "sub": subject, "aud": "sts.amazonaws.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := must.Get(json.Marshal(map[string]any{"iss": "https://issuer.example", "sub": subject, "aud": "sts.amazonaws.com"}))(t)
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.TokenSecret)
 }
 

@@ -46,7 +46,7 @@ func TestMirrors(t *testing.T) {
 			resp := mustGet(t, opts, &plugin.Request{Image: image})
 			want := map[string]plugin.AuthConfig{tt.key: {Username: "AWS", Password: plugin.NewSecret("open-sesame")}}
 			if !cmp.Equal(resp.Auth, want) || resp.CacheKeyType != tt.scope {
-				t.Errorf("got another answer, or under another key, for %q", resp.CacheKeyType)
+				t.Errorf("got another response, or under another key, for %q", resp.CacheKeyType)
 			}
 			if diff := cmp.Diff([]testcloud.AWSSignature{tt.want}, signatures(cloud)); diff != "" {
 				t.Error(diff)
@@ -60,7 +60,7 @@ func TestMirrors(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
-		t.Errorf("somebody was asked: %q", got)
+		t.Errorf("a host was called: %q", got)
 	}
 	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})
 	_, err := get(t, opts, &plugin.Request{Image: "docker.io/library/nginx"})

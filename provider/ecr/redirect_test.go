@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// newRedirector is an HTTPS server that can HTTP/2 and answers all with 307.
+// newRedirector starts an HTTPS server that supports HTTP/2 and responds to every request with 307.
 func newRedirector(t *testing.T, location func(*http.Request) string) (s *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -35,14 +36,12 @@ func newRedirector(t *testing.T, location func(*http.Request) string) (s *httpte
 	return s, asked
 }
 
-// trustOf is the variable that makes the certificate of s the only authority.
+// trustOf returns the variable that makes the certificate of s the only trusted CA.
 func trustOf(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, data, 0o600))
 	return "AWS_CA_BUNDLE=" + file
 }
 
@@ -86,18 +85,18 @@ func TestRedirectsOverTLS(t *testing.T) {
 					t.Errorf("elsewhere %v: got %v", elsewhere, err)
 				}
 				if got := asked.Load(); got == 0 || got > tt.most {
-					t.Errorf("elsewhere %v: the server was asked %d times, want at most %d", elsewhere, got, tt.most)
+					t.Errorf("elsewhere %v: the server was called %d times, want at most %d", elsewhere, got, tt.most)
 				}
 				if got := othersAsked.Load(); got > 0 {
-					t.Errorf("the other host was asked %d times", got)
+					t.Errorf("the other host was called %d times", got)
 				}
 			}
 		})
 	}
 }
 
-// TestOneProtocol verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
-func TestOneProtocol(t *testing.T) {
+// TestOnlyHTTP1 verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
+func TestOnlyHTTP1(t *testing.T) {
 	var protocol atomic.Value
 	cloud := newCloud(t, keys()...)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

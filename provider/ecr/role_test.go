@@ -134,7 +134,7 @@ func TestChainFails(t *testing.T) {
 				}
 			}
 			if slices.ContainsFunc(signatures(cloud), func(s testcloud.AWSSignature) bool { return s.Service == "ecr" }) {
-				t.Error("ECR was asked")
+				t.Error("ECR was called")
 			}
 		})
 	}

@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAccountsAhead verifies that a connection to the impersonation service is opened during the STS request, and only
+// TestConnectsToImpersonationAhead verifies that a connection to the impersonation service is opened during the STS request, and only
 // if the service will be called. Here STS responds only after the connection.
-func TestAccountsAhead(t *testing.T) {
+func TestConnectsToImpersonationAhead(t *testing.T) {
 	for _, account := range []string{"", "a@p.iam.gserviceaccount.com"} {
 		connected := make(chan struct{}, 10)
 		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +31,7 @@ func TestAccountsAhead(t *testing.T) {
 					select {
 					case <-connected:
 					case <-time.After(5 * time.Second):
-						t.Error("nobody connects before the answer of STS")
+						t.Error("no connection is opened before the response of STS")
 					}
 				}
 				io.WriteString(w, `{"access_token":"federated","expires_in":3600}`)
@@ -39,10 +40,7 @@ func TestAccountsAhead(t *testing.T) {
 			io.WriteString(w, `{"accessToken":"impersonated"}`)
 		}))
 		defer s.Close()
-		p, err := New(Options{STSAudience: "a", Impersonate: true, UniverseDomain: "example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(New(Options{STSAudience: "a", Impersonate: true, UniverseDomain: "example.com"}))(t)
 		base := remote.NewBaseTransport()
 		base.Proxy = nil
 		base.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
@@ -64,7 +62,7 @@ func TestAccountsAhead(t *testing.T) {
 			t.Errorf("%v, %v", resp, err)
 		}
 		if account == "" && len(connected) > 0 {
-			t.Error("connected to a service that is not asked")
+			t.Error("connected to a service that is not called")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // TestLeavesNoConnections verifies that providers keep no connection after a response.
 func TestLeavesNoConnections(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	before := runtime.NumGoroutine()
 	for range 50 {
 		mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})

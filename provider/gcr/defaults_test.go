@@ -6,15 +6,13 @@ package gcr
 import (
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 )
 
 // TestDefaults verifies the endpoint of the default configuration, without a proxy and a resolver, and the timeout.
 func TestDefaults(t *testing.T) {
-	p, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Options{}))(t)
 	if got, want := p.metadataURL("x"), "http://169.254.169.254/computeMetadata/v1/x"; got != want {
 		t.Errorf("the metadata server is at %q, want %q", got, want)
 	}

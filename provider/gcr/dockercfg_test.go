@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/plugin"
@@ -21,12 +22,9 @@ import (
 )
 
 // ask for the docker config, through a real transport of the provider's own.
-func askDockercfg(t testing.TB, w *world, flow, image string) (*plugin.Response, error) {
+func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
 	t.Helper()
-	p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1}))(t)
 	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: image})
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
@@ -54,16 +52,13 @@ func TestDockercfg(t *testing.T) {
 	} {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(name+" by "+flow, func(t *testing.T) {
-				w := newWorld(t)
+				w := newTestCloud(t)
 				files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, tt.document) }))
 				defer files.Close()
 				w.Update(func(s *testcloud.GoogleState) {
 					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.ArgSecret+"\n"
 				})
-				resp, err := askDockercfg(t, w, flow, "registry.example/app")
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(askDockercfg(t, w, flow, "registry.example/app"))(t)
 				if diff := cmp.Diff(tt.want, resp.Auth); diff != "" {
 					t.Error(diff)
 				}
@@ -85,7 +80,7 @@ func TestDockercfg(t *testing.T) {
 
 // TestDockercfgIsForAll verifies that flags for workload identity have no effect, and that a warning reports this.
 func TestDockercfgIsForAll(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	w.Update(func(s *testcloud.GoogleState) {
 		s.Dockercfg = `{"a.example":{"username":"u","password":"open-sesame"}}`
 	})
@@ -135,7 +130,7 @@ func TestDockercfgFails(t *testing.T) {
 		"file refused":     {url: gone + "/?" + canary.ArgSecret, want: "get the docker config: GET " + gone + "/: connection refused, 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/garbage":

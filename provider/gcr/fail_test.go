@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// failure is something that goes wrong with every endpoint.
+// failure is a fault that every endpoint can have.
 type failure struct {
 	name  string
 	fault testcloud.Fault
@@ -61,7 +61,7 @@ func failures() []failure {
 	}
 }
 
-// badResponses are answers with status 200 that hold no token.
+// badResponses returns responses with status 200 that contain no token.
 func badResponses() []failure {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
 	return []failure{
@@ -89,7 +89,7 @@ func TestMetadataFails(t *testing.T) {
 	) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.Inject(f.fault)
 			_, err := ask(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
 			check(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
@@ -110,7 +110,7 @@ func TestSTSFails(t *testing.T) {
 	) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.Inject(f.fault)
 			p := w.provider(t, gcr.Options{IdentityProvider: cluster, ProjectID: "p", Timeout: f.timeout()})
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
@@ -122,7 +122,7 @@ func TestSTSFails(t *testing.T) {
 				})
 			for _, r := range w.Requests() {
 				if r.Host != "sts.googleapis.com" {
-					t.Errorf("%v was asked too", r)
+					t.Errorf("%v was called, too", r)
 				}
 			}
 		})
@@ -140,7 +140,7 @@ func TestImpersonationFails(t *testing.T) {
 		{"garbage", testcloud.Fault{Status: 200, Body: canary.TokenSecret}, "the token response is not valid JSON", 1},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
 			f.asked++ // STS
 			w.Inject(f.fault)
@@ -152,7 +152,7 @@ func TestImpersonationFails(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, w *world, f failure, err error, prefix string, hints map[string]string) {
+func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hints map[string]string) {
 	t.Helper()
 	switch {
 	case f.want == "":
@@ -170,7 +170,7 @@ func check(t *testing.T, w *world, f failure, err error, prefix string, hints ma
 		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.RequestLines())
 	}
 	if strays := w.net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("others were asked: %q", strays)
+		t.Errorf("other hosts were called: %q", strays)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestConnectionIsReset(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	w := newWorld(t)
+	w := newTestCloud(t)
 	_, err = ask(t, w.provider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
 	listener.Close()
 	if n := <-connections; n != 3 || err == nil || !strings.Contains(err.Error(), ", 3 times") {
@@ -203,10 +203,10 @@ func TestConnectionIsReset(t *testing.T) {
 	}
 }
 
-// TestNobodyListens verifies that a refused connection is not retried for long, and that no other endpoint is called.
-func TestNobodyListens(t *testing.T) {
+// TestRefusedConnection verifies that a refused connection is not retried for long, and that no other endpoint is called.
+func TestRefusedConnection(t *testing.T) {
 	gone := testenv.FreeAddr(t)
-	w := newWorld(t)
+	w := newTestCloud(t)
 	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
 	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +
 		": connection refused, 3 times; a node outside Google Cloud has no metadata server, so --sts-audience is required"
@@ -223,7 +223,7 @@ func TestNobodyListens(t *testing.T) {
 
 // TestAuthorityUnknown verifies that a server with an untrusted certificate is reported as reachable.
 func TestAuthorityUnknown(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})
 	_, err := ask(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "HTTPS_PROXY") {

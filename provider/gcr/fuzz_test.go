@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -22,10 +23,7 @@ func FuzzHosts(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	p, err := New(Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := must.Get(New(Options{}))(f)
 	f.Fuzz(func(t *testing.T, image string) {
 		registry := (&plugin.Request{Image: image}).Registry()
 		keys, _ := p.authKeysFor(&plugin.Request{Image: image})

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/testcloud"
@@ -25,29 +26,23 @@ import (
 
 const cluster = "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c"
 
-// world is Google's cloud and the little internet in which it is.
-type world struct {
+// testCloud is Google's cloud with its network.
+type testCloud struct {
 	*testcloud.Google
 	net *testcloud.FakeNetwork
 }
 
-func newWorld(t testing.TB) *world {
+func newTestCloud(t testing.TB) *testCloud {
 	t.Helper()
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
-	google, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
-	return &world{google, net}
+	return &testCloud{google, net}
 }
 
-// provider returns a provider that uses only this world's endpoints and short delays.
-func (w *world) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
+// provider returns a provider that uses only the endpoints of w, and short delays.
+func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	t.Helper()
 	if opts.MetadataHost == "" {
 		opts.MetadataHost = w.Addr()
@@ -58,10 +53,7 @@ func (w *world) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 		opts.Transport = transport
 	}
 	opts.Backoff = time.Millisecond
-	p, err := gcr.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(gcr.New(opts))(t)
 	return p
 }
 
@@ -81,7 +73,7 @@ func podRequest(image string, annotations ...string) *plugin.Request {
 	return req
 }
 
-// answer is a response, without what never differs.
+// answer is a response without its constant fields.
 type answer struct {
 	Scope    plugin.CacheKeyType
 	Duration string
@@ -117,14 +109,11 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 
 func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
 	t.Helper()
-	got, err := ask(t, p, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(ask(t, p, req))(t)
 	return got
 }
 
-// googleKeys are the keys of every answer, sorted.
+// googleKeys lists the keys of every response, sorted.
 const googleKeys = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
 
 func node(keys string) answer {
@@ -135,7 +124,7 @@ var none = answer{Scope: plugin.CacheRegistry, Duration: "0s"}
 
 // TestNodeIdentity verifies that one request is sent, with the server's required header.
 func TestNodeIdentity(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
 	if diff := cmp.Diff(node(googleKeys), got); diff != "" {
 		t.Error(diff)
@@ -209,7 +198,7 @@ func TestHosts(t *testing.T) {
 		"/":                                 none,
 	} {
 		t.Run(image, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			req := &plugin.Request{Image: image}
 			if want == none {
 				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
@@ -232,7 +221,7 @@ func TestHosts(t *testing.T) {
 
 // TestAnyHost verifies that every registry gets its own key, as with the upstream plugin.
 func TestAnyHost(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{AnyHost: true})
 	if diff := cmp.Diff(node(googleKeys+" registry.example:5000"), mustAsk(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
 		t.Error(diff)
@@ -259,12 +248,12 @@ func TestMirrors(t *testing.T) {
 		"quay.io/other/app":         {Scope: plugin.CacheImage, Duration: "0s"},
 		"europe-docker.pkg.dev/p/a": node("*.gcr.io *.pkg.dev container.cloud.google.com europe-docker.pkg.dev gcr.io"),
 	} {
-		w := newWorld(t)
+		w := newTestCloud(t)
 		if diff := cmp.Diff(want, mustAsk(t, w.provider(t, opts), &plugin.Request{Image: image})); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 	}
-	w := newWorld(t)
+	w := newTestCloud(t)
 	if _, err := ask(t, w.provider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
 		t.Error("another host is mirrored")
 	}
@@ -294,7 +283,7 @@ func TestCacheDuration(t *testing.T) {
 		"set to Global":  {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheKeyType: plugin.CacheGlobal}, want: answer{Scope: plugin.CacheGlobal, Duration: "30m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.Inject(testcloud.Fault{Status: 200, Body: tt.body})
 			want := tt.want
 			want.Keys, want.Password = googleKeys, "open-sesame"
@@ -307,7 +296,7 @@ func TestCacheDuration(t *testing.T) {
 		})
 	}
 	// A response for other registries does not get these settings.
-	w := newWorld(t)
+	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
 	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
 		t.Error(diff)
@@ -315,7 +304,7 @@ func TestCacheDuration(t *testing.T) {
 }
 
 func TestCanceled(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := w.provider(t, gcr.Options{})
@@ -414,12 +403,12 @@ func TestReadEnviron(t *testing.T) {
 	}
 }
 
-// TestBudget verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
-func TestBudget(t *testing.T) {
+// TestTotalTimeout verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
+func TestTotalTimeout(t *testing.T) {
 	if remote.RequestTimeout >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")
 	}
-	w := newWorld(t)
+	w := newTestCloud(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
 	_, err := ask(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
 	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no response within 50ms") {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
@@ -23,7 +24,7 @@ func TestImpersonationFaults(t *testing.T) {
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
 			f.asked++ // STS
 			w.Inject(f.fault)
@@ -42,7 +43,7 @@ func TestDockercfgFaults(t *testing.T) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				w := newTestCloud(t)
 				files := testcloud.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("{}")) }))
 				defer files.Close()
 				w.Update(func(s *testcloud.GoogleState) { s.Dockercfg, s.DockercfgURL = "{}", files.URL()+"/d?"+canary.ArgSecret })
@@ -75,13 +76,11 @@ func TestNoDefaultCredentials(t *testing.T) {
 	home := t.TempDir()
 	key := filepath.Join(home, "application_default_credentials.json")
 	text := `{"type":"authorized_user","client_id":"c","client_secret":"` + canary.PasswordSecret + `","refresh_token":"` + canary.TokenSecret + `"}`
-	if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(key, []byte(text), 0o600))
 	for name, value := range map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": key, "CLOUDSDK_CONFIG": home, "HOME": home} {
 		t.Setenv(name, value)
 	}
-	w := newWorld(t)
+	w := newTestCloud(t)
 	if got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
 		t.Error("got another identity than the node's")
 	}

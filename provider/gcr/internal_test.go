@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
@@ -51,10 +52,7 @@ func TestNewToken(t *testing.T) {
 
 // TestDocumented verifies that the documentation contains the texts of the errors.
 func TestDocumented(t *testing.T) {
-	data, err := os.ReadFile("../../docs/plugins/gcr.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/plugins/gcr.md"))(t)
 	text := strings.ReplaceAll(string(data), "\n", " ")
 	for _, message := range []string{
 		hintNoMetadata, hintNoAccount, hintNoConfig, hintForbidden, hintNoSTS, hintExchange, hintAccount,
@@ -73,7 +71,7 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 	t.Helper()
 	if err != nil {
 		if err != errNotJSON && err != errNoToken && err != errExpired {
-			t.Error("an error that is none of the package's")
+			t.Error("an error that is not the package's")
 		}
 		return
 	}
@@ -119,10 +117,7 @@ func FuzzDockercfg(f *testing.F) {
 	var document string
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, document) }))
 	defer server.Close()
-	p, err := New(Options{Flow: FlowDockercfg, MetadataHost: server.Addr(), Backoff: 1})
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := must.Get(New(Options{Flow: FlowDockercfg, MetadataHost: server.Addr(), Backoff: 1}))(f)
 	for _, seed := range []string{`{"gcr.io":{"username":"u","password":"","email":"","auth":""}}`, `{"a":{"auth":"dTpw"}}`, `[]`, ``} {
 		for at := range uint16(40) {
 			f.Add(seed, at)

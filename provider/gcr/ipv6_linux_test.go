@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -40,9 +41,7 @@ func TestIPv6Only(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := filepath.Join(t.TempDir(), "hosts")
-			if err := os.WriteFile(hosts, []byte(tt.hosts+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(hosts, []byte(tt.hosts+"\n"), 0o644))
 			cmd := exec.Command("unshare", "--map-root-user", "--net", "--mount", "sh", "-c",
 				`set -e; ip link set lo up; ip -6 addr add "$1/128" dev lo nodad; mount --bind "$2" /etc/hosts; shift 2; exec "$@"`,
 				"sh", tt.at, hosts, os.Args[0], "-test.run=^TestIPv6Only$", "-test.v")
@@ -59,12 +58,9 @@ func TestIPv6Only(t *testing.T) {
 	}
 }
 
-// askIPv6Only asks as a plugin without options does, of a server at one address.
+// askIPv6Only calls a server at one address like a plugin without options.
 func askIPv6Only(t *testing.T, where string) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(where, "80"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", net.JoinHostPort(where, "80")))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Metadata-Flavor") == "Google" {
 			t.Logf("answered as %s", r.Host)
@@ -76,14 +72,11 @@ func askIPv6Only(t *testing.T, where string) {
 	})}
 	go server.Serve(listener)
 	defer server.Close()
-	p, err := New(Options{Backoff: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Options{Backoff: time.Millisecond}))(t)
 	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"})
 	if err != nil {
 		t.Log(err)
 	} else if len(resp.Auth) == 0 {
-		t.Error("there is no credential")
+		t.Error("the credential is missing")
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestWhoPulls verifies the table of identities: flags, annotation and token decide, and a failing identity is never
+// TestIdentityTable verifies the table of identities: flags, annotation and token decide, and a failing identity is never
 // replaced by another.
-func TestWhoPulls(t *testing.T) {
+func TestIdentityTable(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
 	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
 	strict := gcr.Options{IdentityProvider: cluster, ProjectID: "p", RequireWorkloadIdentity: true}
@@ -55,7 +55,7 @@ func TestWhoPulls(t *testing.T) {
 		"impersonation, not asked for":   {opts: audience, annotations: []string{account + "=a@p.iam.gserviceaccount.com"}, want: "open-sesame-federated"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			req := podRequest("us-docker.pkg.dev/p/r/app", tt.annotations...)
 			if tt.noToken {
 				req.ServiceAccountToken = plugin.Secret{}
@@ -96,7 +96,7 @@ func TestExchange(t *testing.T) {
 		"universe": {gcr.Options{STSAudience: "a", UniverseDomain: "apis.example"}, "a", "sts.apis.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.AddHosts("apis.example")
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
 			mustAsk(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
@@ -109,7 +109,7 @@ func TestExchange(t *testing.T) {
 			}
 			fields := r.JSONBody()
 			if fields["subject_token"] != podToken().Reveal() {
-				t.Error("subject_token is not that of the request")
+				t.Error("subject_token is not the request's token")
 			}
 			delete(fields, "subject_token")
 			if diff := cmp.Diff(map[string]any{
@@ -126,7 +126,7 @@ func TestExchange(t *testing.T) {
 }
 
 func TestImpersonation(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 	got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 	// The second exchange gets the remaining time, so half of it may be less.
@@ -145,7 +145,7 @@ func TestImpersonation(t *testing.T) {
 // TestSkewedClock verifies that a token's expiry uses the endpoint's clock.
 func TestSkewedClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour * 24 * 365, time.Hour * 24 * 365} {
-		w := newWorld(t)
+		w := newTestCloud(t)
 		theirs := time.Now().Add(skew).UTC()
 		w.Inject(testcloud.Fault{
 			Path: "iamcredentials.", Status: 200, Header: http.Header{"Date": {theirs.Format(http.TimeFormat)}},
@@ -169,7 +169,7 @@ func TestRefusedToken(t *testing.T) {
 		"no JWT":        {plugin.NewSecret(canary.TokenSecret), "(invalid_grant) (the service-account token is not a JSON Web Token)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCloud(t)
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken = "another" })
 			req := podRequest("gcr.io/p/app")
 			req.ServiceAccountToken = tt.token
@@ -185,7 +185,7 @@ func TestRefusedToken(t *testing.T) {
 
 // TestFederatedLife verifies a response of STS without a token lifetime.
 func TestFederatedLife(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool"})
 	for _, tt := range []struct {
 		change func(*testcloud.GoogleState)

@@ -6,6 +6,7 @@ package gcr_test
 import (
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/provider/gcr"
 )
@@ -31,12 +32,9 @@ func TestCacheKeyIsNotTooWide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.opts.CacheKeyType = tt.set
-			resp, err := newWorld(t).provider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image})
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(newTestCloud(t).provider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image}))(t)
 			if resp.CacheKeyType != tt.want {
-				t.Errorf("set to %s, the answer is for %s, want %s", tt.set, resp.CacheKeyType, tt.want)
+				t.Errorf("set to %s, the response is for %s, want %s", tt.set, resp.CacheKeyType, tt.want)
 			}
 		})
 	}

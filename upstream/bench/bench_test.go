@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -35,10 +36,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func TestMatchAllocations(t *testing.T) {
-	p, err := match.Parse("*.registry.example:5000/team")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(match.Parse("*.registry.example:5000/team"))(t)
 	matched := false
 	n := allocsPerCall(func(int) { matched = p.Match("eu.registry.example:5000/team/app") })
 	if n != 0 || !matched {
@@ -48,10 +46,7 @@ func TestMatchAllocations(t *testing.T) {
 
 func TestCachedLookupAllocations(t *testing.T) {
 	for _, patterns := range []int{10, 1_000} {
-		w, err := newBench(t).newCachedBench(patterns, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(newBench(t).newCachedBench(patterns, 10))(t)
 		if n := allocsPerCall(w.regcredLookup); n > 3 {
 			t.Errorf("%d patterns: a cached Lookup makes %.0f allocations, want at most 3", patterns, n)
 		}
@@ -81,9 +76,7 @@ func TestBurstExecs(t *testing.T) {
 func TestReport(t *testing.T) {
 	var table, js bytes.Buffer
 	for output, w := range map[string]io.Writer{"table": &table, "json": &js} {
-		if err := run(w, options{output: output, rounds: 1, only: "match"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, run(w, options{output: output, rounds: 1, only: "match"}))
 	}
 	if !strings.Contains(table.String(), "| `Pattern.Match`") {
 		t.Errorf("the table lacks its row:\n%s", table.String())

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNodes runs each plugin and the floor once per condition. All must respond.
@@ -14,10 +16,7 @@ func TestNodes(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("it needs namespaces of its own: %v: %s", err, out)
 	}
-	rows, err := nodeRows(newBench(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(nodeRows(newBench(t)))(t)
 	got := map[string]int{}
 	for _, r := range rows {
 		_, beside, _ := strings.Cut(r.Upstream, "(")
@@ -28,8 +27,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestBeforeMissing verifies the error for a clone that lacks the commit.
-func TestBeforeMissing(t *testing.T) {
+// TestCloneLacksCommit verifies the error for a clone that lacks the commit.
+func TestCloneLacksCommit(t *testing.T) {
 	b := newBench(t)
 	b.before = "0000000000000000000000000000000000000001"
 	err := b.buildBaseCommit(t.TempDir())

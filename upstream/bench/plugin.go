@@ -43,8 +43,8 @@ type figures struct {
 	calls  int           // remote calls per response
 }
 
-// recordedECR is how long AWS's plugin took from exec to response on the machine on which
-// the other figures were recorded. It scales them to this machine.
+// recordedECR is the recorded time from exec to response of AWS's plugin. It scales the other recorded figures
+// to this machine.
 const recordedECR = 5400 * time.Microsecond
 
 // The images to request.

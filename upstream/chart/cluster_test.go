@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -42,7 +43,7 @@ func newSite(t *testing.T) *site {
 	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
-// left are the objects of a release, and of the hook, by kind and name.
+// left returns the objects of a release and of its hook, by kind and name.
 func (s *site) left(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
@@ -80,38 +81,32 @@ func (s *site) left(t *testing.T, instance string) (names []string) {
 	return names
 }
 
-// config is the name of the ConfigMap that a release's pods would mount.
+// config returns the name of the ConfigMap that a release's pods would mount.
 func (s *site) config(t *testing.T, name string) string {
 	t.Helper()
-	d, err := s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
 	return configName(t, d)
 }
 
 func (s *site) state(t *testing.T) string {
 	t.Helper()
-	c, err := s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{}))(t)
 	return c.Data["state"]
 }
 
-// releaseObjects are the objects of a release whose ConfigMap has this name.
+// releaseObjects returns the objects of a release whose ConfigMap has this name.
 func releaseObjects(config string) []string {
 	names := []string{"ConfigMap/" + config, "ConfigMap/regcred-state", "DaemonSet/regcred", "NetworkPolicy/regcred", "ServiceAccount/regcred-agent"}
 	slices.Sort(names)
 	return names
 }
 
-// TestLife installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
+// TestReleaseLifecycle installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
 // uninstall deletes nothing and can be repeated, and that a successful one leaves nothing.
-func TestLife(t *testing.T) {
+func TestReleaseLifecycle(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
-		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, with(changes).file(t)}
+		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, withValues(changes).file(t)}
 	}
 	notes := s.helm.Run(t, args("install", nil)...)
 	first := s.config(t, release)
@@ -137,7 +132,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("the DaemonSet is generation %d, was %d", after, before)
 	}
 	// Another configuration is another ConfigMap; the former is gone, and comes back.
-	s.helm.Run(t, args("upgrade", values{"config.providers": []any{provider("other.example")}})...)
+	s.helm.Run(t, args("upgrade", values{"config.providers": []any{providerValues("other.example")}})...)
 	second := s.config(t, release)
 	s.checkObjects(t, "after upgrade", releaseObjects(second))
 	s.helm.Run(t, "rollback", release, "1", "--namespace", namespace)
@@ -156,10 +151,7 @@ func TestLife(t *testing.T) {
 	})
 	t.Run("called off", func(t *testing.T) { s.testFailedUninstall(t, args("upgrade", nil)) })
 	t.Run("again", func(t *testing.T) {
-		job, err := s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(s.Client.BatchV1().Jobs(namespace).Get(t.Context(), release+"-uninstall", metav1.GetOptions{}))(t)
 		done := make(chan error, 1)
 		ctx := t.Context()
 		go func() {
@@ -214,10 +206,7 @@ func (s *site) checkObjects(t *testing.T, when string, want []string) {
 
 func (s *site) generation(t *testing.T) int64 {
 	t.Helper()
-	d, err := s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{}))(t)
 	return d.Generation
 }
 
@@ -234,7 +223,7 @@ func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	return job
 }
 
-// completeJob says of a Job what its controller would.
+// completeJob sets a Job's status as its controller would.
 func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	now := metav1.Now()
@@ -242,19 +231,14 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
-	if _, err := s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}))(t)
 }
 
 // permissions tries, while helm uninstall runs, what its Job may do.
 func (s *site) permissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
-	client, err := kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated")))(t)
 	core, patch := client.CoreV1(), []byte(`{"data":{"state":"absent"}}`)
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { // the API server learns of a role a moment later
 		_, err := core.Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -281,7 +265,7 @@ func (s *site) permissions(t *testing.T) {
 		"deleting a pod":    func() error { return core.Pods(namespace).Delete(t.Context(), "pod", metav1.DeleteOptions{}) },
 	} {
 		if err := try(); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: %v, want that it is forbidden", what, err)
+			t.Errorf("%s: %v, want an error that it is forbidden", what, err)
 		}
 	}
 }
@@ -295,7 +279,7 @@ func TestTwoReleases(t *testing.T) {
 	for _, r := range []struct{ namespace, name, pool string }{
 		{namespace, release, "a"}, {namespace, release + "-uninstall", "b"}, {namespace, release + "-config", "c"}, {"other", release, "d"},
 	} {
-		v := with(more)
+		v := withValues(more)
 		v["nodeSelector"] = map[string]any{"pool": r.pool}
 		s.helm.Run(t, "install", r.name, helm.ChartDir(t), "--namespace", r.namespace, v.file(t))
 	}
@@ -306,10 +290,7 @@ func TestTwoReleases(t *testing.T) {
 	for _, a := range sets.Items {
 		for _, b := range sets.Items {
 			same := a.Name == b.Name && a.Namespace == b.Namespace
-			selector, err := metav1.LabelSelectorAsSelector(a.Spec.Selector)
-			if err != nil {
-				t.Fatal(err)
-			}
+			selector := must.Get(metav1.LabelSelectorAsSelector(a.Spec.Selector))(t)
 			if a.Namespace == b.Namespace && !same && selector.Matches(labels.Set(b.Spec.Template.Labels)) {
 				t.Errorf("%s selects pods of %s", a.Name, b.Name)
 			}
@@ -321,7 +302,7 @@ func TestTwoReleases(t *testing.T) {
 // SELinux type.
 func TestPodSecurity(t *testing.T) {
 	s := newSite(t)
-	pod := daemonSet(t, with(others)).Spec.Template
+	pod := daemonSet(t, withValues(others)).Spec.Template
 	for _, tt := range []struct {
 		level   string
 		refused []string
@@ -335,9 +316,7 @@ func TestPodSecurity(t *testing.T) {
 			s.AddNamespace(t, name)
 			s.AddServiceAccount(t, name, release+"-agent", nil)
 			label := fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, tt.level)
-			if _, err := s.Client.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Client.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}))(t)
 			_, err := s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "agent", Labels: pod.Labels}, Spec: pod.Spec,
 			}, metav1.CreateOptions{})
@@ -351,7 +330,7 @@ func TestPodSecurity(t *testing.T) {
 				}
 			}
 			// The hook's would be taken anywhere.
-			job := get[*batchv1.Job](t, objects(t, render(t, with(nil))), "Job/regcred-uninstall").Spec.Template
+			job := get[*batchv1.Job](t, objects(t, render(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
 			s.AddServiceAccount(t, name, release+"-uninstall", nil)
 			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "uninstall", Labels: job.Labels}, Spec: job.Spec,

@@ -13,17 +13,15 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
 // TestCommandLines verifies that regcred accepts each command of the chart with its flags: with --help added, it prints
 // the help only if it can parse all other arguments.
 func TestCommandLines(t *testing.T) {
-	regcred, err := plugins.Build(t.TempDir(), "regcred")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := objects(t, render(t, with(values{
+	regcred := must.Get(plugins.Build(t.TempDir(), "regcred"))(t)
+	all := objects(t, render(t, withValues(values{
 		"plugins.images": others["plugins.images"], "mode": "DryRun", "probe.image": "registry.example/probe:v1", "reserve": []any{"*.example"},
 		"anyImage": true, "reapplied": true, "uninstall.allowMissing": true,
 	})))

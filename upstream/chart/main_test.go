@@ -22,13 +22,14 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
 
 var update = flag.Bool("update", false, "write what is generated")
 
-// program is Helm.
+// program is the path of Helm.
 var program string
 
 func TestMain(m *testing.M) {
@@ -44,9 +45,9 @@ func TestMain(m *testing.M) {
 // values changes the values of an example: "a.b" maps to the new value.
 type values map[string]any
 
-// with are the values of an example with these changes.
-func with(changes values) values {
-	v := values{"mode": "Install", "config": map[string]any{"providers": []any{provider("registry.example")}}}
+// withValues returns the values of an example with these changes.
+func withValues(changes values) values {
+	v := values{"mode": "Install", "config": map[string]any{"providers": []any{providerValues("registry.example")}}}
 	for path, value := range changes {
 		at := map[string]any(v)
 		keys := strings.Split(path, ".")
@@ -63,8 +64,8 @@ func with(changes values) values {
 	return v
 }
 
-// provider is one, with changes to it.
-func provider(image string, changes ...any) map[string]any {
+// providerValues returns a provider's values with these changes.
+func providerValues(image string, changes ...any) map[string]any {
 	p := map[string]any{
 		"name": "static-credential-provider", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
 		"matchImages": []any{image}, "defaultCacheDuration": "1m",
@@ -78,23 +79,18 @@ func provider(image string, changes ...any) map[string]any {
 // file writes values, and returns the flag that names them.
 func (v values) file(t testing.TB) string {
 	t.Helper()
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.Marshal(v))(t)
 	name := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, data, 0o600))
 	return "--values=" + name
 }
 
-// repository is the root of the working tree.
+// repository returns the root of the working tree.
 func repository(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.ChartDir(t))) }
 
 const release, namespace = "regcred", "regcred"
 
-// render is what helm template makes of values.
+// render returns the output of helm template for these values.
 func render(t testing.TB, v values, args ...string) string {
 	t.Helper()
 	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t)}, args...)...)
@@ -140,7 +136,7 @@ func documents(t testing.TB, rendered string) (docs [][]byte) {
 	}
 }
 
-// get is one of these objects.
+// get returns an object by kind and name.
 func get[T runtime.Object](t testing.TB, all map[string]runtime.Object, key string) T {
 	t.Helper()
 	object, ok := all[key].(T)

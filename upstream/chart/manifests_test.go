@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
@@ -28,15 +29,10 @@ func TestManifests(t *testing.T) {
 		"--values", filepath.Join(dir, "values.yaml"), "--no-hooks")
 	path, want := filepath.Join(dir, "regcred.yaml"), manifestsHead+rendered
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("go test ./chart -run %s -args -update (-want +got):\n%s", t.Name(), diff)
 	}
@@ -50,17 +46,12 @@ func TestManifests(t *testing.T) {
 // TestKustomization verifies that the base consists of exactly these files.
 func TestKustomization(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
-	data, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dir, "kustomization.yaml")))(t)
 	var got struct {
 		APIVersion, Kind string
 		Resources        []string
 	}
-	if err := yaml.UnmarshalStrict(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &got))
 	want := got
 	want.APIVersion, want.Kind, want.Resources = "kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"namespace.yaml", "regcred.yaml"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,20 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
 // TestNull verifies that a default that is removed with null, or that --reuse-values does not add from a newer chart, is
 // rejected with its name or treated as empty.
 func TestNull(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml")))(t)
 	var all map[string]any
-	if err := yaml.UnmarshalStrict(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &all))
 	var paths []string
 	empty := map[string]any{}
 	var walk func(prefix string, v map[string]any)
@@ -59,14 +55,14 @@ func TestNull(t *testing.T) {
 		return out, err
 	}
 	for _, path := range paths {
-		got, err := try(with(values{path: nil}))
+		got, err := try(withValues(values{path: nil}))
 		if err != nil {
 			if name := path[strings.LastIndexByte(path, '.')+1:]; !strings.Contains(err.Error(), "missing propert") || !strings.Contains(err.Error(), "'"+name+"'") {
 				t.Errorf("%s: %v", path, err)
 			}
 			continue
 		}
-		want, err := try(with(values{path: empty[path]}))
+		want, err := try(withValues(values{path: empty[path]}))
 		got, want = strings.ReplaceAll(got, " null\n", " {}\n"), strings.ReplaceAll(want, " null\n", " {}\n") // of resources
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: null is neither refused nor as if empty (%v) (-empty +null):\n%s", path, err, diff)
@@ -74,10 +70,10 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestOddNames verifies that names with a special meaning in YAML stay strings.
-func TestOddNames(t *testing.T) {
+// TestNamesStayStrings verifies that names with a special meaning in YAML stay strings.
+func TestNamesStayStrings(t *testing.T) {
 	for _, name := range []string{"1", "0x1f", "1e3", "true", "on", "null", "a.b", strings.Repeat("a", 53)} {
-		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", with(values{
+		rendered := helm.New(t, program, "").Run(t, "template", name, helm.ChartDir(t), "--namespace", "1e3", withValues(values{
 			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
 			"podAnnotations": map[string]any{"kubectl.kubernetes.io/default-container": "other"}, "nodeSelector": map[string]any{"kubernetes.io/os": "windows", "pool": "1"},
 			"kubeletRootDir": "/a:", "updateStrategy.maxUnavailable": 100000,
@@ -97,24 +93,22 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestOddTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
-func TestOddTexts(t *testing.T) {
+// TestUnusualTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
+func TestUnusualTexts(t *testing.T) {
 	texts := []any{
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",
 		"--- ", "\ufeffa", "\a", "a\r\nb", "😀", strings.Repeat("x ", 600), "9007199254740993", " ", "", "k:\n---\nkind: Secret\n", "\\n",
 	}
-	rendered := render(t, with(values{"config.providers": []any{provider("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
+	rendered := render(t, withValues(values{"config.providers": []any{providerValues("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
 	for _, o := range objects(t, rendered) {
 		var got struct{ Providers []struct{ Args []any } }
-		if err := yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got))
 		if diff := cmp.Diff(texts, got.Providers[0].Args); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 	for _, text := range []string{"a\u2028b\nc", "secret\u2028", "secret\x7f"} {
-		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
+		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
 		if err == nil || strings.Contains(stderr, "secret") || !strings.Contains(stderr, "config") {
 			t.Errorf("%q: %v", text, err)
 		}

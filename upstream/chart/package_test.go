@@ -38,13 +38,13 @@ func TestPackage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, show)
 		}
 	}
-	h.Run(t, "lint", "--strict", archive, with(nil).file(t))
-	got := h.Run(t, "template", release, archive, "--namespace", namespace, with(nil).file(t))
-	want := strings.ReplaceAll(render(t, with(nil)), "v0.0.0", "v1.2.3_build.4")
+	h.Run(t, "lint", "--strict", archive, withValues(nil).file(t))
+	got := h.Run(t, "template", release, archive, "--namespace", namespace, withValues(nil).file(t))
+	want := strings.ReplaceAll(render(t, withValues(nil)), "v0.0.0", "v1.2.3_build.4")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-directory +archive):\n%s", diff)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "chart")); err == nil {
-		t.Error("what it worked in is left")
+		t.Error("its working directory is left")
 	}
 }

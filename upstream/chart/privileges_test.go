@@ -15,13 +15,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// others is a chart with containers of others.
+// others adds third-party containers to the chart.
 var others = values{"plugins.images": []any{map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/p"}}}}
 
 // TestPrivileges verifies that a pod has exactly the privileges of docs/fleet.md's table. It compares all security
 // settings, so that an added one is noticed.
 func TestPrivileges(t *testing.T) {
-	d := daemonSet(t, with(others))
+	d := daemonSet(t, withValues(others))
 	spec := d.Spec.Template.Spec
 	no, yes, root, nobody := false, true, int64(0), int64(65532)
 
@@ -80,7 +80,7 @@ func TestPrivileges(t *testing.T) {
 // TestPrivilegesOfUninstall verifies that the uninstall hook has no access to the node, and exactly three permissions in
 // its namespace.
 func TestPrivilegesOfUninstall(t *testing.T) {
-	all := objects(t, render(t, with(nil)))
+	all := objects(t, render(t, withValues(nil)))
 	spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
 	no, yes, nobody := false, true, int64(65532)
 	if diff := cmp.Diff(&corev1.PodSecurityContext{
@@ -117,7 +117,7 @@ func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 		t.Fatalf("affinity: %v", affinity)
 	}
 	term := affinity.PreferredDuringSchedulingIgnoredDuringExecution[0]
-	if diff := cmp.Diff(daemonSet(t, with(nil)).Spec.Template.Labels, term.PodAffinityTerm.LabelSelector.MatchLabels); diff != "" || term.Weight != 100 {
+	if diff := cmp.Diff(daemonSet(t, withValues(nil)).Spec.Template.Labels, term.PodAffinityTerm.LabelSelector.MatchLabels); diff != "" || term.Weight != 100 {
 		t.Errorf("beside which pods, with weight %d (-theirs +wanted):\n%s", term.Weight, diff)
 	}
 	for key, want := range map[string]bool{
@@ -131,10 +131,10 @@ func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// TestHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
-func TestHooks(t *testing.T) {
+// TestUninstallHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
+func TestUninstallHooks(t *testing.T) {
 	got := map[string]string{}
-	for key, object := range objects(t, render(t, with(values{"uninstall.listNodes": true}))) {
+	for key, object := range objects(t, render(t, withValues(values{"uninstall.listNodes": true}))) {
 		notes := object.(interface{ GetAnnotations() map[string]string }).GetAnnotations()
 		if notes["helm.sh/hook"] != "" || strings.Contains(key, "uninstall") {
 			got[key] = notes["helm.sh/hook"] + " " + notes["helm.sh/hook-weight"] + " " + notes["helm.sh/hook-delete-policy"]

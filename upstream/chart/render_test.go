@@ -16,10 +16,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// usual are the objects that are rendered without a value for more, but the ConfigMap
-// whose name has a hash.
+// usual lists the objects that are rendered by default, except the ConfigMap, whose name contains a hash.
 var usual = []string{
 	"ConfigMap/regcred-state", "DaemonSet/regcred", "Job/regcred-uninstall", "NetworkPolicy/regcred", "Role/regcred-uninstall",
 	"RoleBinding/regcred-uninstall", "ServiceAccount/regcred-agent", "ServiceAccount/regcred-uninstall",
@@ -68,7 +69,7 @@ func TestRender(t *testing.T) {
 		{name: "uninstall", changes: values{"uninstall.timeoutSeconds": 900, "uninstall.allowMissing": true}, check: func(t *testing.T, _ *appsv1.DaemonSet, all map[string]runtime.Object) {
 			spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec
 			if *spec.ActiveDeadlineSeconds != 960 {
-				t.Errorf("the Job is ended after %d s, before it says what it has seen in 900", *spec.ActiveDeadlineSeconds)
+				t.Errorf("the Job is ended after %d s, before it reports in 900", *spec.ActiveDeadlineSeconds)
 			}
 			args := spec.Template.Spec.Containers[0].Args
 			for _, want := range []string{"--timeout=900s", "--allow-missing", "--namespace=regcred", "--state-configmap=regcred-state"} {
@@ -94,7 +95,7 @@ func TestRender(t *testing.T) {
 		}, check: checkWhere},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all := objects(t, render(t, with(tt.changes)))
+			all := objects(t, render(t, withValues(tt.changes)))
 			d := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred")
 			want := slices.Concat(usual, tt.more, []string{"ConfigMap/" + configName(t, d)})
 			want = slices.DeleteFunc(want, func(key string) bool { return slices.Contains(tt.less, key) })
@@ -129,7 +130,7 @@ func agent(t *testing.T, d *appsv1.DaemonSet) corev1.Container {
 	return c[0]
 }
 
-// configName is the ConfigMap that the pods mount.
+// configName returns the name of the ConfigMap that the pods mount.
 func configName(t *testing.T, d *appsv1.DaemonSet) string {
 	t.Helper()
 	for _, v := range d.Spec.Template.Spec.Volumes {
@@ -189,11 +190,9 @@ func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object
 
 // TestPodMonitor verifies the PodMonitor, for which this module has no type.
 func TestPodMonitor(t *testing.T) {
-	rendered := render(t, with(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
+	rendered := render(t, withValues(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
 	var got map[string]any
-	if err := yaml.Unmarshal([]byte(rendered), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(rendered), &got))
 	labels := map[string]any{"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred"}
 	selector := maps.Clone(labels)
 	selector["app.kubernetes.io/component"] = "agent"
@@ -212,14 +211,14 @@ func TestPodMonitor(t *testing.T) {
 // TestConfigName verifies that the pods change if and only if a setting of the nodes changes, and the ConfigMap's name
 // only with the configuration.
 func TestConfigName(t *testing.T) {
-	base := daemonSet(t, with(nil))
+	base := daemonSet(t, withValues(nil))
 	for _, tt := range []struct {
 		name         string
 		changes      values
 		config, pods bool // differ
 	}{
 		{"nothing", nil, false, false},
-		{"another pattern", values{"config.providers": []any{provider("other.example")}}, true, true},
+		{"another pattern", values{"config.providers": []any{providerValues("other.example")}}, true, true},
 		{"another order of keys", values{"config.kind": "CredentialProviderConfig", "config.apiVersion": "kubelet.config.k8s.io/v1"}, false, false},
 		{"an older version", values{"config.apiVersion": "kubelet.config.k8s.io/v1beta1"}, true, true},
 		{"uninstall", values{"uninstall.timeoutSeconds": 60, "uninstall.listNodes": true}, false, false},
@@ -233,7 +232,7 @@ func TestConfigName(t *testing.T) {
 		{"mode", values{"mode": "DryRun"}, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := with(tt.changes)
+			v := withValues(tt.changes)
 			rendered := render(t, v, "--show-only", "templates/daemonset.yaml")
 			d := get[*appsv1.DaemonSet](t, objects(t, rendered), "DaemonSet/regcred")
 			if got := configName(t, d) != configName(t, base); got != tt.config {
@@ -249,7 +248,7 @@ func TestConfigName(t *testing.T) {
 // TestConfigMap verifies that the ConfigMap contains the configuration, is immutable, and has a hash of its content in
 // its name.
 func TestConfigMap(t *testing.T) {
-	all := objects(t, render(t, with(nil)))
+	all := objects(t, render(t, withValues(nil)))
 	name := configName(t, get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred"))
 	c := get[*corev1.ConfigMap](t, all, "ConfigMap/"+name)
 	if c.Immutable == nil || !*c.Immutable {
@@ -260,7 +259,7 @@ func TestConfigMap(t *testing.T) {
 		t.Fatalf("%v in %v", err, c.Data)
 	}
 	want := map[string]any{
-		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": []any{provider("registry.example")},
+		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": []any{providerValues("registry.example")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
@@ -24,23 +25,13 @@ import (
 func TestSchemaOfConfig(t *testing.T) {
 	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
 	cmd.Dir = repository(t)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	var config map[string]any
-	if err := json.Unmarshal(out, &config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &config))
 	path := filepath.Join(helm.ChartDir(t), "values.schema.json")
-	committed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	committed := must.Get(os.ReadFile(path))(t)
 	var schema map[string]any
-	if err := json.Unmarshal(committed, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(committed, &schema))
 	// Its references are to the root's definitions.
 	schema["definitions"] = config["definitions"]
 	delete(config, "definitions")
@@ -50,13 +41,9 @@ func TestSchemaOfConfig(t *testing.T) {
 	encoder := json.NewEncoder(&want)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, encoder.Encode(schema))
 	if *update {
-		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, want.Bytes(), 0o644))
 		return
 	}
 	if diff := cmp.Diff(want.String(), string(committed)); diff != "" {
@@ -72,20 +59,16 @@ func TestSchemaKnowsValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	var v map[string]any
-	if err := yaml.UnmarshalStrict(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(data, &v))
 	if data, err = os.ReadFile(filepath.Join(helm.ChartDir(t), "values.schema.json")); err != nil {
 		t.Fatal(err)
 	}
 	var schema map[string]any
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &schema))
 	sameKeys(t, "", v, schema, "global")
 }
 
-// free are objects with keys of Kubernetes or of the user; config is regcred schema's.
+// free lists objects whose keys Kubernetes or the user defines; config is regcred schema's.
 var free = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
 
 func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
@@ -107,7 +90,7 @@ func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string
 
 // TestSchemaRefuses verifies that an invalid value is rejected with its position before any change of the cluster.
 func TestSchemaRefuses(t *testing.T) {
-	one := func(changes ...any) []any { return []any{provider("registry.example", changes...)} }
+	one := func(changes ...any) []any { return []any{providerValues("registry.example", changes...)} }
 	plugin := func(name, image string, paths ...any) []any {
 		return []any{map[string]any{"name": name, "image": image, "paths": paths}}
 	}
@@ -161,7 +144,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"uninstall's time", values{"uninstall.timeoutSeconds": "5m"}, "'/uninstall/timeoutSeconds': got string, want integer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), with(tt.changes).file(t))
+			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(tt.changes).file(t))
 			if err == nil {
 				t.Fatal("it is taken")
 			}
@@ -175,7 +158,7 @@ func TestSchemaRefuses(t *testing.T) {
 // TestLint verifies that helm lint --strict has no findings, and that it names missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
-	h.Run(t, "lint", "--strict", helm.ChartDir(t), with(nil).file(t))
+	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).file(t))
 	out, _, err := h.Output(t.Context(), "lint", "--strict", helm.ChartDir(t))
 	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
 		t.Errorf("without values: %v\n%s", err, out)

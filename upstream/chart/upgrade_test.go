@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 )
 
@@ -19,28 +20,21 @@ import (
 func TestUpgradeChart(t *testing.T) {
 	s := newSite(t)
 	earlier := filepath.Join(t.TempDir(), "chart")
-	if err := os.CopyFS(earlier, os.DirFS(helm.ChartDir(t))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(earlier, os.DirFS(helm.ChartDir(t))))
 	for name, was := range map[string]*regexp.Regexp{
 		"values.yaml":              regexp.MustCompile(`(?m)^keep: .*\n`),
 		"templates/daemonset.yaml": regexp.MustCompile(`(?m)^ +- --keep=.*\n`),
 		"values.schema.json":       regexp.MustCompile(`(?m)^    "keep",\n`),
 	} {
 		path := filepath.Join(earlier, name)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		if len(was.FindAll(data, -1)) != 1 {
 			t.Fatalf("%s has not one %s", name, was)
 		}
-		if err := os.WriteFile(path, was.ReplaceAll(data, nil), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, was.ReplaceAll(data, nil), 0o600))
 	}
 	in := []string{"--namespace", namespace}
-	s.helm.Run(t, append([]string{"install", release, earlier, with(values{"restart": "Never"}).file(t)}, in...)...)
+	s.helm.Run(t, append([]string{"install", release, earlier, withValues(values{"restart": "Never"}).file(t)}, in...)...)
 	first := s.config(t, release)
 	upgrade := append([]string{"upgrade", release, helm.ChartDir(t)}, in...)
 	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {

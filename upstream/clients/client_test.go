@@ -62,7 +62,7 @@ const (
 	breaks = "breaks the pull"
 )
 
-// path is where the client is, or "".
+// path returns the client's path, or "" if it is missing.
 func (c *client) path() string {
 	if c.module == "" {
 		path, err := exec.LookPath(c.program)
@@ -79,7 +79,7 @@ func (c *client) path() string {
 	return path
 }
 
-// cache is the directory that the client of a module is built into.
+// cache returns the directory into which the client of a module is built.
 func (c *client) cache() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *client) install(ctx context.Context) error {
 	return nil
 }
 
-// installed is the version of the client that is there.
+// installed returns the version of the installed client.
 func (c *client) installed(t *testing.T) string {
 	t.Helper()
 	if c.module != "" {

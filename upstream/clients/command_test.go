@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// limit is the end of a client's run.
+// limit is the timeout of a client's run.
 const limit = 2 * time.Minute
 
 // command runs the client with these arguments: IMAGE stands for the image,
@@ -38,21 +40,18 @@ func command(args string) func(*testing.T, job) (bool, string) {
 	}
 }
 
-// koBuild lets ko build a program onto the image.
+// koBuild builds a program onto the image with ko.
 func koBuild(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	writeFile(t, filepath.Join(j.home, "go.mod"), "module app.example/app\n\ngo 1.26\n")
 	writeFile(t, filepath.Join(j.home, "main.go"), "package main\n\nfunc main() {}\n")
 	writeFile(t, filepath.Join(j.home, ".ko.yaml"), "defaultBaseImage: "+j.image+"\n")
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(exec.Command("go", "env", "GOCACHE").Output())(t)
 	j.environ = append(j.environ, "GOCACHE="+strings.TrimSpace(string(cache)), "GOFLAGS=", "GOPROXY=off")
 	return command("build --push=false --oci-layout-path HOME/image .")(t, j)
 }
 
-// cueEval lets cue evaluate what imports the module.
+// cueEval evaluates a file that imports the module with cue.
 func cueEval(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	path, version, _ := strings.Cut(strings.TrimPrefix(cueModule, "team/"), ":")

@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // Content of the registries.
@@ -32,14 +34,11 @@ const (
 	cueLibrary = "lib.example/lib"
 )
 
-// push puts the content into the storage of all registries, through one.
+// push uploads the content through one registry into the storage of all registries.
 func (s *site) push(t *testing.T, host string) {
 	t.Helper()
 	for ref, image := range map[string]v1.Image{app: appImage(t), chart: chartArtifact(t), policy: policyArtifact(t), cueModule: cueArtifact(t)} {
-		tag, err := name.NewTag(host + "/" + ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tag := must.Get(name.NewTag(host + "/" + ref))(t)
 		if err := remote.Write(tag, image, remote.WithTransport(s.trust), remote.WithContext(t.Context())); err != nil {
 			t.Fatalf("pushing %s: %v", tag, err)
 		}
@@ -48,31 +47,25 @@ func (s *site) push(t *testing.T, host string) {
 
 func appImage(t *testing.T) v1.Image {
 	t.Helper()
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(archive(t, "app", "an app"))), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	layer := must.Get(tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(newArchive(t, "app", "an app"))), nil
+	}))(t)
 	config := &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH}
-	image, err := mutate.ConfigFile(empty.Image, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must.Get(mutate.ConfigFile(empty.Image, config))(t)
 	return withLayers(t, image, mutate.Addendum{Layer: layer})
 }
 
 func chartArtifact(t *testing.T) v1.Image {
 	t.Helper()
-	content := archive(t, "chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n")
-	return artifact(t, "application/vnd.cncf.helm.config.v1+json", mutate.Addendum{
+	content := newArchive(t, "chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n")
+	return newArtifact(t, "application/vnd.cncf.helm.config.v1+json", mutate.Addendum{
 		Layer: static.NewLayer(content, "application/vnd.cncf.helm.chart.content.v1.tar+gzip"),
 	})
 }
 
 func policyArtifact(t *testing.T) v1.Image {
 	t.Helper()
-	return artifact(t, "application/vnd.cncf.openpolicyagent.config.v1+json", mutate.Addendum{
+	return newArtifact(t, "application/vnd.cncf.openpolicyagent.config.v1+json", mutate.Addendum{
 		Layer:       static.NewLayer([]byte("package main\n"), "application/vnd.cncf.openpolicyagent.policy.layer.v1+rego"),
 		Annotations: map[string]string{"org.opencontainers.image.title": "policy.rego"},
 	})
@@ -87,24 +80,17 @@ func cueArtifact(t *testing.T) v1.Image {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
 	for name, content := range map[string]string{"cue.mod/module.cue": cueModuleFile, "lib.cue": "package lib\n\nanswer: 42\n"} {
-		file, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := write(file, content); err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(w.Create(name))(t)
+		must.Do(t, write(file, content))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return artifact(t, "application/vnd.cue.module.v1+json",
+	must.Do(t, w.Close())
+	return newArtifact(t, "application/vnd.cue.module.v1+json",
 		mutate.Addendum{Layer: static.NewLayer(buf.Bytes(), "application/zip")},
 		mutate.Addendum{Layer: static.NewLayer([]byte(cueModuleFile), "application/vnd.cue.modulefile.v1")})
 }
 
-// artifact is in the form of an image, with something else in it.
-func artifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v1.Image {
+// newArtifact returns an image manifest whose layer is not a file system.
+func newArtifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v1.Image {
 	t.Helper()
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config)
 	return withLayers(t, image, layers...)
@@ -112,22 +98,17 @@ func artifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v
 
 func withLayers(t *testing.T, image v1.Image, layers ...mutate.Addendum) v1.Image {
 	t.Helper()
-	image, err := mutate.Append(image, layers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image = must.Get(mutate.Append(image, layers...))(t)
 	return image
 }
 
-// archive is a tar file with one file in it, compressed.
-func archive(t *testing.T, name, content string) []byte {
+// newArchive returns a compressed tar file with one file.
+func newArchive(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	gz := gzip.NewWriter(&buf)
 	w := tar.NewWriter(gz)
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
 	for _, err := range []error{write(w, content), w.Close(), gz.Close()} {
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestMirrorLifetime(t *testing.T) {
 		b := newBench(t, s, &registry)
 		o := b.pull(t, "lifetime"+lifetime, private+":5000", b.right, inDocker("{}"))
 		if got := len(o.calls) == 1; !o.ok || got != once {
-			t.Errorf("%q: pulled %t, the helper was asked %d times", lifetime, o.ok, len(o.calls))
+			t.Errorf("%q: pulled %t, the helper was called %d times", lifetime, o.ok, len(o.calls))
 		}
 	}
 }

@@ -9,8 +9,8 @@ const (
 	authFiles   = dockerFiles + ", $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers"
 )
 
-// containersImage are the traits of what uses containers/image, docker's
-// config, go-containerregistry and oras-go.
+// containersImage and the variables below are the traits of clients that use containers/image, docker's config,
+// go-containerregistry and oras-go.
 var (
 	containersImage = traits{
 		Hub: "docker.io", HubKeys: "docker.io", Store: "-", HubStore: "-", Public: public, OnError: stops, Private: stops,
@@ -30,13 +30,13 @@ var (
 	}
 )
 
-// with is a copy of traits with a change.
+// with returns a copy of the traits with a change.
 func (t traits) with(change func(*traits)) traits {
 	change(&t)
 	return t
 }
 
-// clients are all of them. Debian's are installed; the others are built.
+// clients lists all clients. Debian's are installed; the others are built.
 var clients = []*client{
 	{
 		name: "skopeo", program: "skopeo", pkg: "skopeo", version: "1.9.3", content: app,

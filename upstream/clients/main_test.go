@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// all is whether clients are built that are in no package of Debian.
+// all selects also the clients that Debian does not package; they are built.
 var all = flag.Bool("all", false, "also try the clients that are built from Go modules")
 
-// tests is where the tests run. What clients keep at fixed places is kept in memory.
+// tests runs the tests in namespaces in which the directories that clients use at fixed paths are in memory.
 var tests = alone.Tests{
 	Name:     "clients",
 	Programs: alone.Programs{"docker-registry": "docker-registry", "htpasswd": "apache2-utils"},

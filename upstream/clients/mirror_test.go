@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// mirror is where the pull-through cache listens.
+// mirror is the address of the pull-through cache.
 const mirror = "127.0.0.5:5000"
 
 // pullThrough starts distribution's registry as a cache of the image's
@@ -23,8 +25,8 @@ func pullThrough(t *testing.T, j job) (ok bool, said string) {
 	return throughMirror(t, j, "", app)
 }
 
-// throughMirror asks a cache for images of the registry that j's is in. With a
-// lifetime it keeps a credential for so long.
+// throughMirror pulls images of j's registry through a cache. A lifetime sets how long the cache keeps a
+// credential.
 func throughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
 	t.Helper()
 	host, _, _ := strings.Cut(j.image, "/")
@@ -53,19 +55,10 @@ proxy:
 
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	r.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(t)
 	return answer.StatusCode, string(content)
 }

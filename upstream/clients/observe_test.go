@@ -41,8 +41,8 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 	}
 }
 
-// providers is a CredentialProviderConfig with one login for all patterns. An
-// empty password stands for a plugin that fails.
+// providers returns a CredentialProviderConfig with one credential for all patterns. An empty password means a
+// failing plugin.
 func providers(t *testing.T, s *site, name, password string, patterns ...string) string {
 	t.Helper()
 	file := filepath.Join(s.dir, "password-"+name)
@@ -68,7 +68,7 @@ providers:
 %s`, plugins.Static, &matches, user, file, &hosts)
 }
 
-// helperSetting is where a client finds the helper's name.
+// helperSetting maps a client to the setting that names the helper.
 type helperSetting struct {
 	name  string
 	files map[string]string
@@ -77,7 +77,7 @@ type helperSetting struct {
 
 const store = `{"credsStore": "regcred"}`
 
-// helpers is a config.json with the helper for these keys.
+// helpers returns a config.json with the helper for these keys.
 func helpers(keys ...string) string {
 	var list []string
 	for _, key := range keys {
@@ -86,7 +86,7 @@ func helpers(keys ...string) string {
 	return `{"credHelpers": {` + strings.Join(list, ", ") + `}}`
 }
 
-// inDocker is a config.json where all clients look.
+// inDocker returns the files for a config.json that all clients read.
 func inDocker(config string) helperSetting {
 	return helperSetting{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
 }
@@ -96,8 +96,8 @@ func forAllRegistries() helperSetting {
 	return inDocker(helpers(slices.Concat(privateNames, dockerHubNames, []string{hubURL, public})...))
 }
 
-// places are the files in which a client may find credHelpers, or the helper.
-func places() []helperSetting {
+// helperPlaces returns the files in which a client may find credHelpers, or the helper.
+func helperPlaces() []helperSetting {
 	config := helpers(private + ":5000")
 	in := func(name, file string, extra ...string) helperSetting {
 		return helperSetting{name, map[string]string{file: config}, extra}
@@ -196,13 +196,13 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	}
 	for _, c := range o.calls {
 		if c.Answer != "not found" {
-			t.Errorf("the helper's answer for a public registry is %q", c.Answer)
+			t.Errorf("the helper's response for a public registry is %q", c.Answer)
 		}
 	}
 	failing := b.pull(t, "public while the helper fails", public, b.broken, forAllRegistries())
 	for _, c := range failing.calls {
 		if c.Answer != "error" {
-			t.Errorf("the helper's answer while its plugin fails is %q", c.Answer)
+			t.Errorf("the helper's response while its plugin fails is %q", c.Answer)
 		}
 	}
 	return o.asked(), reactionToFailure(failing)
@@ -222,8 +222,7 @@ func reactionToFailure(o outcome) string {
 	}
 }
 
-// patterns are the ways in which the client gets what a pattern with a path
-// guards.
+// patterns describes how the client gets a credential for a pattern with a path.
 func (b *bench) patterns(t *testing.T) string {
 	t.Helper()
 	repository, _, _ := strings.Cut(b.client.content, ":")
@@ -267,7 +266,7 @@ func (b *bench) fromStore(t *testing.T, host string) string {
 func (b *bench) places(t *testing.T) string {
 	t.Helper()
 	var found []string
-	for _, place := range places() {
+	for _, place := range helperPlaces() {
 		if b.pull(t, "named in "+place.name, private+":5000", b.right, place).ok {
 			found = append(found, place.name)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // run is one run of a client.
@@ -32,7 +33,7 @@ type outcome struct {
 	calls []call
 }
 
-// call is a line that the recorder has noted.
+// call is a line written by the recorder.
 type call struct {
 	Args          []string
 	Stdin, Answer string
@@ -62,9 +63,7 @@ func (r *run) do(t *testing.T) outcome {
 	t.Helper()
 	home := shortDir(t)
 	for _, dir := range []string{"run", "tmp"} {
-		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(home, dir), 0o700))
 	}
 	writeFile(t, filepath.Join(home, "providers.yaml"), r.helper)
 	for name, content := range r.files {
@@ -76,14 +75,10 @@ func (r *run) do(t *testing.T) outcome {
 	return o
 }
 
-// shortDir is a directory whose name podman takes for the state of containers:
-// it may have no more than 50 characters.
+// shortDir creates a directory for podman's container state. Podman limits that path to 50 characters.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/run", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/run", "c"))(t)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -92,7 +87,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// environ is the whole environment of a client.
+// environ returns the complete environment of a client.
 func (r *run) environ(home string) []string {
 	environ := []string{
 		"PATH=" + filepath.Join(tests.Dir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
@@ -120,9 +115,7 @@ func readCalls(t *testing.T, path string) (list []call) {
 	}
 	for line := range bytes.Lines(content) {
 		var c call
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &c))
 		list = append(list, c)
 	}
 	return list

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const helperName = "docker-credential-regcred"
@@ -44,7 +45,7 @@ const (
 // user may pull from the private registries, with [canary.PasswordSecret].
 const user = "ci"
 
-// site is where all registries are, with one storage.
+// site holds all registries, with one common storage.
 type site struct {
 	dir    string
 	caFile string
@@ -81,10 +82,7 @@ http: {addr: %q, tls: {certificate: %s, key: %s}}
 // serve runs a server until the test ends. It returns when the server listens; log returns its output so far.
 func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer file.Close()
 	log = func() string {
 		said, err := os.ReadFile(file.Name())
@@ -94,9 +92,7 @@ func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() str
 		return string(said)
 	}
 	cmd.Stdout, cmd.Stderr = file, file
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM) // its child processes end with it
 		insist := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
@@ -130,10 +126,7 @@ func hashed(t *testing.T) string {
 // it is its own authority.
 func (s *site) certify(t *testing.T) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
@@ -141,14 +134,8 @@ func (s *site) certify(t *testing.T) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    []string{"registry.example", "public.example", "docker.io", "*.docker.io"},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	s.write(t, "cert.pem", string(cert))
 	s.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
@@ -164,11 +151,7 @@ func (s *site) write(t *testing.T, name, content string) (path string) {
 
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }

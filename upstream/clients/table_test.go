@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const (
@@ -23,17 +25,17 @@ var works = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
 // queriesRow formats a client's queries to the helper.
 func queriesRow(name, version, works string, t traits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, strings.TrimPrefix(version, "v"), works,
-		code(t.Hub), code(t.HubKeys), code(t.Store), code(t.HubStore), code(t.Public))
+		formatCode(t.Hub), formatCode(t.HubKeys), formatCode(t.Store), formatCode(t.HubStore), formatCode(t.Public))
 }
 
 // reactionsRow formats a client's reactions to the helper's responses.
 func reactionsRow(name string, t traits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | `%s` | %s | %s |\n", name,
-		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, code(t.Files))
+		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, formatCode(t.Files))
 }
 
-// code shows the members of a list as such.
-func code(list string) string {
+// formatCode formats the members of a list as code.
+func formatCode(list string) string {
 	if list == "-" {
 		return list
 	}
@@ -42,10 +44,7 @@ func code(list string) string {
 
 // TestDocument verifies that docs/docker-credential-helper.md contains the tables that a run prints.
 func TestDocument(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md")))(t)
 	asks, does := queriesHeader, reactionsHeader
 	for _, c := range clients {
 		asks += queriesRow(c.name, c.version, works[true], c.traits)

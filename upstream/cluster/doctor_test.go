@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -26,19 +27,19 @@ const (
 	brokenBinary    = "/usr/local/bin/regcred"
 )
 
-// brokenKubelet is a machine whose kubelet is made to fail.
+// brokenKubelet is a machine with a kubelet that the test breaks.
 type brokenKubelet struct {
 	*node.Machine
 	config string // as it was
 }
 
-// finding is one of "regcred doctor -o json".
+// finding is a finding in the output of "regcred doctor -o json".
 type finding struct {
 	Check, Severity, Message, Fix string
 	Log                           []string
 }
 
-// doctor is what "regcred doctor" finds of the kubelet.
+// doctor returns the findings of "regcred doctor" about the kubelet.
 func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
 	t.Helper()
 	started := time.Now()
@@ -70,7 +71,7 @@ func (m *brokenKubelet) checkCrashLoop(t *testing.T) {
 	})
 }
 
-// repair makes the kubelet what it was.
+// repair restores the kubelet.
 func (m *brokenKubelet) repair(t *testing.T) {
 	t.Helper()
 	m.restore(t)
@@ -78,7 +79,7 @@ func (m *brokenKubelet) repair(t *testing.T) {
 	node.Eventually(t, restartTimeout, m.CheckHealthy)
 }
 
-// restore makes what the kubelet starts with what it was.
+// restore restores the files with which the kubelet starts.
 func (m *brokenKubelet) restore(t *testing.T) {
 	t.Helper()
 	m.WriteFile(t, brokenConfig, m.config, 0o644)
@@ -97,10 +98,7 @@ func TestDoctorKubelet(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
 	node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	programs, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := must.Get(releases())(t)
 	m := &brokenKubelet{Machine: startMachine(t, net, "registry.example")}
 	m.CopyProgram(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)
@@ -188,7 +186,7 @@ func (m *brokenKubelet) testOthers(t *testing.T) {
 	m.repair(t)
 }
 
-// startupTime is how long after its start a kubelet may read its configuration.
+// startupTime is the longest time between a kubelet's start and the moment it reads its configuration.
 const startupTime = 3 * time.Second
 
 // testStopped verifies the findings for a unit that is stopped, disabled, masked, or without its program.

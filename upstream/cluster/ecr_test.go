@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// ecrRun is what can be seen of an ECR plugin that a kubelet runs.
+// ecrRun is the observable behavior of an ECR plugin run by a kubelet.
 type ecrRun struct {
 	Cloud   []string // requests to the cloud
 	Granted []string // the private registry's accepted logins
@@ -54,14 +54,14 @@ func TestUpstreamECR(t *testing.T) {
 		t.Errorf("the kubelet counts %+v, want %+v, and logs %d failures, want 1", got.Counts, want, got.Failed)
 	}
 	if len(got.Cloud) < 3 {
-		t.Errorf("the cloud was asked: %q", got.Cloud)
+		t.Errorf("the cloud was called: %q", got.Cloud)
 	}
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("somebody else was asked: %q", strays)
+		t.Errorf("another host was called: %q", strays)
 	}
 }
 
-// ecrAccount is an account at Amazon, of which a plugin is to pull.
+// ecrAccount is an AWS account whose registry a plugin serves.
 type ecrAccount struct {
 	site
 	cloud   *testcloud.AWS
@@ -97,7 +97,7 @@ func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account str
 	return a
 }
 
-// signedFor is the region and the service that a request is signed for.
+// signedFor returns the region and the service of a request's signature.
 func signedFor(r testcloud.Request) string {
 	s, _ := testcloud.ParseAWSSignature(r.Header)
 	return s.Region + " " + s.Service

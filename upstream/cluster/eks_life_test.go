@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// eksDir is where EKS has the kubelet's providers, and their configuration.
+// eksDir is the directory of the kubelet's providers and their configuration on EKS.
 const eksDir = "/etc/eks/image-credential-provider"
 
 // eksLayout is how EKS runs a kubelet on Amazon Linux 2023
@@ -41,10 +42,7 @@ func eksLayout(providers string) node.LayoutFunc {
 // TestLifeOnEKS verifies that an installation survives a boot, at which nodeadm rewrites the kubelet's files.
 func TestLifeOnEKS(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	nodeadm, err := plugins.BuildHere(t.TempDir(), "node/nodeadm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodeadm := must.Get(plugins.BuildHere(t.TempDir(), "node/nodeadm"))(t)
 	l := startLife(t, node.MachineOptions{
 		Layout: eksLayout(providersOf(t, foreign)),
 		Programs: map[string]string{

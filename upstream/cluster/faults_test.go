@@ -27,6 +27,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
@@ -35,7 +36,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// renewedPassword is a password that takes the place of another.
+// renewedPassword is a password that replaces another one.
 const renewedPassword = canary.Marker + "renewed"
 
 // TestFaults verifies, for revoked credentials and failing components during pulls, the pod's event, regcred's report
@@ -92,7 +93,7 @@ func startFaults(t *testing.T) *faults {
 	return f
 }
 
-// serveTokens is a guard whose clock may be wrong.
+// serveTokens starts a guard whose clock may be wrong.
 func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
 	if _, password, ok := r.BasicAuth(); ok && f.late.Load() {
 		if _, err := f.guard.verify(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
@@ -103,7 +104,7 @@ func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
 	f.guard.ServeHTTP(w, r)
 }
 
-// robot is a registry with one user, whose password a plugin reads in a file.
+// robot is a registry with one user, whose password a plugin reads from a file.
 type robot struct {
 	*node.Registry
 	provider
@@ -124,7 +125,7 @@ func startRobot(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDurati
 	return r
 }
 
-// gate holds requests back.
+// gate delays requests.
 type gate struct {
 	handler http.Handler
 
@@ -137,8 +138,7 @@ type barrier struct {
 	arrived, opens chan struct{} // closed on the first arrival, and to let all pass
 }
 
-// hold has the requests for a repository wait until the barrier is opened,
-// which it is with the test at the latest.
+// hold delays the requests for a repository until the barrier is opened, at the latest when the test ends.
 func (g *gate) hold(t *testing.T, repo string) *barrier {
 	t.Helper()
 	b := &barrier{arrived: make(chan struct{}), opens: make(chan struct{})}
@@ -154,13 +154,13 @@ func (g *gate) hold(t *testing.T, repo string) *barrier {
 
 func (b *barrier) release() { b.open.Do(func() { close(b.opens) }) }
 
-// wait waits until a request waits at the barrier.
+// wait waits until a request is delayed at the barrier.
 func (b *barrier) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-b.arrived:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody asks the registry")
+		t.Fatal("the registry got no request")
 	}
 }
 
@@ -193,8 +193,7 @@ func (f *faults) run(t *testing.T, name, account string, images ...string) *core
 	return f.control.RunPod(t, f.kubelet, pod)
 }
 
-// waitPullError waits until a pod's event says that an image could not be pulled, and
-// why.
+// waitPullError waits for a pod's event with the reason why an image could not be pulled.
 func (f *faults) waitPullError(t *testing.T, pod *corev1.Pod, image, why string) {
 	t.Helper()
 	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
@@ -207,8 +206,7 @@ func (f *faults) checkCommand(t *testing.T, code int, args []string, texts ...st
 	startKubeletCommand(t, f.kubelet, args...).checkOutput(t, code, texts...)
 }
 
-// kubeletCommand is a command of regcred that takes everything from a running
-// kubelet.
+// kubeletCommand is a regcred command that takes its settings from a running kubelet.
 type kubeletCommand struct {
 	*exec.Cmd
 	stdout, stderr strings.Builder
@@ -221,9 +219,7 @@ func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubelet
 	c.Dir = t.TempDir()
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	return c
 }
 
@@ -246,13 +242,10 @@ func (c *kubeletCommand) checkOutput(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// pidOf is the process of a kubelet.
+// pidOf returns the process ID of a kubelet.
 func pidOf(t *testing.T, k *node.Kubelet) string {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range files {
 		cmdline, _ := os.ReadFile(file) // of a process that may be gone
 		args := strings.Split(string(cmdline), "\x00")
@@ -313,11 +306,7 @@ func (f *faults) startPuller(t *testing.T) *puller {
 	t.Helper()
 	p := &puller{}
 	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
-	var err error
-	p.runtime, err = pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.runtime = must.Get(pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate}))(t)
 	t.Cleanup(func() { p.runtime.Close() })
 	return p
 }
@@ -379,15 +368,12 @@ func (f *faults) testExpiredToken(t *testing.T) {
 // expiredToken returns an expired token.
 func expiredToken(t *testing.T) string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	const payload = `{"iss":"https://kubernetes.default.svc","sub":"system:serviceaccount:team:puller","aud":["token.example"],"exp":%d}`
 	return signToken(t, key, `{"alg":"RS256"}`, fmt.Sprintf(payload, time.Now().Add(-time.Minute).Unix()))
 }
 
-// freshToken is one of a pod's service account.
+// freshToken returns a new token of a pod's service account.
 func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"token.example"}}}
@@ -477,6 +463,6 @@ func (f *faults) testContainerd(t *testing.T) {
 	f.waitPullError(t, pod, byKubelet, "code = Unavailable")
 	f.control.WaitRunning(t, pod)
 	if pulls := r.ManifestRequests("team/idle"); len(pulls) != 0 {
-		t.Errorf("the registry was asked for the image that regcred could not begin to pull: %v", registryResponses(pulls))
+		t.Errorf("the registry got a request for the image that regcred could not begin to pull: %v", registryResponses(pulls))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -31,7 +32,7 @@ var agentLabels = map[string]string{
 	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
 }
 
-// fleetScene is an API server with what the chart has there.
+// fleetScene is an API server with the chart's objects.
 type fleetScene struct {
 	control *node.ControlPlane
 	admin   string // kubeconfig
@@ -43,9 +44,7 @@ func newFleetScene(t *testing.T) *fleetScene {
 	s.admin = s.control.WriteKubeconfig(t, "admin", "system:masters")
 	s.control.AddNamespace(t, "fleet")
 	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "regcred-state"}, Data: map[string]string{"state": "present"}}
-	if _, err := s.control.Client.CoreV1().ConfigMaps("fleet").Create(t.Context(), state, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.control.Client.CoreV1().ConfigMaps("fleet").Create(t.Context(), state, metav1.CreateOptions{}))(t)
 	return s
 }
 
@@ -53,9 +52,7 @@ func newFleetScene(t *testing.T) *fleetScene {
 func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(node.RegcredPath(), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(node.RegcredPath(), path))
 	var out, talk bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &talk, []string{"HOME=" + t.TempDir(), "PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}
@@ -66,7 +63,7 @@ func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout,
 	return out.String(), talk.String(), cmd.ProcessState.ExitCode()
 }
 
-// agentPod is a pod as the chart's DaemonSet makes it, for a node.
+// agentPod returns a node's pod as the chart's DaemonSet would create it.
 func agentPod(name, on, image string) *corev1.Pod {
 	pod := node.NewPod("fleet", name, image)
 	pod.Labels = agentLabels
@@ -77,10 +74,7 @@ func agentPod(name, on, image string) *corev1.Pod {
 
 func (s *fleetScene) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	pod, err := s.control.Client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod = must.Get(s.control.Client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	return pod
 }
 
@@ -93,21 +87,17 @@ func hookRole() []rbacv1.PolicyRule {
 	}
 }
 
-// grant gives a user a Role with these rules.
+// grant grants a user a Role with these rules.
 func (s *fleetScene) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	api := s.control.Client.RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	if _, err := api.Roles("fleet").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(api.Roles("fleet").Create(t.Context(), role, metav1.CreateOptions{}))(t)
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 	}
-	if _, err := api.RoleBindings("fleet").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(api.RoleBindings("fleet").Create(t.Context(), binding, metav1.CreateOptions{}))(t)
 }
 
 func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, stderr string, code int) {
@@ -130,9 +120,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		Phase:             corev1.PodRunning,
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
 	}
-	if _, err := s.control.Client.CoreV1().Pods("fleet").UpdateStatus(t.Context(), status, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.control.Client.CoreV1().Pods("fleet").UpdateStatus(t.Context(), status, metav1.UpdateOptions{}))(t)
 	defer s.control.Client.CoreV1().Pods("fleet").Delete(context.Background(), "on-a", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	// Without a kubelet the log cannot be read, and the node does not exist.
 	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
@@ -176,9 +164,7 @@ func (s *fleetScene) testPages(t *testing.T) {
 		s.create(t, pod)
 	}
 	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "without", Labels: map[string]string{"pool": "a"}}}
-	if _, err := s.control.Client.CoreV1().Nodes().Create(t.Context(), machine, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.control.Client.CoreV1().Nodes().Create(t.Context(), machine, metav1.CreateOptions{}))(t)
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "regcred", Labels: agentLabels},
 		Spec: appsv1.DaemonSetSpec{
@@ -187,9 +173,7 @@ func (s *fleetScene) testPages(t *testing.T) {
 		},
 	}
 	ds.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"}
-	if _, err := s.control.Client.AppsV1().DaemonSets("fleet").Create(t.Context(), ds, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.control.Client.AppsV1().DaemonSets("fleet").Create(t.Context(), ds, metav1.CreateOptions{}))(t)
 	before := s.lists(t)
 	stdout, stderr, code := s.regcred(t, "kubectl-regcred", "nodes", "--kubeconfig", s.admin, "-o", "json")
 	var got struct {
@@ -209,19 +193,14 @@ func (s *fleetScene) testPages(t *testing.T) {
 	}
 }
 
-// lists is how often all pods have been listed, by the API server's own counter.
+// lists returns the number of lists of all pods, from the API server's own metric.
 func (s *fleetScene) lists(t *testing.T) (n int) {
 	t.Helper()
-	metrics, err := s.control.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := must.Get(s.control.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context()))(t)
 	for line := range strings.Lines(string(metrics)) {
 		if strings.HasPrefix(line, "apiserver_request_total{") && containsAll(line, `code="200"`, `resource="pods"`, `verb="LIST"`, `scope="cluster"`) {
 			var some int
-			if _, err := fmt.Sscan(line[strings.LastIndex(line, " "):], &some); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(line[strings.LastIndex(line, " "):], &some))(t)
 			n += some
 		}
 	}
@@ -244,24 +223,17 @@ func TestFleetLogs(t *testing.T) {
 	})
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	pod := agentPod("agent", node.NodeAddress, registry.PushApp(t, "regcred", "v1"))
 	pod.Spec.Containers[0].Args = []string{"from", pipe}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: dir}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "dir", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}}}
 	pod = s.control.RunPod(t, kubelet, pod)
 	s.control.WaitRunning(t, pod)
-	to, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	defer to.Close()
 	say := func(stream, text string) {
-		if _, err := fmt.Fprintf(to, "%s %s\n", stream, text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintf(to, "%s %s\n", stream, text))(t)
 	}
 	phase := func(p agent.Phase, drift string) {
 		text, err := json.Marshal(agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node.NodeAddress, Phase: p, Generation: 1, Drift: []string{drift}})

@@ -33,7 +33,7 @@ type guard struct {
 	seen map[string][]login // by image, without the tag
 }
 
-// login is a user name and a password as the guard, or a keyring, shows it.
+// login is a user name and password that the guard received or a keyring returned.
 type login struct {
 	User   string
 	Secret string // tells the password apart from others, and does not show it
@@ -113,7 +113,7 @@ func (g *guard) logins(t *testing.T, image string) (list []login) {
 	defer g.mu.Unlock()
 	repo, _, _ := strings.Cut(image, ":")
 	if len(g.seen[repo]) == 0 {
-		t.Errorf("nobody has tried to pull %s", image)
+		t.Errorf("no pull of %s was tried", image)
 	}
 	for _, l := range g.seen[repo] {
 		// A runtime tries without a login first, however many it was given.

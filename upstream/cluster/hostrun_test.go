@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/hostrun"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -33,7 +34,7 @@ const (
 const podScript = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
 exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
 
-// runResult is what came of a run: see command hostrun.
+// runResult is the output of command hostrun.
 type runResult struct {
 	Code        int
 	Error, Type string
@@ -47,7 +48,7 @@ type runResult struct {
 // podRunner runs programs on a machine from a pod.
 type podRunner struct{ machine *node.Machine }
 
-// command is a run as a user, for a time.
+// command returns a command that runs a program as a user, with a timeout.
 func (h podRunner) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -71,10 +72,7 @@ func (h podRunner) runAs(ctx context.Context, uid, socket string, within time.Du
 // run runs a program as uid 0.
 func (h podRunner) run(t *testing.T, c hostrun.Command) runResult {
 	t.Helper()
-	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c))(t)
 	t.Logf("after %v: code %d %s", r.Took, r.Code, r.Error)
 	return r
 }
@@ -83,8 +81,8 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// start begins a run, waits until the program has made a file, and returns what
-// waits for the run's end.
+// start begins a run, waits until the program has created a file, and returns a function that waits for the end
+// of the run.
 func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
 	type answer struct {
@@ -113,7 +111,7 @@ func (h podRunner) waitFile(t *testing.T, file string) {
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
 }
 
-// waitingProgram is a program that waits for a file, after it has made another one.
+// waitingProgram creates a file, and then waits for another one.
 func waitingProgram(name string) hostrun.Command {
 	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
 }
@@ -121,10 +119,7 @@ func waitingProgram(name string) hostrun.Command {
 // TestHostRun verifies that a process in its own namespaces, with uid 0 and no capabilities, runs programs on the node
 // through a real systemd.
 func TestHostRun(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	program := filepath.Join(t.TempDir(), "hostrun")
 	build := exec.Command("go", "build", "-o", program, "./hostrun")
@@ -229,10 +224,7 @@ func testHostRunRefused(t *testing.T, h podRunner) {
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"}))(t)
 			t.Logf("after %v: %s", r.Took, r.Error)
 			if r.Type != tt.kind || !strings.Contains(r.Error, tt.says) || r.Took > 10*time.Second {
 				t.Errorf("got %+v", r)
@@ -365,9 +357,7 @@ func testHostRunReload(t *testing.T, h podRunner) {
 // it.
 func testHostRunPodKilled(t *testing.T, h podRunner) {
 	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Start())
 	h.waitFile(t, "/tmp/killed-begun")
 	pid := strings.TrimSpace(h.machine.Run(t, "pgrep", "-x", "hostrun"))
 	h.machine.Run(t, "kill", "-9", pid)

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/kubeconfig"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -57,10 +58,7 @@ func (n nodeSide) client(t *testing.T) *kube.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kube.New(cfg, kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kube.New(cfg, kube.Options{}))(t)
 	return client
 }
 
@@ -85,13 +83,10 @@ func (r *pluginRuns) of(kind regcred.EventKind, provider string) int {
 	return r.events[kind][provider]
 }
 
-// keyring is one with the kubelet's configuration.
+// keyring returns a keyring with the kubelet's configuration.
 func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
 	t.Helper()
-	cfg, err := config.Load(n.kubelet.Options.ProviderConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(n.kubelet.Options.ProviderConfig))(t)
 	if !node.FeatureCacheType.IsEnabled() {
 		for i := range cfg.Providers {
 			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
@@ -100,29 +95,20 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 		}
 	}
 	r := &pluginRuns{events: map[regcred.EventKind]map[string]int{}}
-	k, err := regcred.New(cfg, regcred.Options{
+	k := must.Get(regcred.New(cfg, regcred.Options{
 		BinDir:          n.kubelet.Options.BinDir,
 		Sources:         []regcred.Source{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
 		ServiceAccounts: client,
 		Observer:        r.observe,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k, r
 }
 
 func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRuns, namespace, name, image string) (f found) {
 	t.Helper()
-	pod, err := client.Pod(t.Context(), namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := client.PullSecrets(t.Context(), namespace, pod.PullSecrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := must.Get(client.Pod(t.Context(), namespace, name))(t)
+	secrets := must.Get(client.PullSecrets(t.Context(), namespace, pod.PullSecrets))(t)
 	res, err := k.Lookup(t.Context(), regcred.Request{Image: image, Pod: &pod.Pod, PullSecrets: secrets})
 	if failed := new(*regcred.LookupError); err != nil && !errors.As(err, failed) {
 		t.Fatal(err)
@@ -163,8 +149,8 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// commandLogins are the credentials that a command, "get" or "explain", names
-// for a pod. Those of explain have no passwords.
+// commandLogins returns the credentials in the output of "get" or "explain" for a pod. explain prints no
+// passwords.
 func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
 	t.Helper()
 	stdout, stderr, code := n.command(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
@@ -204,8 +190,7 @@ func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string)
 	return names
 }
 
-// providerFailure is why, by the kubelet's log, a provider has failed first; "" if
-// it has not.
+// providerFailure returns the first failure of a provider in the kubelet's log, or "".
 func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string {
 	t.Helper()
 	if why := k.Failures(t, f); len(why) > 0 {
@@ -236,7 +221,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 		}
 	}
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
-		t.Errorf("the kubelet's logins at the registry are not those of the keyring (-kubelet +keyring)\n%s", diff)
+		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
 	if node.RunsConcurrently.IsEnabled() { // and logs each when it has ended
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
@@ -257,10 +242,8 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	return f
 }
 
-// link gives a plugin another name in a bin dir.
+// link links a plugin under another name in a bin directory.
 func link(t *testing.T, binDir, plugin, name string) {
 	t.Helper()
-	if err := os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)))
 }

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/image"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -49,11 +50,11 @@ func TestImage(t *testing.T) {
 	kubelet.AddStaticPod(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
-	ended(t, logs, ran, "version", 0, "regcred ")
-	ended(t, logs, ran, "pull", 0, digest)
-	ended(t, logs, ran, "outside", 1, "read-only file system")
+	containerEnded(t, logs, ran, "version", 0, "regcred ")
+	containerEnded(t, logs, ran, "pull", 0, digest)
+	containerEnded(t, logs, ran, "outside", 1, "read-only file system")
 	for _, name := range append(programs, plugins.Dispatcher) {
-		ended(t, logs, ran, name, 0, name+" ")
+		containerEnded(t, logs, ran, name, 0, name+" ")
 	}
 	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir", "work", "layout/index.json"))
 	if err != nil {
@@ -64,33 +65,19 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// pushOurs makes our image of the programs under test, pushes it, and returns
-// the digest of this machine's platform.
+// pushOurs builds our image from the programs under test, pushes it, and returns the digest of this machine's
+// platform.
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
-	ours, err := image.Build(image.BuildOptions{
+	ours := must.Get(image.Build(image.BuildOptions{
 		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: "../../LICENSE",
 		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag, err := name.NewTag(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.WriteIndex(tag, index, remote.WithContext(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	h, err := ours.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	index := must.Get(image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}}))(t)
+	tag := must.Get(name.NewTag(to))(t)
+	must.Do(t, remote.WriteIndex(tag, index, remote.WithContext(t.Context())))
+	h := must.Get(ours.Digest())(t)
 	return h.String()
 }
 
@@ -109,7 +96,7 @@ func restricted(name, ref string) *corev1.Pod {
 	return pod
 }
 
-// addContainer gives the pod one more container: the image's own program, or another.
+// addContainer adds a container to the pod, with the image's own program or another one.
 func addContainer(pod *corev1.Pod, name, program string, args ...string) {
 	first := &pod.Spec.Containers[0]
 	if first.Args != nil {
@@ -147,15 +134,12 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 	return ran
 }
 
-// ended reports a container that ended with another code, or said nothing of
+// containerEnded reports a container that ended with another code, or said nothing of
 // this.
-func ended(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
+func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
-	said, err := os.ReadFile(filepath.Join(logs, dir, name, "0.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(os.ReadFile(filepath.Join(logs, dir, name, "0.log")))(t)
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == name && c.State.Terminated.ExitCode == code && strings.Contains(string(said), text) {
 			t.Logf("%s: %s", name, said)

@@ -18,12 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// life is a machine on which regcred is installed, changed and uninstalled, and registries under every name that require
+// life is a machine on which regcred is installed, changed and uninstalled. The registries for all names require
 // a password.
 type life struct {
 	m        *node.Machine
@@ -74,7 +75,7 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 	return l
 }
 
-// providersOf is a configuration with a provider for each host.
+// providersOf returns a configuration with a provider for each host.
 func providersOf(t *testing.T, hosts ...string) string {
 	t.Helper()
 	var list []provider
@@ -83,27 +84,20 @@ func providersOf(t *testing.T, hosts ...string) string {
 			"--host", host, "--username", "ci", "--password-file", lifePassword, "--cache-duration", "0s",
 		}})
 	}
-	data, err := os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...)))(t)
 	return string(data)
 }
 
-// providerOf is the name of the provider for a host.
+// providerOf returns the name of the provider for a host.
 func providerOf(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name + "-credential-provider"
 }
 
-// programs are two releases of regcred, its dispatcher and its plugin, by where
-// they are on the machine.
+// programs returns two releases of regcred, its dispatcher and its plugin, by path on the machine.
 func (l *life) programs(t *testing.T) map[string]string {
 	t.Helper()
-	dir, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(releases())(t)
 	list := map[string]string{}
 	for _, version := range []string{v1, v2} {
 		for _, name := range []string{"regcred", plugins.Dispatcher} {
@@ -129,7 +123,7 @@ var releases = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// release is where a program of a release is.
+// release returns the path of a release's program.
 func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
 // regcred runs a release's command, which has to end with a code, and returns
@@ -151,7 +145,7 @@ func (l *life) regcred(t *testing.T, version string, code int, args ...string) s
 	return string(said)
 }
 
-// install is "regcred install" with a configuration and its plugins.
+// install runs "regcred install" with a configuration and its plugins.
 func (l *life) install(t *testing.T, code int, config string, args ...string) string {
 	t.Helper()
 	args = append([]string{"install", lifeDir + "/" + config, "--bin-dir", filepath.Dir(release(v1, "regcred"))}, args...)
@@ -172,7 +166,7 @@ func (l *life) checkPullRefused(t *testing.T, host string) {
 	l.m.Kubelet.RemoveStaticPod(t, pod)
 }
 
-// pod is a new one, with a new image of a host.
+// pod returns a new pod with a new image of a host.
 func (l *life) pod(t *testing.T, host string) *corev1.Pod {
 	t.Helper()
 	l.pods++

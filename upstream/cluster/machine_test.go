@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
@@ -85,10 +86,7 @@ func startMachine(t *testing.T, net *testcloud.FakeNetwork, host string) *node.M
 		name: plugins.Static, version: "v1", images: []string{host},
 		args: []string{"--host", host, "--username", "ci", "--password-file", password},
 	})
-	text, err := os.ReadFile(providers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(providers))(t)
 	m := node.StartMachine(t, node.MachineOptions{
 		Net:      net,
 		Flags:    []string{"--image-credential-provider-config=" + config, "--image-credential-provider-bin-dir=" + binDir},

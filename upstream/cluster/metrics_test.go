@@ -15,19 +15,20 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// answer is a plugin that answers with a document.
+// answer is a plugin that prints a document.
 const answer = `#!/bin/sh
 cat >/dev/null
 echo '%s'
 `
 
-// scripts are plugins that fail, or whose response differs in each run.
+// scripts lists plugins that fail, or whose response differs in each run.
 var scripts = map[string]string{
 	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
 	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
@@ -58,9 +59,7 @@ func TestMetrics(t *testing.T) {
 
 	path := writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", list...)
 	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), ProviderConfig: path, BinDir: dir})
-	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "gone")))
 	pullAll(t, kubelet, images)
 
 	want, got := byKubelet(t, kubelet, list), byKeyring(t, path, dir, images)
@@ -74,16 +73,14 @@ func TestMetrics(t *testing.T) {
 		"garbage": {Runs: 2, Failures: 2}, "older": {Runs: 2, Failures: 2}, "uncached": {Runs: 2},
 	}
 	if diff := cmp.Diff(expected, want); diff != "" {
-		t.Errorf("what the kubelet counts (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's metrics (-want +got):\n%s", diff)
 	}
 }
 
 // linkPlugin makes a plugin available in a directory.
 func linkPlugin(t *testing.T, dir, name string) {
 	t.Helper()
-	if err := os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)))
 }
 
 // pullAll makes the kubelet pull images sequentially, as for one pod.
@@ -99,7 +96,7 @@ func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 	k.WaitStaticPodRunning(t, pod)
 }
 
-// count is how often a plugin ran, failed as a process, and failed at all.
+// count holds a plugin's runs, process failures and all failures.
 type count struct {
 	Runs, Errors uint64
 	Failures     int
@@ -128,20 +125,14 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 // byKeyring looks the same images up, in the same order.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(path))(t)
 	var mu sync.Mutex
 	counts := map[string]count{}
-	keyring, err := regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
+	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		counts[e.Provider] = counts[e.Provider].plus(e)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for _, image := range images {
 		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // events say what came of it
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -78,14 +79,10 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// checkOrigin holds what regcred reads in the runtime's files against what that
-// may do.
+// checkOrigin compares the route that regcred reads from the runtime's files with the runtime's requests.
 func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
-	read, err := containerd.Read("", runtime.ConfigPath(), containerd.Version{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(containerd.Read("", runtime.ConfigPath(), containerd.Version{}))(t)
 	if why := read.OriginQueryReason("docker.io"); (why != "") != shown {
 		t.Errorf("regcred says of Docker Hub %q, want a reason: %v", why, shown)
 	}

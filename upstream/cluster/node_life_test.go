@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestLife verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
+// TestNodeLifecycle verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
 // uninstall.
-func TestLife(t *testing.T) {
+func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
 	before := l.tree(t)
@@ -25,9 +25,9 @@ func TestLife(t *testing.T) {
 	l.runSteps(t, func(*testing.T) {}, func(*testing.T) {})
 }
 
-// TestLifeBesideOthers verifies the same for a kubelet that already has both flags and a third-party provider, which
+// TestLifecycleWithThirdParty verifies the same for a kubelet that already has both flags and a third-party provider, which
 // always works.
-func TestLifeBesideOthers(t *testing.T) {
+func TestLifecycleWithThirdParty(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
 	l := startLife(t, node.MachineOptions{
@@ -103,8 +103,7 @@ func (l *life) checkText(t *testing.T, said, text string) {
 	}
 }
 
-// fussyKubelet is a kubelet that is given a flag which it does not know as soon as
-// it has to serve a host.
+// fussyKubelet is a kubelet that gets an unknown flag once its configuration covers a certain host.
 const fussyKubelet = `#!/bin/sh
 for arg; do
 	case $arg in

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -85,7 +86,7 @@ func containsAll(s string, texts ...string) bool {
 	return true
 }
 
-// applyRoles does what kubectl apply does with what regcred rbac prints.
+// applyRoles applies the output of "regcred rbac" like kubectl apply.
 func (s *scene) applyRoles(t *testing.T) {
 	t.Helper()
 	stdout, stderr, code := s.ours.command(t, "rbac")
@@ -103,16 +104,11 @@ func (s *scene) applyRoles(t *testing.T) {
 	}
 	api := s.control.Client.RbacV1()
 	strict := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
-	if _, err := api.ClusterRoles().Create(t.Context(), &role, strict); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := api.ClusterRoleBindings().Create(t.Context(), &binding, strict); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(api.ClusterRoles().Create(t.Context(), &role, strict))(t)
+	must.Get(api.ClusterRoleBindings().Create(t.Context(), &binding, strict))(t)
 }
 
-// waitHealthy waits until doctor finds nothing wrong: an API server takes a
-// moment to see a new role.
+// waitHealthy waits until doctor reports no problem: a new role takes effect with a delay.
 func (s *scene) waitHealthy(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, 30*time.Second, func(context.Context) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
@@ -27,8 +28,8 @@ func (s site) in(version string) provider {
 	return s.provider
 }
 
-// configurations are the ways in which all plugins are configured. Each writes
-// into a directory, and returns what the kubelet is given.
+// configurations lists ways to configure all plugins. Each writes into a directory and returns the kubelet's
+// flags.
 var configurations = []struct {
 	name  string
 	write func(t *testing.T, dir string, all []site) (path string)
@@ -96,7 +97,7 @@ func TestPlugins(t *testing.T) {
 		}
 	})
 	if strays := net.UnknownHosts(); len(strays) > 0 {
-		t.Errorf("somebody else was asked: %q", strays)
+		t.Errorf("another host was called: %q", strays)
 	}
 }
 
@@ -126,7 +127,7 @@ func (s site) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
 		if len(r.LogLines(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {
-			t.Errorf("the registry was not asked by %q for %s", s.user, repo)
+			t.Errorf("the registry was not called by %q for %s", s.user, repo)
 		}
 		return
 	}
@@ -136,8 +137,8 @@ func (s site) checkPull(t *testing.T, repo string) {
 	}
 }
 
-// registryResponses is who got which answer, each once: how often a runtime asks is its
-// own affair.
+// registryResponses returns the distinct pairs of user and response. The number of requests depends on the
+// runtime.
 func registryResponses(requests []testregistry.Request) (list []string) {
 	for _, r := range requests {
 		list = append(list, fmt.Sprintf("%q %d", r.User, r.Status))
@@ -149,20 +150,17 @@ func registryResponses(requests []testregistry.Request) (list []string) {
 // checkKubelet checks that the kubelet has run each plugin once, and has the same configuration as regcred.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(path))(t)
 	want := map[string]node.PluginCounts{}
 	for _, p := range cfg.Providers {
 		want[p.Name] = node.PluginCounts{Runs: 1}
 	}
 	if diff := cmp.Diff(want, k.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 	if _, has := k.Metrics(t)["kubelet_credential_provider_config_info"]; has != node.FeatureConfigHash.IsEnabled() {
 		t.Errorf("its metrics have the hash of its configuration: %v", has)
 	} else if has && cfg.Hash() != k.ConfigHash(t) {
-		t.Errorf("the hash of the configuration is %s, that of the kubelet %s", cfg.Hash(), k.ConfigHash(t))
+		t.Errorf("the hash of the configuration is %s, the kubelet's is %s", cfg.Hash(), k.ConfigHash(t))
 	}
 }

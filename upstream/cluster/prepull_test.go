@@ -25,12 +25,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// imagePresentEvent is in the event of a pod for which nothing was pulled.
+// imagePresentEvent returns the text of the event of a pod whose image was not pulled again.
 func imagePresentEvent() string {
 	if node.FeaturePullRecords.IsEnabled() {
 		return "already present on machine and can be accessed by the pod"
@@ -106,7 +107,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 			"use --allow-all-pods")
 	}
 	if got := p.team.ManifestRequests("team/private"); len(got) > 0 {
-		t.Errorf("the registry was asked all the same: %q", registryResponses(got))
+		t.Errorf("the registry was called nevertheless: %q", registryResponses(got))
 	}
 }
 
@@ -127,7 +128,7 @@ func (p *prepulled) testPull(t *testing.T) {
 	}
 }
 
-// start gives the kubelet a pod that does not demand that its image is pulled.
+// start starts a pod that uses a present image without pulling it.
 func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)
@@ -160,14 +161,14 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
 	}
 	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
-		t.Errorf("the registries were asked: %q", registryResponses(got))
+		t.Errorf("the registries were called: %q", registryResponses(got))
 	}
 	want := map[string]node.PluginCounts{}
 	if !node.ChecksImageFirst.IsEnabled() {
 		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that it has
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 }
 
@@ -190,7 +191,7 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 		t.Errorf("the registry of the pull secret answered %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(map[string]node.PluginCounts{plugins.Static: {Runs: 1}}, p.kubelet.PluginCounts(t)); diff != "" {
-		t.Errorf("what the kubelet ran (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
 	}
 }
 
@@ -212,9 +213,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
 	for i := range images {
 		repo := fmt.Sprintf("team/app-%d", i)
-		if _, err := registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}))(t)
 		s.images = append(s.images, registry.Host+"/"+repo+":v1")
 	}
 	password := writeFile(t, filepath.Join(dir, "password"), canary.PasswordSecret)
@@ -286,9 +285,7 @@ func (s *prepullSpeed) measureManually(t *testing.T) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait())
 }
 
 // checkDownloads checks that a configuration and two layers of each image came from the registry and not from the
@@ -314,9 +311,7 @@ func (s *prepullSpeed) remove(t *testing.T) {
 		if !s.runtime.HasImage(t, image) {
 			t.Errorf("%s was not pulled", image)
 		}
-		if _, err := s.runtime.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.runtime.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: image}}))(t)
 		if s.runtime.HasImage(t, image) {
 			t.Fatalf("%s is still there", image)
 		}

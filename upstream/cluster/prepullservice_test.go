@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -23,24 +24,18 @@ const (
 	prepullSecret  = "/etc/regcred/registry-password"
 )
 
-// prepullMachine is a machine with the service of deploy/, whose pause image wants
-// a login. It has no list of images yet.
+// prepullMachine returns a machine with the service of deploy/, whose pause image requires a credential. It has no
+// list of images yet.
 func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	registry = node.StartRegistry(t, net, "", testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	pause = registry.PushApp(t, "infra/pause", "3")
-	unit, err := os.ReadFile("../../deploy/systemd/" + prepullService)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := os.ReadFile(writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
+	unit := must.Get(os.ReadFile("../../deploy/systemd/" + prepullService))(t)
+	config := must.Get(os.ReadFile(writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", provider{
 		name: plugins.Static, version: "v1", images: []string{registry.Host},
 		args: []string{"--host", registry.Host, "--username", "ci", "--password-file", prepullSecret},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))(t)
 	m = node.StartMachine(t, node.MachineOptions{
 		Net: net,
 		Files: map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -34,12 +35,9 @@ func writeProviders(t *testing.T, path, version string, providers ...provider) s
 	for _, p := range providers {
 		entries = append(entries, p.entry())
 	}
-	data, err := yaml.Marshal(map[string]any{
+	data := must.Get(yaml.Marshal(map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/" + version, "kind": "CredentialProviderConfig", "providers": entries,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return writeFile(t, path, string(data))
 }
 
@@ -69,11 +67,7 @@ func (p provider) entry() map[string]any {
 // writeFile writes a file, that a program may be, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o700))
 	return path
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -25,10 +26,7 @@ func (s *scene) testRefusals(t *testing.T) {
 	request := func(on string) regcred.TokenRequest {
 		pod := node.NewPod("team", "placed-"+on, "registry.example/app")
 		pod.Spec.ServiceAccountName, pod.Spec.NodeName = "placed", on
-		pod, err := s.control.Client.CoreV1().Pods("team").Create(t.Context(), pod, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pod = must.Get(s.control.Client.CoreV1().Pods("team").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 		return regcred.TokenRequest{
 			Namespace: "team", ServiceAccount: "placed", PodName: pod.Name, PodUID: string(pod.UID), Audience: "pass.example",
 		}
@@ -36,10 +34,7 @@ func (s *scene) testRefusals(t *testing.T) {
 	here, there := request("here"), request("there")
 	unbound, withoutUID, unplaced := here, here, here
 	unbound.PodName, unbound.PodUID, withoutUID.PodUID, unplaced.ServiceAccount = "", "", "", "unplaced"
-	client, err := kube.New(s.control.ClientConfig(t, "system:node:here", "system:nodes"), kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kube.New(s.control.ClientConfig(t, "system:node:here", "system:nodes"), kube.Options{}))(t)
 	token := func(req regcred.TokenRequest) func(context.Context) error {
 		return func(ctx context.Context) error { return client.TryToken(ctx, req) }
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -54,13 +55,10 @@ func TestRestartCost(t *testing.T) {
 	}
 }
 
-// startProbedPod is a pod that is ready while a port of the test answers.
+// startProbedPod starts a pod that is ready while a port of the test responds.
 func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
@@ -77,7 +75,7 @@ func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	return pod
 }
 
-// podReady says why the kubelet does not call a pod ready.
+// podReady returns why the kubelet does not report a pod as ready.
 func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 	pods, err := l.m.Kubelet.Pods(ctx)
 	if err != nil {
@@ -93,8 +91,8 @@ func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 	return errors.New("the pod is not ready")
 }
 
-// measureUnready looks at a pod again and again until the function that it returns is
-// called, and the pod is ready, and says for how long it was not.
+// measureUnready polls a pod until the returned function is called and the pod is ready, and returns how long it
+// was not ready.
 func (l *life) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var lost time.Duration

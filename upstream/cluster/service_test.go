@@ -16,18 +16,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/service"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// unitClient does things with a unit by a program in the machine.
+// unitClient controls a unit through a program in the machine.
 type unitClient struct {
 	machine *node.Machine
 	name    string
 }
 
-// unitResult is what came of it: see command unit.
+// unitResult is the output of command unit.
 type unitResult struct {
 	State       service.State
 	Lines       []string
@@ -49,14 +50,11 @@ func (u unitClient) do(ctx context.Context, what string, before service.State, w
 
 func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
 	t.Helper()
-	c, err := u.do(t.Context(), what, before, want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(u.do(t.Context(), what, before, want))(t)
 	return c
 }
 
-// state looks at the unit.
+// state returns the unit's state.
 func (u unitClient) state(t *testing.T) service.State {
 	t.Helper()
 	c := u.mustDo(t, "state", service.State{}, service.HealthCriteria{})
@@ -68,7 +66,7 @@ func (u unitClient) state(t *testing.T) service.State {
 
 const unitProgram = "/usr/local/bin/unit"
 
-// units are services of the machine that go wrong, each in its way.
+// units lists services that fail in different ways.
 var units = map[string]string{
 	"exits":     "ExecStart=/bin/sh -c 'echo bye; exit 0'\nRestart=on-failure",
 	"loops":     "ExecStart=/bin/sh -c 'echo \"E1 x err=\\\\\"unknown flag: --x\\\\\"\"; exit 1'\nRestart=always\nRestartSec=100ms\n[Unit]\nStartLimitIntervalSec=0",
@@ -84,10 +82,7 @@ var units = map[string]string{
 
 // TestService verifies restarts of a real kubelet and of failing units by a real systemd.
 func TestService(t *testing.T) {
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	files := map[string]string{"/etc/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n"}
 	keep := "[Unit]\nAfter=" // systemd forgets units that have ended and that nothing refers to
@@ -108,8 +103,7 @@ func TestService(t *testing.T) {
 	t.Run("units", func(t *testing.T) { restartUnits(t, m) })
 }
 
-// restartKubelet takes the machine's kubelet through restarts, of which two
-// cannot go well.
+// restartKubelet restarts the machine's kubelet several times; two of the restarts must fail.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitClient{m, "kubelet.service"}
 	want := service.HealthCriteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
@@ -162,8 +156,8 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	}
 }
 
-// expect holds an error against what it should have.
-func expect(t *testing.T, what, got, want string) {
+// checkError compares an error with the expected text and hint.
+func checkError(t *testing.T, what, got, want string) {
 	t.Helper()
 	t.Logf("%s: %s", what, got)
 	if (got == "") != (want == "") || !strings.Contains(got, want) {
@@ -188,8 +182,8 @@ func restartUnits(t *testing.T, m *node.Machine) {
 		t.Run(tt.name, func(t *testing.T) {
 			u := unitClient{m, tt.name + ".service"}
 			before := u.state(t)
-			expect(t, "restart", u.mustDo(t, "restart", before, want).Error, tt.restart)
-			expect(t, "wait", u.mustDo(t, "wait", before, want).Error, tt.wait)
+			checkError(t, "restart", u.mustDo(t, "restart", before, want).Error, tt.restart)
+			checkError(t, "wait", u.mustDo(t, "wait", before, want).Error, tt.wait)
 		})
 	}
 	t.Run("limited, put right", func(t *testing.T) {
@@ -199,8 +193,8 @@ func restartUnits(t *testing.T, m *node.Machine) {
 			t.Fatalf("got %s", before)
 		}
 		m.Run(t, "touch", "/run/well")
-		expect(t, "restart", u.mustDo(t, "restart", before, want).Error, "")
-		expect(t, "wait", u.mustDo(t, "wait", before, want).Error, "")
+		checkError(t, "restart", u.mustDo(t, "restart", before, want).Error, "")
+		checkError(t, "wait", u.mustDo(t, "wait", before, want).Error, "")
 	})
 	for _, tt := range []struct {
 		want      string
@@ -227,7 +221,7 @@ func restartUnits(t *testing.T, m *node.Machine) {
 				return err
 			})
 			m.Run(t, tt.meanwhile...)
-			expect(t, "restart", (<-ended).Error, tt.want)
+			checkError(t, "restart", (<-ended).Error, tt.want)
 		})
 	}
 	t.Run("without rights", func(t *testing.T) {
@@ -241,7 +235,7 @@ func restartUnits(t *testing.T, m *node.Machine) {
 			if err != nil || json.Unmarshal(said, &c) != nil {
 				t.Fatalf("%v: %s", err, said)
 			}
-			expect(t, fmt.Sprint(without), c.Error, want)
+			checkError(t, fmt.Sprint(without), c.Error, want)
 		}
 	})
 }

@@ -65,8 +65,7 @@ func startScene(t *testing.T) *scene {
 	return s
 }
 
-// dockerConfig is a docker config file, of hosts and users. No password in it
-// is right.
+// dockerConfig returns a docker config file for hosts and users, with wrong passwords only.
 func dockerConfig(hostsAndUsers ...string) string {
 	var entries []string
 	for i := 0; i < len(hostsAndUsers); i += 2 {
@@ -76,7 +75,7 @@ func dockerConfig(hostsAndUsers ...string) string {
 	return `{"auths": {` + strings.Join(entries, ", ") + `}}`
 }
 
-// wrongPassword is a user's password that no registry knows.
+// wrongPassword returns a password that every registry rejects.
 func wrongPassword(user string) string { return canary.Marker + "wrong-" + user }
 
 func (s *scene) addObjects(t *testing.T) {
@@ -93,7 +92,7 @@ func (s *scene) addObjects(t *testing.T) {
 	}
 }
 
-// byToken is an entry of our plugin for one host, which passes the token on.
+// byToken returns an entry of our plugin for one host, which passes the token on.
 func byToken(name, host string, more ...string) provider {
 	return provider{
 		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host, "--audience", host}, more...),
@@ -341,7 +340,7 @@ func (s *scene) testStatic(t *testing.T) {
 	}
 }
 
-// waitMirror waits until the API server knows of static pods.
+// waitMirror waits until the API server has the mirror pods of static pods.
 func (s *scene) waitMirror(t *testing.T, names ...string) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// site is where a plugin leads: a registry, and how the plugin gets at its
-// credentials.
+// site is a plugin's registry, with the plugin's configuration.
 type site struct {
 	provider          // without a version
 	registry registry // private
@@ -43,16 +43,13 @@ func startRegistry(t *testing.T, net *testcloud.FakeNetwork, host, user string) 
 
 func newAWS(t *testing.T) *testcloud.AWS {
 	t.Helper()
-	cloud, err := testcloud.NewAWS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.Password = canary.PasswordSecret })
 	return cloud
 }
 
-// ecrSite is a registry of Amazon, for this repository's plugin or another.
+// ecrSite returns an ECR registry, for this repository's plugin or another one.
 func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) site {
 	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
 	return site{
@@ -64,10 +61,7 @@ func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testc
 func gcrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	t.Helper()
 	const host = "europe-docker.pkg.dev"
-	cloud, err := testcloud.NewGoogle(net)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
 	return site{

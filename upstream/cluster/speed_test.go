@@ -29,6 +29,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/kube"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -37,8 +38,8 @@ import (
 
 var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
-// keyringSide is one of the two keyrings, asked for the pods of its own node, so that
-// the API server's audit log tells the two apart.
+// keyringSide is one of the two keyrings. Each looks up the pods of its own node, so that the API server's audit
+// log distinguishes them.
 type keyringSide struct {
 	name   string
 	lookup func(ctx context.Context, image string, pod *corev1.Pod) (credentials int, err error)
@@ -50,9 +51,7 @@ type keyringSide struct {
 func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "speed"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "speed"), nil, 0o755))
 	path = filepath.Join(dir, "config.yaml")
 	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
@@ -66,9 +65,7 @@ providers:
     cacheType: %s
     requireServiceAccount: true
 `, cacheType)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path, dir
 }
 
@@ -76,14 +73,8 @@ providers:
 func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
-	client, err := kube.New(control.ClientConfig(t, s.name, "system:nodes"), kube.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(kube.New(control.ClientConfig(t, s.name, "system:nodes"), kube.Options{}))(t)
+	cfg := must.Get(config.Load(path))(t)
 	ask := func(context.Context, *plugin.Request) (*plugin.Response, error) {
 		s.execs.Add(1)
 		return &plugin.Response{
@@ -91,12 +82,9 @@ func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide 
 			Auth: map[string]plugin.AuthConfig{"registry.example": {Username: "pod", Password: plugin.NewSecret(canary.PasswordSecret)}},
 		}, nil
 	}
-	k, err := regcred.New(cfg, regcred.Options{
+	k := must.Get(regcred.New(cfg, regcred.Options{
 		BinDir: "none", ServiceAccounts: client, InProcess: map[string]plugin.Provider{"speed": plugin.ProviderFunc(ask)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { k.Close() })
 	s.lookup = func(ctx context.Context, image string, pod *corev1.Pod) (int, error) {
 		res, err := k.Lookup(ctx, regcred.Request{Image: image, Pod: identityOf(pod)})
@@ -129,20 +117,15 @@ func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) ke
 		t.Fatal(err)
 	}
 	manager := token.NewManager(client)
-	err = kubelet.RegisterPlugins(path, binDir, kubelet.TokenFuncs{
+	must.Do(t, kubelet.RegisterPlugins(path, binDir, kubelet.TokenFuncs{
 		Token: func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 			return manager.GetServiceAccountToken(namespace, name, tr)
 		},
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 			return client.CoreV1().ServiceAccounts(namespace).Get(context.Background(), name, metav1.GetOptions{})
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := kubelet.SetPlugin(0, counted{s.execs}); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	must.Do(t, kubelet.SetPlugin(0, counted{s.execs}))
 	s.lookup = func(_ context.Context, image string, pod *corev1.Pod) (int, error) {
 		repo, _, _ := strings.Cut(image, "@")
 		creds, _ := kubelet.NewKeyring(pod.Namespace, pod.Name, string(pod.UID), pod.Spec.ServiceAccountName).Lookup(repo)
@@ -171,9 +154,7 @@ func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, 
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait())
 	return list
 }
 
@@ -193,9 +174,7 @@ func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait())
 }
 
 // calls counts what a side has asked of the API server.
@@ -317,10 +296,7 @@ func TestSpeedMemory(t *testing.T) {
 	for _, pod := range speedPods(t, control, "many", pods, accounts) {
 		list = append(list, *identityOf(pod))
 	}
-	stdin, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(json.Marshal(list))(t)
 	program := filepath.Join(t.TempDir(), "manypods")
 	if out, err := exec.Command("go", "build", "-o", program, "./manypods").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -334,9 +310,7 @@ func TestSpeedMemory(t *testing.T) {
 			t.Fatalf("manypods: %v\n%s", err, stderrOf(err))
 		}
 		var used struct{ Resident, Most, Heap uint64 }
-		if err := json.Unmarshal(out, &used); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out, &used))
 		t.Logf("%d pods, %d service accounts, cacheType %s: resident %.1f MB, at most %.1f MB, heap %.1f MB", pods, accounts, cacheType,
 			float64(used.Resident)/1e6, float64(used.Most)/1e6, float64(used.Heap)/1e6)
 		if used.Most > bound {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // verifier decides whether a token is one of a cluster's service accounts, as
@@ -65,28 +66,19 @@ func (v verifier) signed(token string) bool {
 	return rsa.VerifyPKCS1v15(v.key, crypto.SHA256, sum[:], signature) == nil
 }
 
-// signToken makes a token of a header and a payload.
+// signToken returns a signed token with the given header and payload.
 func signToken(t *testing.T, key *rsa.PrivateKey, header, payload string) string {
 	t.Helper()
 	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(payload))
 	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	signature := must.Get(rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:]))(t)
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
 // TestVerifier verifies that the registry of these tests rejects every token that a real one would reject.
 func TestVerifier(t *testing.T) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
+	other := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	now := time.Unix(1_800_000_000, 0)
 	const rs256 = `{"alg":"RS256"}`
 	payload := func(change ...string) string {

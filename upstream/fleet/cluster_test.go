@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -79,9 +80,7 @@ func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
 	if least := seen(); least != 1 {
 		t.Errorf("at least %d pods were ready, want 1", least)
 	}
-	if err := sets.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sets.Delete(t.Context(), "app", metav1.DeleteOptions{}))
 }
 
 func testJob(t *testing.T, c *node.Cluster, image string) {
@@ -89,13 +88,10 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 	pod.Spec.HostNetwork, pod.Spec.AutomountServiceAccountToken, pod.Spec.RestartPolicy = false, nil, corev1.RestartPolicyNever
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 	pod.Spec.Containers[0].Args = []string{"ask"}
-	job, err := c.Client.BatchV1().Jobs("try").Create(t.Context(), &batchv1.Job{
+	job := must.Get(c.Client.BatchV1().Jobs("try").Create(t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},
 		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod.Spec}, BackoffLimit: new(int32(0))},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
 		now, err := c.Client.BatchV1().Jobs("try").Get(ctx, job.Name, metav1.GetOptions{})
 		if err != nil {
@@ -149,10 +145,7 @@ func logPods(t *testing.T, c *node.Cluster, labels string) {
 // podsOf returns the pods with these labels, sorted by node.
 func podsOf(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
 	t.Helper()
-	list, err := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labels})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labels}))(t)
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
 	return list.Items
 }
@@ -163,10 +156,7 @@ func watchReady(t *testing.T, c *node.Cluster, labels string) (least func() int)
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := map[string]string{} // node by pod name
-	list, err := c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labels})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: labels}))(t)
 	note := func(p *corev1.Pod, gone bool) {
 		delete(ready, p.Name)
 		if !gone && isReady(p) {

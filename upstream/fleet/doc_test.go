@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 	"github.com/regcred/regcred/upstream/plugins"
 	"github.com/regcred/regcred/upstream/transcript"
@@ -24,17 +25,10 @@ func (f *fleet) testDoc(t *testing.T) {
 		f.addNamespace(t, "regcred")
 		f.registry[first].PushApp(t, "team/probe", "v1")
 		dir := t.TempDir()
-		root, err := plugins.RepositoryRoot()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")); err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(plugins.RepositoryRoot())(t)
+		must.Do(t, os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")))
 		for name, content := range transcript.ExampleFiles(section) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 		}
 		shown := strings.NewReplacer(f.kubeconfig, "/root/.kube/config", f.URL, "https://192.0.2.1:6443")
 		environ := append(f.helm.Environ(), "PATH="+filepath.Dir(f.helm.Path())+":"+filepath.Dir(node.RegcredPath())+":"+os.Getenv("PATH"))

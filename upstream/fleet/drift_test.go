@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -99,10 +100,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 // logged checks that a line of the agent's log contains text.
 func (r *release) logged(t *testing.T, text string) {
 	t.Helper()
-	pod, err := r.agent(t.Context(), nodeA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := must.Get(r.agent(t.Context(), nodeA))(t)
 	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(said), text) {
 		t.Errorf("the log has no %q: %v\n%s", text, err, said)
@@ -117,10 +115,7 @@ func (r *release) logged(t *testing.T, text string) {
 // measured checks that the agent's metrics contain these lines.
 func (r *release) measured(t *testing.T, lines ...string) {
 	t.Helper()
-	pod, err := r.agent(t.Context(), nodeA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := must.Get(r.agent(t.Context(), nodeA))(t)
 	metrics := scrape(t, pod.Status.PodIP)
 	for _, want := range lines {
 		if !strings.Contains(metrics, want) {
@@ -133,10 +128,7 @@ func (r *release) measured(t *testing.T, lines ...string) {
 // for the change and once for its rollback, however often the agent's container is killed.
 func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
 	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
-	old, err := r.agent(t.Context(), nodeA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(r.agent(t.Context(), nodeA))(t)
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		now, err := r.agent(ctx, nodeA)
@@ -152,10 +144,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		return r.statusError(ctx, nodeA, `"phase":"failed"`, "this pod will not retry, to avoid further kubelet restarts: ", "/team/absent:v1")
 	})
-	pod, err := r.agent(t.Context(), nodeA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := must.Get(r.agent(t.Context(), nodeA))(t)
 	if n := pod.Status.ContainerStatuses[0].RestartCount; killed < 2 || int(n) < 2 {
 		t.Errorf("the agent was killed %d times, and its container restarted %d times: this shows nothing", killed, n)
 	}
@@ -180,14 +169,8 @@ func kubeletStarts(t *testing.T, m *node.Machine) int {
 // scrape returns the agent's /metrics.
 func scrape(t *testing.T, ip string) string {
 	t.Helper()
-	resp, err := http.Get("http://" + ip + ":9476/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + ip + ":9476/metrics"))(t)
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(resp.Body))(t)
 	return string(data)
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -191,9 +192,7 @@ func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
 		return nil
 	})
 	pause(t, after)
-	if err := r.Client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
 }
 
 // pause waits before a fault is injected. The tests do not depend on the exact time.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/image"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
@@ -87,10 +88,7 @@ func startFleet(t *testing.T) *fleet {
 		m.WriteFile(t, password, canary.PasswordSecret, 0o600)
 	}
 	f.addNamespace(t, "try")
-	path, err := helm.BuildHelm(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(helm.BuildHelm(t.TempDir()))(t)
 	f.kubeconfig = f.WriteKubeconfig(t, "admin", "system:masters")
 	f.helm = helm.New(t, path, f.kubeconfig)
 	return f
@@ -99,18 +97,12 @@ func startFleet(t *testing.T) *fleet {
 // releaseImage returns the image of a release, with the programs built for these tests.
 func releaseImage(t *testing.T) v1.Image {
 	t.Helper()
-	root, err := plugins.RepositoryRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := image.Build(image.BuildOptions{
+	root := must.Get(plugins.RepositoryRoot())(t)
+	img := must.Get(image.Build(image.BuildOptions{
 		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: filepath.Join(root, "LICENSE"),
 		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
 		Release:  image.Release{Version: "v1", Created: time.Unix(1, 0)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return img
 }
 
@@ -154,14 +146,9 @@ func with(values, more map[string]any) map[string]any {
 // valuesFile writes values to a file and returns its path.
 func valuesFile(t *testing.T, values map[string]any) string {
 	t.Helper()
-	data, err := yaml.Marshal(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.Marshal(values))(t)
 	path := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -187,9 +174,7 @@ func (f *fleet) addNamespace(t *testing.T, name string) {
 	if _, err := api.Get(t.Context(), name, metav1.GetOptions{}); err == nil {
 		return
 	}
-	if _, err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	f.AddPullSecret(t, name, "pull", images, "cluster", canary.PasswordSecret)
 }
 
@@ -210,10 +195,7 @@ func (r *release) waitRollout(t *testing.T) {
 
 func (r *release) daemonSet(t *testing.T) *appsv1.DaemonSet {
 	t.Helper()
-	set, err := r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{}))(t)
 	return set
 }
 

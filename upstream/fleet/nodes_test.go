@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -105,16 +106,13 @@ func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
 	pod := node.NewPod("try", name, f.registry[host].PushApp(t, "team/"+name, "v1"))
 	pod.Spec.HostNetwork = false
 	labels := map[string]string{"app": name}
-	set, err := f.Client.AppsV1().DaemonSets("try").Create(t.Context(), &appsv1.DaemonSet{
+	set := must.Get(f.Client.AppsV1().DaemonSets("try").Create(t.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
 		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	waitRollout(t, f.Cluster, set)
 	w := workload{fleet: f, name: name}
 	w.containers = w.now(t)

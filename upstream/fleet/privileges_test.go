@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -150,9 +151,7 @@ func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) 
 
 func decode(t *testing.T, doc string, into any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(doc), into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(doc), into))
 }
 
 // runPod runs a pod on the first node until the test ends.
@@ -160,10 +159,7 @@ func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *co
 	t.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = nodeA, new(int64(1))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "least-"}, Spec: *spec}
-	pod, err := f.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod = must.Get(f.Client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
 		_ = f.Client.CoreV1().Pods(namespace).Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	})

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testenv"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -48,10 +49,7 @@ func (r *release) testPrometheus(t *testing.T) {
 			return err
 		})
 	}
-	resp, err := http.Get("http://" + targets[0] + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + targets[0] + "/metrics"))(t)
 	defer resp.Body.Close()
 	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	lint.Stdin = resp.Body
@@ -63,21 +61,14 @@ func (r *release) testPrometheus(t *testing.T) {
 func startPrometheus(t *testing.T, targets []string) {
 	t.Helper()
 	dir := t.TempDir()
-	list, err := json.Marshal(targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(json.Marshal(targets))(t)
 	config := filepath.Join(dir, "prometheus.yml")
 	text := "global: {scrape_interval: 2s}\nscrape_configs: [{job_name: regcred, static_configs: [{targets: " + string(list) + "}]}]\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	cmd := exec.CommandContext(t.Context(), "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+prometheusAddress)
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

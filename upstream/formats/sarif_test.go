@@ -19,6 +19,8 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestSARIF holds what the command prints of every configuration that the linter
@@ -30,18 +32,9 @@ func TestSARIF(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	docs, err := os.ReadFile(filepath.Join(module, "docs/lint/README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(module, "lint/testdata/*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob(filepath.Join(module, "config/testdata/*.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(os.ReadFile(filepath.Join(module, "docs/lint/README.md")))(t)
+	files := must.Get(filepath.Glob(filepath.Join(module, "lint/testdata/*")))(t)
+	more := must.Get(filepath.Glob(filepath.Join(module, "config/testdata/*.*")))(t)
 	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
 	results, schema := 0, sarifSchema(t)
 	failing := []string{"--kubelet-version=new", files[0]} // nothing is looked at
@@ -75,9 +68,7 @@ func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte
 		t.Errorf("%s: %v", name, err)
 	}
 	var report sarif.Report
-	if err := json.Unmarshal(out, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &report))
 	results := 0
 	for _, run := range report.Runs {
 		results += len(run.Results)
@@ -103,15 +94,10 @@ func TestSARIFWrong(t *testing.T) {
 	const good = `{"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "x"}}, "columnKind": "unicodeCodePoints", "results": [{"ruleId": "a", "level": "note", "message": {"text": "b"}}]}]}`
 	schema := sarifSchema(t)
 	valid := func(text string) error {
-		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 		return schema.Validate(doc)
 	}
-	if err := valid(good); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, valid(good))
 	for _, change := range [][2]string{{`"note"`, `"info"`}, {`{"text": "b"}`, `{}`}, {`"unicodeCodePoints"`, `"bytes"`}, {`{"name": "x"}`, `{}`}, {`"ruleId"`, `"rule"`}} {
 		if valid(strings.Replace(good, change[0], change[1], 1)) == nil {
 			t.Errorf("%s in place of %s is taken", change[1], change[0])
@@ -127,10 +113,7 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "schema.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "schema.go"), nil, 0))(t)
 	text := ""
 	ast.Inspect(source, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && text == "" {
@@ -138,17 +121,9 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 		}
 		return true
 	})
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("sarif.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("sarif.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("sarif.json", doc))
+	schema := must.Get(c.Compile("sarif.json"))(t)
 	return schema
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 )
 
 const module = "../.."
@@ -33,22 +34,11 @@ func schemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.
 
 func compile(t *testing.T, version string) *jsonschema.Schema {
 	t.Helper()
-	data, err := config.Schema(version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(config.Schema(version))(t)
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	c := jsonschema.NewCompiler() // it validates the schema against its dialect
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("schema.json", doc))
+	compiled := must.Get(c.Compile("schema.json"))(t)
 	return compiled
 }
 
@@ -87,10 +77,7 @@ func hasNull(v any) bool {
 // given: whatever it starts with, which Validate is held to say, they take too.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
-	data, err := os.ReadFile(filepath.Join(module, "testdata/parity/config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
 	var recorded struct {
 		Cases []struct {
 			Name  string
@@ -98,9 +85,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 			Files []struct{ Content any } // a string, or how a long one is made
 		}
 	}
-	if err := json.Unmarshal(data, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &recorded))
 	taken, refused, told := 0, 0, 0
 	for _, c := range recorded.Cases {
 		if len(c.Files) != 1 || c.IsDir {
@@ -191,9 +176,7 @@ providers:
     requireServiceAccount: true
     requiredServiceAccountAnnotationKeys: [a.example/b]
 `
-	if err := all.Validate(document([]byte(good))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, all.Validate(document([]byte(good))))
 	for _, change := range [][2]string{
 		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v2\n"},
 		{"apiVersion: kubelet.config.k8s.io/v1\n", ""},

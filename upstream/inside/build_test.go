@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestBuildRefuses verifies that Build immediately rejects a path to which no kubelet can be written.
@@ -35,9 +37,7 @@ func TestBuildRefuses(t *testing.T) {
 func TestBuildFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubelet")
-	if err := os.WriteFile(path, []byte("the former one"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("the former one"), 0o700))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Build(ctx, path); !errors.Is(err, context.Canceled) {

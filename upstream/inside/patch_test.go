@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/alone"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/release"
@@ -23,25 +24,16 @@ const maxChanged = 10
 // are only downloaded if the tests of this package are required.
 func imageManagerOf(t *testing.T, version string) []byte {
 	t.Helper()
-	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetesModule+"@"+version)
 	if _, err := os.Stat(dir); err != nil {
 		if !alone.IsRequired("inside") {
 			t.Skipf("Kubernetes %s is not in the module cache: REGCRED_TEST_REQUIRE=inside downloads it", version)
 		}
-		r, err := release.OpenRelease(t.Context(), version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(release.OpenRelease(t.Context(), version))(t)
 		dir = r.Dir
 	}
-	text, err := os.ReadFile(filepath.Join(dir, imageManagerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, imageManagerFile)))(t)
 	return text
 }
 
@@ -121,10 +113,7 @@ func TestPatchManyLines(t *testing.T) {
 		}
 		text = one.ReplaceAll(text, []byte("$1,\n)"))
 	}
-	changed, err := PatchImageManager(kubelet.Version, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	changed := must.Get(PatchImageManager(kubelet.Version, text))(t)
 	if n := strings.Count(string(changed), lookupErrVariable); n != 7 {
 		t.Errorf("%s is there %d times, want 7:\n%s", lookupErrVariable, n, changed)
 	}

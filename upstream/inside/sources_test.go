@@ -11,25 +11,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
 // TestFindBelowBlanks verifies that find works if the module cache's path contains spaces.
 func TestFindBelowBlanks(t *testing.T) {
 	imageManagerOf(t, kubelet.Version) // skips the test if unavailable
-	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	cache := filepath.Join(t.TempDir(), "two  names")
-	if err := os.Symlink(strings.TrimSpace(string(out)), cache); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(strings.TrimSpace(string(out)), cache))
 	t.Setenv("GOMODCACHE", cache)
 	var s sourceCopy
-	if err := s.listPackages(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.listPackages(t.Context()))
 	if !strings.HasPrefix(s.release, cache) {
 		t.Errorf("the release is in %s, want it below %s", s.release, cache)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -21,10 +22,7 @@ const page = "../../docs/project/upstream.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(page))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }
 
@@ -37,8 +35,8 @@ var (
 	oneLine = regexp.MustCompile(`\n *`)
 )
 
-// TestPlaces verifies that the files and functions that the page names exist in the release pinned in go.mod.
-func TestPlaces(t *testing.T) {
+// TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the release pinned in go.mod.
+func TestDocumentedSourcesExist(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -70,10 +68,7 @@ func TestPlaces(t *testing.T) {
 // functions returns the functions and methods that a file declares.
 func functions(t *testing.T, path string) map[string]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 	names := map[string]bool{}
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok {
@@ -92,9 +87,7 @@ func TestMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "config.json")
-			if err := os.WriteFile(path, []byte(strings.Replace(config, "IMAGES", images, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(strings.Replace(config, "IMAGES", images, 1)), 0o600))
 			err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{})
 			if err == nil {
 				t.Fatal("the kubelet accepts it")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/keychain"
 )
@@ -30,10 +31,10 @@ const (
 	stale = "stale"
 )
 
-// login is a pull secret with one login. HOST in its key is the registry's.
+// login is a pull secret with one credential. HOST in its key is replaced with the registry's host.
 type login struct{ key, user, password string }
 
-// outcome is what came of an image: who pulled it, or why it was not.
+// outcome is the result of a pull: the user, or the reason for the failure.
 type outcome struct{ K8schain, Regcred, Kubelet string }
 
 // cases contains go-containerregistry#723 and #1431, knative/serving#13126, and other differences between k8schain and a
@@ -61,15 +62,12 @@ var cases = []struct {
 	{"nothing that fits", nil, "team/app", outcome{"401", "401", "401"}},
 }
 
-func TestBesideK8schain(t *testing.T) {
+func TestSameAsK8schain(t *testing.T) {
 	t.Logf("%-40s %-10s %-10s %s", "case", "k8schain", "regcred", "kubelet")
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tt := range cases {
 			s := registry(t, auth)
-			ref, err := name.ParseReference(s.Addr() + "/" + tt.image + ":v1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ref := must.Get(name.ParseReference(s.Addr() + "/" + tt.image + ":v1"))(t)
 			ours, theirs := pullSecrets(t, tt.logins, s.Addr())
 			got := outcome{byK8schain(t, s, ref, theirs), byRegcred(t, s, ref, ours), byKubelet(t, s, ref, theirs)}
 			if auth == testregistry.AuthBasic {
@@ -86,22 +84,13 @@ func TestBesideK8schain(t *testing.T) {
 // an error as "no credentials needed".
 func TestHelperFails(t *testing.T) {
 	s := registry(t, testregistry.AuthBasic)
-	ref, err := name.ParseReference(s.Addr() + "/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(name.ParseReference(s.Addr() + "/team/app:v1"))(t)
 	if a, err := authn.NewKeychainFromHelper(broken{}).Resolve(ref.Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("go-containerregistry's: got %v, %v", a, err)
 	}
-	cfg, err := config.Parse("test.yaml", []byte(`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[
-		{"name":"gone","apiVersion":"credentialprovider.kubelet.k8s.io/v1","defaultCacheDuration":"1h","matchImages":["`+s.Addr()+`"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[
+		{"name":"gone","apiVersion":"credentialprovider.kubelet.k8s.io/v1","defaultCacheDuration":"1h","matchImages":["`+s.Addr()+`"]}]}`)))(t)
+	k := must.Get(regcred.New(cfg, regcred.Options{BinDir: t.TempDir()}))(t)
 	defer k.Close()
 	var failed *regcred.LookupError
 	if a, err := keychain.New(k, keychain.Options{}).Resolve(ref.Context()); !errors.As(err, &failed) {
@@ -115,21 +104,16 @@ func (broken) Get(string) (string, string, error) { return "", "", errors.New("n
 
 func registry(t testing.TB, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
-	s, err := testregistry.New(testregistry.Options{
+	s := must.Get(testregistry.New(testregistry.Options{
 		Auth: auth, Users: map[string]string{"a": right, "b": right},
 		Rules: []testregistry.Rule{
 			{User: "a", Prefix: "team/app", Pull: true}, {User: "b", Prefix: "team/db", Pull: true},
 			{User: testregistry.Anonymous, Prefix: "public", Pull: true}, {User: testregistry.AnyUser, Prefix: "public", Pull: true},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { s.Close() })
 	for _, repo := range []string{"team/app", "team/db", "public/app"} {
-		if _, err := s.Push(repo, "v1", testregistry.Image{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Push(repo, "v1", testregistry.Image{}))(t)
 	}
 	return s
 }
@@ -156,48 +140,39 @@ func byK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list [
 		t.Fatal(err)
 	}
 	_, err = remote.Get(ref, remote.WithAuthFromKeychain(keys))
-	return who(s, err)
+	return pulledBy(s, err)
 }
 
 func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
 	t.Helper()
-	k, err := regcred.New(new(config.Config), regcred.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(new(config.Config), regcred.Options{}))(t)
 	defer k.Close()
-	tr, err := keychain.New(k, keychain.Options{For: regcred.Request{PullSecrets: list}}).Transport(ref.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = remote.Get(ref, remote.WithTransport(tr.Wrapper()))
-	return who(s, err)
+	tr := must.Get(keychain.New(k, keychain.Options{For: regcred.Request{PullSecrets: list}}).Transport(ref.Context()))(t)
+	_, err := remote.Get(ref, remote.WithTransport(tr.Wrapper()))
+	return pulledBy(s, err)
 }
 
 // byKubelet tries what the kubelet's keyring lists, each once, as its image
 // manager does; without any, anonymously.
 func byKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) (got string) {
 	t.Helper()
-	ring, err := secrets.MakeDockerKeyring(list, credentialprovider.UnionDockerKeyring{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ring := must.Get(secrets.MakeDockerKeyring(list, credentialprovider.UnionDockerKeyring{}))(t)
 	creds, found := ring.Lookup(ref.Context().String())
 	if !found {
 		_, err := remote.Get(ref)
-		return who(s, err)
+		return pulledBy(s, err)
 	}
 	for _, c := range creds {
 		_, err := remote.Get(ref, remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})))
-		if got = who(s, err); err == nil {
+		if got = pulledBy(s, err); err == nil {
 			break
 		}
 	}
 	return got
 }
 
-// who had the manifest, or the status with which it was refused.
-func who(s *testregistry.Server, err error) string {
+// pulledBy returns the user who got the manifest, or the status of the rejected request.
+func pulledBy(s *testregistry.Server, err error) string {
 	defer s.ResetLog()
 	requests := s.Requests()
 	last := requests[len(requests)-1]

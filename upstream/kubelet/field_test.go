@@ -7,16 +7,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestFieldOf checks that the error for a missing field names the field and its type.
 func TestFieldOf(t *testing.T) {
 	type inner struct{ plugin string }
 	v := reflect.ValueOf(&struct{ impl any }{&inner{"p"}})
-	impl, err := fieldByName(v, "impl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	impl := must.Get(fieldByName(v, "impl"))(t)
 	if got, err := fieldByName(impl, "plugin"); err != nil || got.String() != "p" {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -40,15 +41,11 @@ func register(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
 	}
 	write("config.yaml", config, 0o600)
 	write("one", script, 0o700)
-	if err := kubelet.RegisterPlugins(filepath.Join(dir, "config.yaml"), dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kubelet.RegisterPlugins(filepath.Join(dir, "config.yaml"), dir, kubelet.TokenFuncs{}))
 	return dir
 }
 
@@ -61,14 +58,8 @@ func TestBridge(t *testing.T) {
 	if !ok || len(creds) != 1 || creds[0].Username != "u" {
 		t.Fatalf("Lookup through a real process: %d credentials, want 1", len(creds))
 	}
-	got, err := os.ReadFile(filepath.Join(dir, "stdin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec, err := kubelet.ExecPluginAt(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(filepath.Join(dir, "stdin")))(t)
+	exec := must.Get(kubelet.ExecPluginAt(0))(t)
 	want, err := exec.EncodeRequest("registry.example/app", "", nil)
 	if err != nil || string(got) != string(want) || !strings.Contains(string(want), "registry.example/app") {
 		t.Errorf("stdin of the process %q, EncodeRequest %q, %v", got, want, err)
@@ -85,14 +76,12 @@ func (s *stub) ExecPlugin(context.Context, string, string, map[string]string) (*
 func TestSetPlugin(t *testing.T) {
 	register(t)
 	s := &stub{}
-	if err := kubelet.SetPlugin(0, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kubelet.SetPlugin(0, s))
 	k := kubelet.NewKeyring("", "", "", "")
 	k.Lookup("registry.example/a")
 	k.Lookup("registry.example/b")
 	if s.calls != 1 {
-		t.Errorf("the plugin ran %d times, want 1: its answer is kept globally", s.calls)
+		t.Errorf("the plugin ran %d times, want 1: its response is kept globally", s.calls)
 	}
 	if err := kubelet.SetPlugin(1, s); err == nil {
 		t.Error("SetPlugin of a provider that does not exist: no error")
@@ -101,10 +90,7 @@ func TestSetPlugin(t *testing.T) {
 
 func TestCacheKey(t *testing.T) {
 	key := func(id corpus.Identity) (string, error) { return kubelet.CacheKey("Token", id) }
-	a, err := key(corpus.Identity{Image: "x", Namespace: "ab", Name: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(key(corpus.Identity{Image: "x", Namespace: "ab", Name: "c"}))(t)
 	b, err := key(corpus.Identity{Image: "x", Namespace: "a", Name: "bc"})
 	if err != nil || a == b {
 		t.Errorf("two identities share a key (%v)", err)

@@ -18,10 +18,10 @@ import (
 
 func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
-// kubelets is the user of the credential that a kubelet sends.
+// kubelets is the user name of the credential that a kubelet sends.
 const kubelets = "kubelet"
 
-// hostRequest is a request of a runtime: its URL and credentials.
+// hostRequest is a runtime's request: its URL and credentials.
 type hostRequest struct {
 	URL   string
 	Shown string // the users, in their order
@@ -44,8 +44,7 @@ func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	return resolve, all
 }
 
-// hopURL is the URL by which a hop is reached: a port has TLS or has not. It is ""
-// if it is not reached.
+// hopURL returns the URL of a hop, with the scheme that its port expects, or "" if the hop is unreachable.
 func hopURL(h *route.Hop) string {
 	if h.HTTPToo && h.Base.Port() == "" {
 		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
@@ -73,7 +72,7 @@ func add(list []hostRequest, a hostRequest) []hostRequest {
 	return append(list, a)
 }
 
-// recordedRequests is what hosts wrote down, each once: in the order of first requests.
+// recordedRequests returns the distinct requests that the hosts recorded, in order of first occurrence.
 func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (list []hostRequest) {
 	users := map[string][]string{}
 	for _, s := range log {
@@ -89,7 +88,7 @@ func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (lis
 	return list
 }
 
-// userNames is what users of credentials are called in a route.
+// userNames returns the users' names as a route shows them.
 func userNames(users []string) string {
 	switch {
 	case len(users) == 0:

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // daemon is a containerd with its own configuration.
@@ -28,7 +29,7 @@ type daemon struct {
 	images  runtimeapi.ImageServiceClient
 }
 
-// programs are the containerds, by version.
+// programs returns the containerd programs by version.
 func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
 // start starts a containerd that trusts only ca. DIR in the configuration is replaced by its directory.
@@ -37,17 +38,14 @@ func start(t *testing.T, program, config, ca string) *daemon {
 	return startPrepared(t, program, config, ca, func(string) {})
 }
 
-// startPrepared is [start] after something is done in its directory.
+// startPrepared is like [start], but calls a function with the directory first.
 func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "d") // in memory
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(program, "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command(program, "--version").Output())(t)
 	d := &daemon{dir: dir, version: containerd.ParseVersion(string(out))}
 	if !d.version.IsKnown() {
 		d.version = containerd.ParseVersion("2.4.2") // as containerd2.mod has it
@@ -60,27 +58,18 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	write(t, d.path("config.toml"), config)
 	cmd := exec.CommandContext(t.Context(), program, "--config", d.path("config.toml"), "--log-level", "info")
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*")
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	waitReady(t, bufio.NewScanner(log))
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { conn.Close() })
 	d.images = runtimeapi.NewImageServiceClient(conn)
 	d.serves(t)
 	return d
 }
 
-// serves waits until the runtime answers a kubelet: a daemon that has booted may
-// not have prepared that part of it yet.
+// serves waits until the runtime service responds: a daemon that has booted may not have started it yet.
 func (d *daemon) serves(t *testing.T) {
 	t.Helper()
 	var err error
@@ -90,7 +79,7 @@ func (d *daemon) serves(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("containerd has booted, and does not answer a kubelet after 30 s: %v", err)
+	t.Fatalf("containerd has booted, and does not respond to a kubelet after 30 s: %v", err)
 }
 
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
@@ -125,10 +114,6 @@ func (d *daemon) pull(t *testing.T, image string) error {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -49,7 +49,7 @@ func TestContainerdFiles(t *testing.T) {
 	}
 }
 
-// startWith is [start] with files next to the configuration.
+// startWith is like [start], with files next to the configuration.
 func startWith(t *testing.T, program, config, ca string, beside files) *daemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(dir string) {

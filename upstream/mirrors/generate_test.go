@@ -23,10 +23,10 @@ type dice struct{ *rand.Rand }
 
 func (d dice) choose(of ...string) string { return of[d.IntN(len(of))] }
 
-// oneIn is true once in n times.
+// oneIn returns true once in n times.
 func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
-// address is a host as a hosts.toml may have it.
+// address generates a host in a form that hosts.toml allows.
 func (d dice) address() string {
 	host := d.choose("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
 	scheme := d.choose("https://", "https://", "https://", "", "http://")
@@ -40,7 +40,7 @@ func (d dice) address() string {
 	return scheme + host + port + d.choose("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
 }
 
-// settings are lines of a table.
+// settings generates lines of a table.
 func (d dice) settings() (text string) {
 	if d.oneIn(3) {
 		text += fmt.Sprintf("capabilities = [%s]\n", d.choose("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
@@ -60,7 +60,7 @@ func (d dice) settings() (text string) {
 	return text
 }
 
-// hostsTOML is a whole file.
+// hostsTOML generates a complete file.
 func (d dice) hostsTOML() string {
 	var b strings.Builder
 	if d.oneIn(2) {
@@ -85,7 +85,7 @@ func (d dice) hostsTOML() string {
 	return b.String()
 }
 
-// certs are directories with files, and an image for which they may be.
+// certs generates directories with files, and an image that may use them.
 func (d dice) certs() (files, string) {
 	host := d.choose("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
 	f := files{}

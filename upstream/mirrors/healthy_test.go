@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestHealthy verifies that default configurations of containerd and other projects have no warnings, with a valid
@@ -30,10 +31,7 @@ func TestHealthy(t *testing.T) {
 			"[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n  discard_unpacked_layers = true\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"/etc/containerd/certs.d\"\n",
 	}
 	for version, program := range programs() {
-		text, err := exec.Command(program, "config", "default").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(exec.Command(program, "config", "default").Output())(t)
 		configs[version+" config default"] = string(text)
 		// Only the registry's is to be set.
 		path := regexp.MustCompile(`(registry\]\n\s*config_path = )["'][^"']*["']`)

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// tests is where the tests run: every host that they name is on loopback, and what
-// this machine tells runtimes of registries is not there.
+// tests runs the tests in namespaces where every host name resolves to loopback and this machine's registry
+// settings are hidden.
 var tests = alone.Tests{
 	Name:     "mirrors",
 	Programs: alone.Programs{"containerd": "containerd", "skopeo": "skopeo"},
@@ -36,7 +36,7 @@ done`,
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// containerd2 is the program that [buildContainerd] built.
+// containerd2 returns the path of the program built by [buildContainerd].
 func containerd2() string { return filepath.Join(tests.Dir(), "containerd") }
 
 // buildContainerd builds containerd 2 from its module: half a minute, once. It is

@@ -28,9 +28,11 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// names are the hosts of the tests. All of them are here.
+// names lists the host names of the tests. All of them resolve to this machine.
 var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
 
 // The ports on which each of them is.
@@ -47,7 +49,7 @@ type loggedRequest struct {
 	user string // that was shown; "" if none was
 }
 
-// hosts are the registries, each with the images that it has.
+// hosts holds the registries, each with its own images.
 type hosts struct {
 	ca      string // file
 	storage http.Handler
@@ -60,17 +62,12 @@ type hosts struct {
 // startHosts starts them for as long as the test runs.
 func startHosts(t *testing.T) *hosts {
 	t.Helper()
-	cert, authority := certificate(t)
+	cert, authority := newCertificate(t)
 	h := &hosts{ca: filepath.Join(t.TempDir(), "ca.pem"), has: map[string]bool{}}
 	h.storage = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	if err := os.WriteFile(h.ca, authority, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(h.ca, authority, 0o600))
 	for _, port := range slices.Concat(withTLS, plain) {
-		l, err := net.Listen("tcp", ":"+port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", ":"+port))(t)
 		scheme := "http"
 		if slices.Contains(withTLS, port) {
 			scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -82,28 +79,22 @@ func startHosts(t *testing.T) *hosts {
 	return h
 }
 
-// certificate is for all names, with its own authority.
-func certificate(t *testing.T) (cert tls.Certificate, authority []byte) {
+// newCertificate returns a certificate for all names, with its own CA.
+func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mirrors"}, NotAfter: time.Now().Add(time.Hour),
 		DNSNames: append(slices.Clone(names), "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // serve writes down the request, wants a login, and has what [hosts.has] says.
 func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
-	base, kind, rest := cut(r.URL.Path)
+	base, kind, rest := cutRepository(r.URL.Path)
 	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
 	s.tag = kind == "manifests" && !strings.HasPrefix(rest, "sha256:")
 	s.user, _, _ = r.BasicAuth()
@@ -125,8 +116,8 @@ func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	}
 }
 
-// cut cuts a path where the repository ends.
-func cut(path string) (base, kind, rest string) {
+// cutRepository cuts a path where the repository ends.
+func cutRepository(path string) (base, kind, rest string) {
 	for _, kind := range []string{"manifests", "blobs"} {
 		if base, rest, ok := strings.Cut(path, "/"+kind+"/"); ok {
 			return base, kind, rest
@@ -147,7 +138,7 @@ func (h *hosts) takeRequests(there ...string) []loggedRequest {
 	return log
 }
 
-// push puts an image under a tag, of which nothing is like in another.
+// push uploads an image under a tag. It shares no content with other images.
 func (h *hosts) push(t *testing.T, tag string) (digest string) {
 	t.Helper()
 	put := func(method, path, mediaType string, body []byte) http.Header {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/registriesconf"
 	"github.com/regcred/regcred/internal/route"
 )
@@ -27,8 +28,8 @@ const (
 	homeAuth = ".docker/config.json"
 )
 
-// login is a docker config with passwords for hosts.
-func login(servers ...string) string {
+// dockerConfig returns a docker config file with passwords for hosts.
+func dockerConfig(servers ...string) string {
 	var auths []string
 	for _, s := range servers {
 		auths = append(auths, fmt.Sprintf("%q: {\"auth\": \"b3duOng=\"}", s)) // own:x
@@ -36,8 +37,8 @@ func login(servers ...string) string {
 	return "{\"auths\": {" + strings.Join(auths, ", ") + "}}"
 }
 
-// conf is a registries.conf for origin.example with mirrors.
-func conf(text string) files { return files{homeConf: text} }
+// mirrorsConf returns a registries.conf for origin.example with mirrors.
+func mirrorsConf(text string) files { return files{homeConf: text} }
 
 // registryTable returns a [[registry]] table with the lines of more.
 func registryTable(prefix, more string) string {
@@ -48,77 +49,77 @@ func mirror(location, more string) string {
 	return fmt.Sprintf("[[registry.mirror]]\nlocation = %q\n%s", location, more)
 }
 
-// confTable are configurations by hand.
+// confTable lists hand-written configurations.
 var confTable = []struct {
 	name, image string // origin.example/team/app if it is ""
 	files       files
 }{
 	{"nothing", "", files{}},
 	{"the hub", "docker.io/library/app", files{}},
-	{"a mirror", "", conf(registryTable("origin.example", mirror("m1.example", "")))},
-	{"mirrors", "", conf(registryTable("origin.example", mirror("m2.example/pre", "")+mirror("m1.example:5443", "")))},
-	{"a mirror with a login", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeAuth: login("m1.example", "origin.example")}},
-	{"a login for a path", "", files{homeConf: registryTable("origin.example", mirror("m1.example/cache", "")+mirror("m2.example", "")), homeAuth: login("m1.example/cache", "m2.example/other")}},
-	{"the longest prefix", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example/team", mirror("m2.example", "")) + registryTable("origin.example/te", mirror("m3.example", "")))},
-	{"a prefix with a port", "origin.example:5443/app", conf(registryTable("origin.example", mirror("m1.example", "")))},
-	{"a whole image", "", conf(registryTable("origin.example/team/app", mirror("m1.example/other", "")))},
-	{"with a tag", "", conf(registryTable("origin.example/team/app:latest", mirror("m1.example/other", "")))},
-	{"any host below", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\n" + mirror("m1.example", ""))},
-	{"any host below, elsewhere", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example'\nlocation = 'm2.example/w'\n")},
-	{"another location", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'm1.example/x/y'\n")},
-	{"another location with a login", "", files{homeConf: "[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\n", homeAuth: login("https://m1.example/v1/")}},
-	{"by digest only", "", conf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "")))},
-	{"by digest or tag", "", conf(registryTable("origin.example", mirror("m1.example", "pull-from-mirror = 'digest-only'\n")+mirror("m2.example", "pull-from-mirror = 'tag-only'\n")+mirror("m3.example", "pull-from-mirror = 'all'\n")))},
-	{"both", "", conf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "pull-from-mirror = 'digest-only'\n")))},
-	{"blocked", "", conf(registryTable("origin.example", "blocked = true\n"+mirror("m1.example", "")))},
-	{"blocked with nothing else", "", conf(registryTable("origin.example", "blocked = true\n"))},
-	{"blocked, at another location", "", conf("[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\nblocked = true\n")},
-	{"a mirror that is blocked", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("m1.example", "blocked = true\n"))},
-	{"insecure", "", conf(registryTable("origin.example", mirror("m1.example:5000", "insecure = true\n")+mirror("m2.example:5000", "")))},
-	{"a scheme", "", conf(registryTable("origin.example", mirror("https://m1.example", "")))},
-	{"no location", "", conf("[[registry]]\nprefix = 'origin.example'\n")},
-	{"a slash at the end", "", conf(registryTable("origin.example/", mirror("m1.example", "")))},
-	{"a mirror that makes no image", "", conf(registryTable("origin.example", mirror("m1.example/UPPER", "")))},
-	{"twice", "", conf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example", mirror("m2.example", "")))},
-	{"twice, differently", "", conf(registryTable("origin.example", "") + "[[registry]]\nprefix = 'm1.example'\nlocation = 'origin.example'\ninsecure = true\n")},
+	{"a mirror", "", mirrorsConf(registryTable("origin.example", mirror("m1.example", "")))},
+	{"mirrors", "", mirrorsConf(registryTable("origin.example", mirror("m2.example/pre", "")+mirror("m1.example:5443", "")))},
+	{"a mirror with a login", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeAuth: dockerConfig("m1.example", "origin.example")}},
+	{"a login for a path", "", files{homeConf: registryTable("origin.example", mirror("m1.example/cache", "")+mirror("m2.example", "")), homeAuth: dockerConfig("m1.example/cache", "m2.example/other")}},
+	{"the longest prefix", "", mirrorsConf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example/team", mirror("m2.example", "")) + registryTable("origin.example/te", mirror("m3.example", "")))},
+	{"a prefix with a port", "origin.example:5443/app", mirrorsConf(registryTable("origin.example", mirror("m1.example", "")))},
+	{"a whole image", "", mirrorsConf(registryTable("origin.example/team/app", mirror("m1.example/other", "")))},
+	{"with a tag", "", mirrorsConf(registryTable("origin.example/team/app:latest", mirror("m1.example/other", "")))},
+	{"any host below", "sub.wild.example/app", mirrorsConf("[[registry]]\nprefix = '*.wild.example'\n" + mirror("m1.example", ""))},
+	{"any host below, elsewhere", "sub.wild.example/app", mirrorsConf("[[registry]]\nprefix = '*.wild.example'\nlocation = 'm2.example/w'\n")},
+	{"another location", "", mirrorsConf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'm1.example/x/y'\n")},
+	{"another location with a login", "", files{homeConf: "[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\n", homeAuth: dockerConfig("https://m1.example/v1/")}},
+	{"by digest only", "", mirrorsConf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "")))},
+	{"by digest or tag", "", mirrorsConf(registryTable("origin.example", mirror("m1.example", "pull-from-mirror = 'digest-only'\n")+mirror("m2.example", "pull-from-mirror = 'tag-only'\n")+mirror("m3.example", "pull-from-mirror = 'all'\n")))},
+	{"both", "", mirrorsConf(registryTable("origin.example", "mirror-by-digest-only = true\n"+mirror("m1.example", "pull-from-mirror = 'digest-only'\n")))},
+	{"blocked", "", mirrorsConf(registryTable("origin.example", "blocked = true\n"+mirror("m1.example", "")))},
+	{"blocked with nothing else", "", mirrorsConf(registryTable("origin.example", "blocked = true\n"))},
+	{"blocked, at another location", "", mirrorsConf("[[registry]]\nprefix = 'origin.example'\nlocation = 'm1.example'\nblocked = true\n")},
+	{"a mirror that is blocked", "", mirrorsConf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("m1.example", "blocked = true\n"))},
+	{"insecure", "", mirrorsConf(registryTable("origin.example", mirror("m1.example:5000", "insecure = true\n")+mirror("m2.example:5000", "")))},
+	{"a scheme", "", mirrorsConf(registryTable("origin.example", mirror("https://m1.example", "")))},
+	{"no location", "", mirrorsConf("[[registry]]\nprefix = 'origin.example'\n")},
+	{"a slash at the end", "", mirrorsConf(registryTable("origin.example/", mirror("m1.example", "")))},
+	{"a mirror that makes no image", "", mirrorsConf(registryTable("origin.example", mirror("m1.example/UPPER", "")))},
+	{"twice", "", mirrorsConf(registryTable("origin.example", mirror("m1.example", "")) + registryTable("origin.example", mirror("m2.example", "")))},
+	{"twice, differently", "", mirrorsConf(registryTable("origin.example", "") + "[[registry]]\nprefix = 'm1.example'\nlocation = 'origin.example'\ninsecure = true\n")},
 	{"a drop-in", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": registryTable("origin.example", mirror("m2.example", "")), homeDrop + "b.toml": registryTable("origin.example", mirror("m3.example", ""))}},
 	{"drop-ins alone", "", files{homeDrop + "b.conf": registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": registryTable("origin.example", mirror("m2.example", ""))}},
-	{"version 1", "", conf("[registries.search]\nregistries = ['origin.example']\n[registries.insecure]\nregistries = ['m1.example']\n")},
-	{"version 1 blocks", "", conf("[registries.block]\nregistries = ['origin.example']\n")},
+	{"version 1", "", mirrorsConf("[registries.search]\nregistries = ['origin.example']\n[registries.insecure]\nregistries = ['m1.example']\n")},
+	{"version 1 blocks", "", mirrorsConf("[registries.block]\nregistries = ['origin.example']\n")},
 	{"version 1 as a drop-in", "", files{homeDrop + "a.conf": "[registries.search]\nregistries = ['origin.example']\n"}},
-	{"both versions", "", conf("[registries.search]\nregistries = ['origin.example']\n" + registryTable("m1.example", ""))},
-	{"broken", "", conf("[[registry]\n")},
-	{"a wrong type", "", conf("[[registry]]\nlocation = 1\n")},
+	{"both versions", "", mirrorsConf("[registries.search]\nregistries = ['origin.example']\n" + registryTable("m1.example", ""))},
+	{"broken", "", mirrorsConf("[[registry]\n")},
+	{"a wrong type", "", mirrorsConf("[[registry]]\nlocation = 1\n")},
 	// What parsers of TOML read differently: c/image has another than we do.
-	{"a BOM", "", conf("\ufeff" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a BOM", "", mirrorsConf("\ufeff" + registryTable("origin.example", mirror("m1.example", "")))},
 	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + registryTable("origin.example", mirror("m1.example", ""))}},
-	{"Windows line ends", "", conf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
-	{"old Macs' line ends", "", conf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r"))},
-	{"no UTF-8", "", conf("# \xff\n" + registryTable("origin.example", mirror("m1.example", "")))},
-	{"a NUL", "", conf("# \x00\n" + registryTable("origin.example", mirror("m1.example", "")))},
-	{"a control character", "", conf("# \x01\n" + registryTable("origin.example", mirror("m1.example", "")))},
-	{"a key twice", "", conf("[[registry]]\nlocation = 'origin.example'\nlocation = 'origin.example'\n" + mirror("m1.example", ""))},
-	{"a key in upper case", "", conf("[[registry]]\nLocation = 'origin.example'\n" + mirror("m1.example", ""))},
-	{"a table in upper case", "", conf("[[Registry]]\nlocation = 'origin.example'\n[[Registry.Mirror]]\nlocation = 'm1.example'\n")},
-	{"a table for an array", "", conf("[registry]\nlocation = 'origin.example'\n")},
-	{"a mirror for an array", "", conf("[[registry]]\nlocation = 'origin.example'\n[registry.mirror]\nlocation = 'm1.example'\n")},
-	{"inline", "", conf("registry = [{location = 'origin.example', mirror = [{location = 'm1.example'}]}]\n")},
-	{"a key that nobody knows", "", conf(registryTable("origin.example", "x = 1\n"+mirror("m1.example", "y = 1\n")))},
-	{"a switch as a text", "", conf(registryTable("origin.example", "insecure = 'true'\n"))},
-	{"a host in upper case", "", conf(registryTable("ORIGIN.example", mirror("M1.example", "")))},
-	{"a mirror in upper case", "", conf(registryTable("origin.example", mirror("M1.example", "")))},
-	{"a password in a location", "", conf(registryTable("origin.example", mirror("u:p@m1.example", "")))},
-	{"a space in a location", "", conf(registryTable("origin.example", mirror(" m1.example", "")))},
-	{"white space alone", "", conf(" \n\n")},
-	{"an empty file", "", conf("")},
+	{"Windows line ends", "", mirrorsConf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
+	{"old Macs' line ends", "", mirrorsConf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r"))},
+	{"no UTF-8", "", mirrorsConf("# \xff\n" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a NUL", "", mirrorsConf("# \x00\n" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a control character", "", mirrorsConf("# \x01\n" + registryTable("origin.example", mirror("m1.example", "")))},
+	{"a key twice", "", mirrorsConf("[[registry]]\nlocation = 'origin.example'\nlocation = 'origin.example'\n" + mirror("m1.example", ""))},
+	{"a key in upper case", "", mirrorsConf("[[registry]]\nLocation = 'origin.example'\n" + mirror("m1.example", ""))},
+	{"a table in upper case", "", mirrorsConf("[[Registry]]\nlocation = 'origin.example'\n[[Registry.Mirror]]\nlocation = 'm1.example'\n")},
+	{"a table for an array", "", mirrorsConf("[registry]\nlocation = 'origin.example'\n")},
+	{"a mirror for an array", "", mirrorsConf("[[registry]]\nlocation = 'origin.example'\n[registry.mirror]\nlocation = 'm1.example'\n")},
+	{"inline", "", mirrorsConf("registry = [{location = 'origin.example', mirror = [{location = 'm1.example'}]}]\n")},
+	{"a key that nobody knows", "", mirrorsConf(registryTable("origin.example", "x = 1\n"+mirror("m1.example", "y = 1\n")))},
+	{"a switch as a text", "", mirrorsConf(registryTable("origin.example", "insecure = 'true'\n"))},
+	{"a host in upper case", "", mirrorsConf(registryTable("ORIGIN.example", mirror("M1.example", "")))},
+	{"a mirror in upper case", "", mirrorsConf(registryTable("origin.example", mirror("M1.example", "")))},
+	{"a password in a location", "", mirrorsConf(registryTable("origin.example", mirror("u:p@m1.example", "")))},
+	{"a space in a location", "", mirrorsConf(registryTable("origin.example", mirror(" m1.example", "")))},
+	{"white space alone", "", mirrorsConf(" \n\n")},
+	{"an empty file", "", mirrorsConf("")},
 	{"a broken drop-in", "", files{homeConf: registryTable("origin.example", mirror("m1.example", "")), homeDrop + "a.conf": "[["}},
-	{"a text of lines", "", conf("[[registry]]\nlocation = \"\"\"\norigin.example\"\"\"\n" + mirror("m1.example", ""))},
-	{"a port alone", "", conf(registryTable("origin.example:443", mirror("m1.example", "")))},
-	{"any host below, and a port", "sub.wild.example/app", conf("[[registry]]\nprefix = '*.wild.example:443'\nlocation = 'm2.example'\n")},
-	{"the hub's mirror", "docker.io/library/app", conf(registryTable("docker.io", mirror("m1.example/hub", "")))},
-	{"the hub's mirror by a short path", "docker.io/library/app", conf(registryTable("docker.io/app", mirror("m1.example/hub", "")))},
-	{"to the hub", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io/library'\n")},
-	{"to the hub without library", "", conf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
+	{"a text of lines", "", mirrorsConf("[[registry]]\nlocation = \"\"\"\norigin.example\"\"\"\n" + mirror("m1.example", ""))},
+	{"a port alone", "", mirrorsConf(registryTable("origin.example:443", mirror("m1.example", "")))},
+	{"any host below, and a port", "sub.wild.example/app", mirrorsConf("[[registry]]\nprefix = '*.wild.example:443'\nlocation = 'm2.example'\n")},
+	{"the hub's mirror", "docker.io/library/app", mirrorsConf(registryTable("docker.io", mirror("m1.example/hub", "")))},
+	{"the hub's mirror by a short path", "docker.io/library/app", mirrorsConf(registryTable("docker.io/app", mirror("m1.example/hub", "")))},
+	{"to the hub", "", mirrorsConf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io/library'\n")},
+	{"to the hub without library", "", mirrorsConf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
 }
 
 // TestSkopeo verifies that the reported route of a registries.conf is the one of skopeo, and so of CRI-O, which uses the
@@ -140,16 +141,10 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 	if repository == "" {
 		repository = "origin.example/team/app"
 	}
-	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.Podman, Home: home})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.Podman, Home: home}))(t)
 	digest := h.push(t, "latest")
 	for _, image := range []string{repository + ":latest", repository + "@" + digest} {
-		ref, err := route.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse(image))(t)
 		said := c.Route(ref)
 		h.takeRequests()
 		out := skopeo(t, h, home, image)
@@ -170,17 +165,17 @@ func skopeo(t *testing.T, h *hosts, home, image string) string {
 	cmd.Env = append(os.Environ(), "HOME="+home, "SSL_CERT_FILE="+h.ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Errorf("%s was read from nobody", image)
+		t.Errorf("%s was not read from any host", image)
 	}
 	return string(out)
 }
 
-// location is a host as a registries.conf may have it.
+// location generates a host in a form that registries.conf allows.
 func (d dice) location() string {
 	return d.choose("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.choose("", "", "/", "/pre", "/library", "/a/b")
 }
 
-// registriesConf is a whole file.
+// registriesConf generates a complete file.
 func (d dice) registriesConf() string {
 	var b strings.Builder
 	for range 1 + d.IntN(3) {
@@ -210,12 +205,12 @@ func TestSkopeoAtRandom(t *testing.T) {
 	h := startHosts(t)
 	random := dice{rand.New(rand.NewPCG(*seed, 1))}
 	for i := range *randomCases {
-		f := conf(random.registriesConf())
+		f := mirrorsConf(random.registriesConf())
 		if random.oneIn(3) {
 			f[homeDrop+"x.conf"] = random.registriesConf()
 		}
 		if random.oneIn(2) {
-			f[homeAuth] = login(random.choose("m1.example", "m1.example/pre", "origin.example", "https://index.docker.io/v1/", "m1.example:5000"), "m2.example/a/b")
+			f[homeAuth] = dockerConfig(random.choose("m1.example", "m1.example/pre", "origin.example", "https://index.docker.io/v1/", "m1.example:5000"), "m2.example/a/b")
 		}
 		image := random.choose("origin.example/team/app", "origin.example:5443/team/app", "docker.io/library/app", "sub.wild.example/app", "m1.example/pre/app")
 		t.Run(fmt.Sprintf("%d/%d", *seed, i), func(t *testing.T) {

@@ -13,17 +13,18 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/containerd"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/route"
 )
 
-// files are a configuration: below the directory of a daemon, in which certs.d is.
+// files maps paths below a daemon's directory, which contains certs.d, to their content.
 type files map[string]string
 
-// hostsTOML is a hosts.toml for origin.example.
+// hostsTOML returns the files of a hosts.toml for origin.example.
 func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
 
-// table are configurations by hand. Each is there for a rule of which containerd's
-// own documents say nothing, or something else.
+// table lists hand-written configurations. Each covers a rule that containerd's documents omit or describe
+// differently.
 var table = []struct {
 	name  string
 	image string // origin.example/team/app if it is ""
@@ -138,7 +139,7 @@ func section(version string, keys ...string) string {
 	return "[" + strings.Join(append([]string{plugin}, keys...), ".") + "]\n"
 }
 
-// baseConfig is the configuration of a daemon, in which nothing is run; registry is more of it.
+// baseConfig returns the configuration of a daemon that runs no containers; registry is appended to it.
 func baseConfig(version, registry string) string {
 	if version == "2" {
 		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
@@ -162,31 +163,23 @@ func TestContainerd(t *testing.T) {
 	}
 }
 
-// compare makes a daemon pull by tag and by digest, first if no host has the image and then if only the last one has it,
-// and compares the requests.
+// compare pulls by tag and by digest, first if no host has the image and then if only the last one has it, and
+// compares the requests.
 func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
 	t.Helper()
-	if err := os.RemoveAll(d.path("certs.d")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(d.path("certs.d")))
 	for name, text := range configuration {
 		write(t, d.path(name), text)
 	}
 	if repository == "" {
 		repository = "origin.example/team/app"
 	}
-	r, err := containerd.Read("", d.path("config.toml"), d.version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t)
 	tag := "t" + sum([]byte(t.Name()))[7:19]
 	h.push(t, tag)
 	digest := h.push(t, "d"+tag) // or the manifest would be there already
 	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
-		ref, err := route.Parse(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(route.Parse(image))(t)
 		d.compareOne(t, h, r.Route(ref), image)
 	}
 }
@@ -197,7 +190,7 @@ func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image str
 	err := d.pull(t, image)
 	log := h.takeRequests()
 	if err == nil {
-		t.Fatalf("%s was pulled from nobody", image)
+		t.Fatalf("%s was not pulled from any host", image)
 	}
 	resolve, all := predictedRequests(said)
 	byTag := !strings.Contains(image, "@")

@@ -12,10 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-func TestChoose(t *testing.T) {
+func TestChooseReleases(t *testing.T) {
 	for name, want := range map[string]string{
 		"1.33.13":       "v1.33.13 v1.34.4 false",
 		"v1.35.4":       "v1.35.4 v1.36.3 false",
@@ -46,7 +47,7 @@ func withKubelet(t *testing.T, version string) {
 	chosenVersions.kubelet = version
 }
 
-func TestAbility(t *testing.T) {
+func TestFeatureGate(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.32.13": "has false, skipped true, config map[]",
 		"v1.33.13": "has false, skipped false, config map[featureGates:map[KubeletServiceAccountTokenForCredentialProviders:true]]",
@@ -88,9 +89,7 @@ func TestKubeletLogs(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			withKubelet(t, version)
 			path := filepath.Join(t.TempDir(), "kubelet.log")
-			if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(log), 0o600))
 			k := &Kubelet{process: &process{log: path}}
 			if diff := cmp.Diff([]PluginRun{{"first", "a.example/app"}}, k.PluginRuns(t)); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)

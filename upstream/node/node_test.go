@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestMasked checks that the logs of failing tests show no secrets.
@@ -56,9 +57,7 @@ func TestPoll(t *testing.T) {
 func TestKubeletLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.log")
 	log := "I1 one\nE2 two err=<\n\tit said\n\tmore\n > provider=\"a\"\nI3 three\n"
-	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(log), 0o600))
 	k := &Kubelet{process: &process{log: path}}
 	for _, tt := range []struct{ texts, want []string }{
 		{nil, []string{"I1 one", "E2 two err=<\n\tit said\n\tmore\n > provider=\"a\"", "I3 three"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -100,10 +101,7 @@ func TestConfig(t *testing.T) {
 			at = filepath.Join(dir, "d")
 			os.RemoveAll(at)
 		}
-		path, err := c.Write(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(c.Write(at))(t)
 		return checkConfig(t, path, &v)
 	})
 	t.Logf("refused at decoding %d, at validation %d, valid %d", v.refused, v.invalid, v.valid)
@@ -113,9 +111,7 @@ func TestConfig(t *testing.T) {
 }
 
 func write(t testing.TB, path, text string) {
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func FuzzConfig(f *testing.F) {

@@ -36,16 +36,16 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// A world is a node with providers whose responses depend only on the part of an image that their scope covers, so that
+// A scenario is a node with providers whose responses depend only on the part of an image that their scope covers, so that
 // a cached response equals a new one.
-type world struct {
+type scenario struct {
 	seed      uint64
 	host      string // of most images, patterns and keys
 	providers []scriptedProvider
 	maxStale  time.Duration
 }
 
-// scriptedProvider is a provider and how it behaves.
+// scriptedProvider is a provider with its scripted behavior.
 type scriptedProvider struct {
 	config.Provider
 	scope    plugin.CacheKeyType
@@ -59,7 +59,7 @@ var (
 	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
 	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
 	images        = product(dispatchHosts, dispatchPaths)
-	// wide has patterns, and keys, that match more than one image.
+	// wide lists patterns and keys that match more than one image.
 	wide = []string{
 		"registry.io", "registry.io/team", "registry.io/team/", "registry.io/", "*.io", "*.io/team", "r*.io", "registry.*", "*.registry.io", "*.*.io",
 		"registry.io:5000", "*.io:5000/team", "docker.io", "docker.io/library", "index.docker.io", "localhost", "*", "a.io/v1", "a.io/v1/x", "a.io/v2", "*:5000",
@@ -100,9 +100,9 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 	return list
 }
 
-// newWorld makes one to six providers. With tokens, some are in service-account mode.
-func newWorld(r *rand.Rand, tokens bool) *world {
-	w := &world{seed: r.Uint64(), host: generate.PickElement(r, dispatchHosts), maxStale: time.Hour}
+// newScenario returns one to six providers. With tokens, some are in service account mode.
+func newScenario(r *rand.Rand, tokens bool) *scenario {
+	w := &scenario{seed: r.Uint64(), host: generate.PickElement(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
 		p := scriptedProvider{scope: generate.PickElement(r, scopes), duration: generate.PickElement(r, durations), fails: generate.PickElement(r, []int{0, 0, 0, 2, 4})}
 		p.Provider = config.Provider{
@@ -129,8 +129,8 @@ func newWorld(r *rand.Rand, tokens bool) *world {
 	return w
 }
 
-// answer returns a provider's response for an image.
-func (w *world) answer(i int, image string) (*plugin.Response, error) {
+// respond returns a provider's response for an image.
+func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 	p := &w.providers[i]
 	base := image
 	switch p.scope {
@@ -160,9 +160,8 @@ func (w *world) answer(i int, image string) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// key makes a key that is likely to match an image of base, and that another
-// provider is likely to have.
-func (w *world) key(r *rand.Rand, base string) string {
+// key returns a key that is likely to match an image of base and to be used by another provider too.
+func (w *scenario) key(r *rand.Rand, base string) string {
 	about := base
 	if base == "" {
 		about = generate.PickElement(r, []string{w.host, w.host, generate.PickElement(r, dispatchHosts)})
@@ -237,7 +236,7 @@ func (n *node) register(providers []config.Provider, ask func(i int, req *plugin
 	}
 }
 
-// marshalable is a configuration without what a Provider does not marshal.
+// marshalable returns the configuration without the fields that a Provider does not marshal.
 func marshalable(providers []config.Provider) (all []map[string]any) {
 	for _, p := range providers {
 		m := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "apiVersion": p.APIVersion, "defaultCacheDuration": p.DefaultCacheDuration.String()}
@@ -290,14 +289,14 @@ func (s inProcessPlugin) ExecPlugin(ctx context.Context, image, token string, an
 	return out, nil
 }
 
-// ask calls a provider of the world and records the request.
-func (n *node) ask(w *world, i int, req *plugin.Request) (*plugin.Response, error) {
+// ask calls a provider of the scenario and records the request.
+func (n *node) ask(w *scenario, i int, req *plugin.Request) (*plugin.Response, error) {
 	n.asks[providerRequest{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
-	return w.answer(i, req.Image)
+	return w.respond(i, req.Image)
 }
 
-// direct is a kubelet that has the providers themselves.
-func (n *node) direct(w *world) {
+// direct returns a kubelet that calls the providers itself.
+func (n *node) direct(w *scenario) {
 	var list []config.Provider
 	for _, p := range w.providers {
 		list = append(list, p.Provider)
@@ -307,7 +306,7 @@ func (n *node) direct(w *world) {
 
 // dispatched configures the dispatcher in a kubelet, in an entry for each distinct tokenAttributes that matches the
 // patterns of its providers and more.
-func (n *node) dispatched(w *world, more []string) (left func(image string) int) {
+func (n *node) dispatched(w *scenario, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
 	for _, p := range w.providers {
@@ -378,7 +377,7 @@ func TestDispatch(t *testing.T) {
 	n := newNode(t)
 	found, several, leftOut := 0, 0, 0
 	cases(t, 3_000, func(r *rand.Rand) bool {
-		w := newWorld(r, false)
+		w := newScenario(r, false)
 		list := w.images(r)
 		n.direct(w)
 		var want [][]corpus.Auth
@@ -419,7 +418,7 @@ func TestDispatchTokens(t *testing.T) {
 	n := newNode(t)
 	found, ordered := 0, 0
 	cases(t, 1_500, func(r *rand.Rand) bool {
-		w := newWorld(r, true)
+		w := newScenario(r, true)
 		list := w.images(r)
 		accounts := make([]string, len(list))
 		for i := range accounts {
@@ -445,7 +444,7 @@ func TestDispatchTokens(t *testing.T) {
 		}
 		for s := range n.asks {
 			if !receivedSame(asked, s) {
-				t.Errorf("%s was asked what it would not have been: %+v\n%s", s.provider, s, w)
+				t.Errorf("%s was called what it would not have been: %+v\n%s", s.provider, s, w)
 				return false
 			}
 		}
@@ -474,7 +473,7 @@ func sorted(list []corpus.Auth) []corpus.Auth {
 	return list
 }
 
-func (w *world) images(r *rand.Rand) (list []string) {
+func (w *scenario) images(r *rand.Rand) (list []string) {
 	for range 6 {
 		image := w.host + "/" + generate.PickElement(r, dispatchPaths)
 		if generate.OneIn(r, 4) {
@@ -486,7 +485,7 @@ func (w *world) images(r *rand.Rand) (list []string) {
 }
 
 // extraPatterns returns patterns that only the kubelet's entry has.
-func (w *world) extraPatterns(r *rand.Rand) []string {
+func (w *scenario) extraPatterns(r *rand.Rand) []string {
 	if generate.OneIn(r, 2) {
 		return nil
 	}
@@ -494,7 +493,7 @@ func (w *world) extraPatterns(r *rand.Rand) []string {
 }
 
 // serve checks that each credential is of a provider that matches the image.
-func (w *world) serve(t *testing.T, image string, got []corpus.Auth) bool {
+func (w *scenario) serve(t *testing.T, image string, got []corpus.Auth) bool {
 	for _, a := range got {
 		name, _, _ := strings.Cut(string(a.Username), ".")
 		i := slices.IndexFunc(w.providers, func(p scriptedProvider) bool { return p.Name == name })
@@ -510,12 +509,12 @@ func (w *world) serve(t *testing.T, image string, got []corpus.Auth) bool {
 }
 
 // String shows what the providers are.
-func (w *world) String() string {
+func (w *scenario) String() string {
 	var b strings.Builder
 	for i, p := range w.providers {
 		fmt.Fprintf(&b, "%s %s %q %v/%v fails %d", p.Name, p.scope, p.MatchImages, p.duration, p.DefaultCacheDuration, p.fails)
 		for _, image := range []string{"registry.io/team/app"} {
-			if a, err := w.answer(i, image); err == nil {
+			if a, err := w.respond(i, image); err == nil {
 				fmt.Fprintf(&b, " %s: %q", image, slices.Sorted(maps.Keys(a.Auth)))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -28,14 +29,9 @@ echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Reg
 // the providers; the kubelet caches nothing, as the generations demand.
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
-	built, err := plugins.Build(store.Dir, generation.DispatcherName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	built := must.Get(plugins.Build(store.Dir, generation.DispatcherName))(t)
 	entry := entries.Entry{Name: entries.Name, APIVersion: plugin.V1Beta1, MatchImages: []string{"registry.io"}}
-	if err := os.Symlink(built, filepath.Join(bin, entry.Name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(built, filepath.Join(bin, entry.Name)))
 	for i, users := range [][]string{{"one"}, {"one", "two"}} {
 		m := &generation.Manifest{Entries: []entries.Entry{entry}}
 		config := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[%s]}`
@@ -53,14 +49,10 @@ func TestDispatchProcess(t *testing.T) {
 	counts := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(bin, "config.yaml")
 	write(t, path, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: %s, matchImages: [registry.io], defaultCacheDuration: 0s, apiVersion: %s, args: [--count-dir=%s]}\n", entry.Name, entry.APIVersion, counts))
-	if err := kubelet.RegisterPlugins(path, bin, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kubelet.RegisterPlugins(path, bin, kubelet.TokenFuncs{}))
 	for i, want := range [][]string{{"one"}, {"one", "two"}, {"one"}} {
 		number := 1 + i%2
-		if err := store.Activate(number); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Activate(number))
 		if got := users(lookup("registry.io/app", "")); !slices.Equal(got, want) {
 			t.Errorf("generation %d: %q, want %q", number, got, want)
 		}

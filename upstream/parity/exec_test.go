@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
@@ -31,15 +32,10 @@ func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
 	}
 	path := filepath.Join(dir, "config.yaml")
 	write(t, path, cfg)
-	if err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}))
 	out := map[string]*kubelet.ExecPlugin{}
 	for i, v := range corpus.Versions {
-		e, err := kubelet.ExecPluginAt(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(kubelet.ExecPluginAt(i))(t)
 		out[v] = e
 	}
 	return out

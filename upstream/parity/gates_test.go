@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -18,11 +19,8 @@ import (
 // tokens, including AllAlpha and AllBeta.
 func TestGateSettings(t *testing.T) {
 	const tokens = string(features.KubeletServiceAccountTokenForCredentialProviders)
-	c, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"+
-		"  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"+
+		"  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n")))(t)
 	refused := 0
 	for _, settings := range []string{
 		tokens + "=true", tokens + "=false", tokens + "=false," + tokens + "=true", strings.ToLower(tokens) + "=true",

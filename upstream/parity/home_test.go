@@ -14,10 +14,11 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 )
 
-// kubeletAt is the variable that makes a kubelet of the test binary, which
-// reads its home at its start: its value lists working directories.
+// kubeletAt is the variable that makes the test binary run as a kubelet, which reads its home directory when it
+// starts. The value lists working directories.
 const kubeletAt = "REGCRED_PARITY_WORKDIRS"
 
 // TestNodeDockerConfigHome compares where the node's docker config files are
@@ -41,9 +42,7 @@ func TestNodeDockerConfigHome(t *testing.T) {
 		dir := t.TempDir()
 		dirs = append(dirs, dir)
 		at := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o700))
 		text := `{"registry.io":{"username":"` + file + `"}}`
 		if strings.HasSuffix(file, ".json") {
 			text = `{"auths":` + text + `}`

@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/secrets"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -58,7 +59,7 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// pullSecrets makes secrets of the corpus for both sides.
+// pullSecrets returns secrets of the corpus for both sides.
 func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
 	secret := func(s corpus.PullSecretCase) corev1.Secret {
 		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
@@ -111,7 +112,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// hideSecrets says which secrets there were, without their contents.
+// hideSecrets describes the secrets without their contents.
 func hideSecrets(list []corev1.Secret) string {
 	var b strings.Builder
 	for _, s := range list {
@@ -139,9 +140,7 @@ func TestNodeDockerConfig(t *testing.T) {
 			paths.RootDir + "/config.json", paths.WorkDir + "/config.json", homeDocker + "/config.json", paths.Home + "/config.json",
 			paths.RootDir + "/.dockercfg", paths.WorkDir + "/.dockercfg", paths.Home + "/.dockercfg", homeDocker + "/.dockercfg",
 		} {
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 			if generate.OneIn(r, 3) {
 				// Each place has users of its own, so that a wrong one is seen.
 				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))

@@ -26,8 +26,7 @@ var dockerScraps = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
 }, generate.SecretFragments...)
 
-// dockerFile makes a docker config: member by member, and now and then with a
-// few bytes changed.
+// dockerFile generates a docker config, member by member, sometimes with a few bytes changed.
 func dockerFile(r *rand.Rand, legacy bool) string {
 	var entries []string
 	for range r.IntN(5) {
@@ -48,7 +47,7 @@ func dockerFile(r *rand.Rand, legacy bool) string {
 	return text
 }
 
-// dockerEntry makes one login.
+// dockerEntry generates one entry.
 func dockerEntry(r *rand.Rand) string {
 	auth := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	const rare = 12
@@ -145,7 +144,7 @@ func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) b
 		ring.Add(nil, credentialprovider.DockerConfig{key: {Username: "u", Password: "p"}})
 		for _, repo := range generate.Repositories {
 			if creds, found := ring.Lookup(repo); found && len(creds) > 0 && said {
-				t.Errorf("no image is said to match %q, and %q does", key, repo)
+				t.Errorf("%q is reported to match no image, but %q matches", key, repo)
 				return false
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/corpus"
@@ -148,16 +149,13 @@ func TestIndex(t *testing.T) {
 		return true
 	})
 	if asked < 1000 {
-		t.Errorf("only %d providers were asked", asked)
+		t.Errorf("only %d providers were called", asked)
 	}
 }
 
 // attempted returns provider and pattern of every attempt.
 func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
-	res, err := k.Lookup(t.Context(), regcred.Request{Image: repo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: repo}))(t)
 	for _, a := range res.Attempts {
 		out = append(out, a.Provider+" "+a.Pattern)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/ours"
@@ -49,22 +50,16 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Logf("%d cases, seed %d", n, *seed)
 }
 
-// keyring makes a keyring of providers that answer as given.
+// keyring returns a keyring of providers with the given responses.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := ours.NewKeyring(answers, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(ours.NewKeyring(answers, opts))(t)
 	return k
 }
 
 func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k, err := regcred.New(c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(regcred.New(c, opts))(t)
 	return k
 }
 
@@ -77,10 +72,8 @@ func users(list []corpus.Auth) []string {
 	return out
 }
 
-// writeScript makes an executable shell script.
+// writeScript creates an executable shell script.
 func writeScript(t testing.TB, path, body string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700))
 }

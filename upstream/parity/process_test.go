@@ -13,11 +13,12 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// observe is a plugin that writes down all that it is given.
+// observe is a plugin that records its input, arguments and environment.
 const observe = `{
 	env | sort
 	pwd
@@ -50,22 +51,14 @@ func TestProcess(t *testing.T) {
 		cfg.WriteString("]\n")
 		write(t, path, cfg.String())
 
-		if err := kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}))
 		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup("registry.io/app")
-		want := seen(t, dir)
-		c, err := config.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := takeRecorded(t, dir)
+		c := must.Get(config.Load(path))(t)
 		k := open(t, c, regcred.Options{BinDir: dir})
 		defer k.Close()
-		res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := seen(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
+		res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"}))(t)
+		if got := takeRecorded(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
 			t.Errorf("the plugin was given:\n%s\nby the kubelet (%d credentials):\n%s", got, len(creds), want)
 			return false
 		}
@@ -73,14 +66,11 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// seen returns what the plugin wrote down, and forgets it.
-func seen(t *testing.T, dir string) string {
+// takeRecorded returns what the plugin wrote down, and forgets it.
+func takeRecorded(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	os.Remove(path)
 	return string(data)
 }

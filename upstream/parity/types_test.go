@@ -45,7 +45,7 @@ func jsonFields(t reflect.Type) (out []field) {
 	return out
 }
 
-// same are the types that are called differently on the two sides.
+// same maps type names that differ between the two sides.
 var same = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Duration]():                        "duration",
 	reflect.TypeFor[time.Duration]():                          "duration",

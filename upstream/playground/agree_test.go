@@ -15,10 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// query is the page's request to its module, and the same query of the command.
+// query is the page's request to its module, and the same query for the command.
 type query struct{ Text, Image, Kubelet string }
 
 // answer is the response: documents or an error.
@@ -100,10 +101,7 @@ func queries(t *testing.T) (list []query) {
 
 func texts(t *testing.T) (list []string) {
 	t.Helper()
-	root, err := plugins.RepositoryRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(plugins.RepositoryRoot())(t)
 	var recorded struct {
 		Cases []struct{ Files []struct{ Content any } } // an object replaces text that is too large or not valid
 	}
@@ -128,10 +126,7 @@ func texts(t *testing.T) (list []string) {
 			t.Fatalf("%s: %d files, %v", glob, len(files), err)
 		}
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(file))(t)
 			list = append(list, string(data))
 			if strings.HasSuffix(file, "/broken.yaml") {
 				list = append(list, withoutEachLine(string(data))...)
@@ -141,7 +136,7 @@ func texts(t *testing.T) (list []string) {
 	return list
 }
 
-// withoutEachLine is a text without each of its lines in turn.
+// withoutEachLine returns the text without each of its lines in turn.
 func withoutEachLine(text string) (list []string) {
 	lines := strings.SplitAfter(text, "\n")
 	for i := range lines {
@@ -150,13 +145,11 @@ func withoutEachLine(text string) (list []string) {
 	return list
 }
 
-// command asks the command.
+// command runs the command for the query.
 func command(t *testing.T, q query) (a answer) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(q.Text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(q.Text), 0o600))
 	validate := []string{"validate", "-o", "json", "providers.yaml"}
 	if q.Kubelet != "" {
 		validate = append(validate, "--kubelet-version", q.Kubelet)

@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // browse starts a browser with further flags, and returns a tab that shows nothing
@@ -51,9 +53,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 		}
 	})
 	b.do()
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Listen(ctx, b.note))
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.effectiveDirective, e.blockedURI));`,
 	})
@@ -83,7 +83,7 @@ func (b *tab) end() {
 	}
 }
 
-// note is called for every event.
+// note handles every event.
 func (b *tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,22 +108,17 @@ func (b *tab) note(event any) {
 // call calls a method of the protocol.
 func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	result, err := chromedp.Call(b.ctx, method, params)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	result := must.Get(chromedp.Call(b.ctx, method, params))(b.t)
 	return result
 }
 
-// do does something in the browser.
+// do runs an action in the browser.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, chromedp.Do(b.ctx, actions...))
 }
 
-// get is the value of an expression, or of a promise.
+// get returns the value of an expression or of a promise.
 func get[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -133,7 +128,7 @@ func get[T any](b *tab, expression string) T {
 	return value
 }
 
-// waitFor waits until an expression is true, also while the page is on its way.
+// waitFor waits until an expression is true, even while the page is loading.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)

@@ -15,11 +15,13 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNothingLeaves verifies that the browser requests only the page's files from the page's server whatever the user
+// TestBrowserSendsNothing verifies that the browser requests only the page's files from the page's server whatever the user
 // does, and that nothing is stored. Chromium reports the requests, including those of workers.
-func TestNothingLeaves(t *testing.T) {
+func TestBrowserSendsNothing(t *testing.T) {
 	netlog := filepath.Join(t.TempDir(), "netlog.json")
 	b := browse(t, chromedp.Flag("log-net-log", netlog))
 	b.open("")
@@ -36,18 +38,13 @@ func TestNothingLeaves(t *testing.T) {
 		t.Errorf("stored is %s", stored)
 	}
 	b.end()
-	data, err := os.ReadFile(netlog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(netlog))(t)
 	var log struct {
 		Events []struct {
 			Params struct{ URL, Initiator string }
 		}
 	}
-	if err := json.Unmarshal(data, &log); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &log))
 	own := regexp.MustCompile("^" + regexp.QuoteMeta(site.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
 	asked := map[string]int{}
 	for _, e := range log.Events {
@@ -65,7 +62,7 @@ func TestNothingLeaves(t *testing.T) {
 	}
 	for _, name := range []string{"page.js", "worker.js", "regcred.wasm.z"} {
 		if asked[site.url+name] == 0 {
-			t.Errorf("the log has no request for %s: it is not that of the page: %v", name, asked)
+			t.Errorf("the log has no request for %s: it is not the page's log: %v", name, asked)
 		}
 	}
 	for _, url := range b.requests {
@@ -125,14 +122,10 @@ func TestWithoutModule(t *testing.T) {
 	if said := b.text("#state"); !strings.Contains(said, "go run ./docs/playground") {
 		t.Errorf("as a file: %s", said)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "regcred.wasm.z"), []byte("no module"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "regcred.wasm.z"), []byte("no module"), 0o600))
 	b.do(chromedp.Navigate(server.URL + "/?broken"))
 	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed")`)
-	if err := os.Remove(filepath.Join(dir, "regcred.wasm.z")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "regcred.wasm.z")))
 	b.do(chromedp.Navigate(server.URL + "/?missing"))
 	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed: regcred.wasm.z: 404")`)
 	if !get[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {

@@ -37,8 +37,7 @@ func TestMain(m *testing.M) {
 	tests.Main(m)
 }
 
-// site is the playground as its command serves it, and the command that it is
-// held against.
+// site is the playground served by its command, and the command to compare it with.
 var site served
 
 type served struct {

@@ -71,8 +71,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkBehindWide verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
-func TestMarkBehindWide(t *testing.T) {
+// TestMarkAfterWideCharacters verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
+func TestMarkAfterWideCharacters(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	b.paste("#config", `apiVersion: kubelet.config.k8s.io/v1
@@ -87,7 +87,7 @@ providers:
 	}
 }
 
-// fiftyProviders is a configuration with fifty providers, of three patterns each.
+// fiftyProviders returns a configuration with fifty providers of three patterns each.
 func fiftyProviders() string {
 	var s strings.Builder
 	s.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -100,9 +100,9 @@ func fiftyProviders() string {
 	return s.String()
 }
 
-// TestTyping verifies that typing never blocks, and that during a computation only the latest input is kept and then
+// TestTypingNeverBlocks verifies that typing never blocks, and that during a computation only the latest input is kept and then
 // evaluated.
-func TestTyping(t *testing.T) {
+func TestTypingNeverBlocks(t *testing.T) {
 	b := browse(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 		globalThis.asked = 0;
@@ -131,7 +131,7 @@ func TestTyping(t *testing.T) {
 		t.Errorf("%d keys, each answered, but %d questions", len(keys), n)
 	}
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
-		t.Errorf("the answer is %s", said)
+		t.Errorf("the response is %s", said)
 	}
 	// Faster than anything can answer.
 	before = get[int](b, "asked")
@@ -147,7 +147,7 @@ func TestTyping(t *testing.T) {
 		t.Errorf("200 keys at once are %d questions, want the first and the last", n)
 	}
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
-		t.Errorf("the answer is not to the last: %s", said)
+		t.Errorf("the response is not to the last: %s", said)
 	}
 	if most := get[int](b, "most"); most != 1 {
 		t.Errorf("%d questions at a time, want 1", most)
@@ -230,9 +230,9 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestShare verifies that a link is created on request, after a warning if it may contain a secret, and restores its
+// TestShareLink verifies that a link is created on request, after a warning if it may contain a secret, and restores its
 // content.
-func TestShare(t *testing.T) {
+func TestShareLink(t *testing.T) {
 	b := browse(t)
 	b.open("")
 	visible := func(id string) bool {

@@ -22,7 +22,7 @@ func (b *tab) look(width int64, scheme string) {
 	b.do(chromedp.EmulateViewport(width, 900))
 }
 
-// choose takes a sample.
+// choose selects an example.
 func (b *tab) choose(sample string) {
 	b.t.Helper()
 	get[bool](b, fmt.Sprintf(`(() => {
@@ -33,9 +33,9 @@ func (b *tab) choose(sample string) {
 	b.waitResult()
 }
 
-// TestShots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
+// TestLayoutAndScreenshots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
 // stores screenshots.
-func TestShots(t *testing.T) {
+func TestLayoutAndScreenshots(t *testing.T) {
 	dir := *shots
 	if dir == "" {
 		dir = t.TempDir()
@@ -62,13 +62,13 @@ func TestShots(t *testing.T) {
 	}
 }
 
-// waitDrawn waits until what is to be seen is.
+// waitDrawn waits until the page is rendered.
 func (b *tab) waitDrawn() {
 	b.t.Helper()
 	get[bool](b, "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))")
 }
 
-// shoot takes a picture of the whole page.
+// shoot takes a screenshot of the whole page.
 func (b *tab) shoot(path string) {
 	b.t.Helper()
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))

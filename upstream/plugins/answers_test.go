@@ -29,7 +29,7 @@ func answering(data string) func(*cloud) {
 func answers() []scenario {
 	const public = "public.ecr.aws/team/app"
 	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
-	return group("answer", []scenario{
+	return groupScenarios("answer", []scenario{
 		{name: "no expiry", arrange: never},
 		{name: "no expiry, public", arrange: never, image: public},
 		{name: "expired", arrange: expiresIn(-time.Hour)},
@@ -80,7 +80,7 @@ func failures() []scenario {
 	}
 	elsewhere := http.Header{"Location": {"https://api.ecr.elsewhere.example/"}}
 	other := http.Header{"Location": {"https://api.ecr.eu-west-1.amazonaws.com/"}}
-	return group("failure", []scenario{
+	return groupScenarios("failure", []scenario{
 		{name: "access denied", faults: refused(400, "AccessDeniedException")},
 		{name: "403", faults: refused(403, "UnrecognizedClientException")},
 		{name: "403 without a body", faults: always(testcloud.Fault{Status: 403})},

@@ -57,18 +57,18 @@ const (
 
 // NewGoogle starts a Google cloud.
 func NewGoogle() (*Cloud, error) {
-	world, err := testcloud.NewFakeNetwork()
+	fakeNet, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
-	g, err := testcloud.NewGoogle(world)
+	g, err := testcloud.NewGoogle(fakeNet)
 	if err != nil {
-		world.Close()
+		fakeNet.Close()
 		return nil, err
 	}
 	return &Cloud{
 		Server: g.Server, Environ: g.Environ(), Args: []string{"get-credentials", "--v=3"},
-		close: []func(){world.Close, g.Close},
+		close: []func(){fakeNet.Close, g.Close},
 	}, nil
 }
 
@@ -81,23 +81,23 @@ const azureConfigJSON = `{
 
 // NewAzure starts an Azure cloud, with an azure.json for the plugin.
 func NewAzure() (*Cloud, error) {
-	world, err := testcloud.NewFakeNetwork()
+	fakeNet, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
-	c, err := newAzureIn(world)
+	c, err := newAzureIn(fakeNet)
 	if err != nil {
-		world.Close()
+		fakeNet.Close()
 		return nil, err
 	}
-	c.Environ, c.close = append(c.Environ, world.Environ()...), append([]func(){world.Close}, c.close...)
+	c.Environ, c.close = append(c.Environ, fakeNet.Environ()...), append([]func(){fakeNet.Close}, c.close...)
 	return c, nil
 }
 
 // newAzureIn is like NewAzure, with a net that the caller closes.
-func newAzureIn(world *testcloud.FakeNetwork) (*Cloud, error) {
+func newAzureIn(fakeNet *testcloud.FakeNetwork) (*Cloud, error) {
 	a := testcloud.NewAzure()
-	a.AddHosts(world)
+	a.AddHosts(fakeNet)
 	// One token for all runs, because their responses are compared.
 	token := testcloud.AzureJWT(map[string]any{"jti": canary.PasswordSecret, "exp": time.Now().Add(3 * time.Hour).Unix()})
 	a.Update(func(s *testcloud.AzureState) { s.RefreshToken = token })

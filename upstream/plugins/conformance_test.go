@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
 )
@@ -76,10 +77,7 @@ func TestConformance(t *testing.T) {
 	table := "| plugin | ok | info | warning | error | skipped |\n|---|---|---|---|---|---|\n"
 	notes := ""
 	for _, c := range conformers() {
-		path, err := Build(dir, c.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(Build(dir, c.name))(t)
 		findings := c.check(t, path)
 		table, notes = table+tableRow(c.what, findings), notes+tableNotes(c.what, findings)
 		for _, f := range findings {
@@ -88,14 +86,8 @@ func TestConformance(t *testing.T) {
 			}
 		}
 	}
-	path, err := BuildUpstreamECR(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := UpstreamVersion(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(BuildUpstreamECR(dir))(t)
+	version := must.Get(UpstreamVersion(path))(t)
 	theirs := "upstream " + ECR + " " + version
 	findings := conformers()[0].check(t, path)
 	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
@@ -107,10 +99,7 @@ func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Environ: []string{}}
 	if c.cloud != nil {
-		cloud, err := c.cloud()
-		if err != nil {
-			t.Fatal(err)
-		}
+		cloud := must.Get(c.cloud())(t)
 		defer cloud.Close()
 		cmd.Env, cmd.Args = plugin.NewSecrets(cloud.Environ...), plugin.NewSecrets(cloud.Args...)
 	}

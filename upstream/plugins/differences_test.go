@@ -25,7 +25,7 @@ type difference struct {
 }
 
 var differences = []difference{
-	{"allow-host", fail, []string{
+	{"allow-host", expectError, []string{
 		"host: registry.example.com, with a region",
 		"host: registry.k8s.io, with a region",
 		"host: localhost, with a region",
@@ -40,7 +40,7 @@ var differences = []difference{
 		"host: localhost:5000",
 	}},
 	{"allow-host", expectEmpty, []string{"host: registry.k8s.io, other hosts are empty"}},
-	{"host-form", fail, []string{
+	{"host-form", expectError, []string{
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region, any host",
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region",
 		"host: with a user",
@@ -87,7 +87,7 @@ var differences = []difference{
 	}},
 	{"versions", expectVersion(plugin.V1Beta1), []string{"protocol: v1beta1"}},
 	{"versions", expectVersion(plugin.V1Alpha1), []string{"protocol: v1alpha1"}},
-	{"fields-twice", fail, []string{"protocol: the same field twice"}},
+	{"fields-twice", expectError, []string{"protocol: the same field twice"}},
 	{"verbosity", expectVersion(plugin.V1), []string{"protocol: --v=2"}},
 	{"version-flag", expectNoResponse, []string{"protocol: --version", "protocol: -v"}},
 	{"429-retried", expectRetry, []string{"failure: 429"}},
@@ -109,8 +109,8 @@ func expectEmpty(_ scenario, o *observation) {
 	o.Answer = &answer{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
 }
 
-// fail expects an error and no requests.
-func fail(s scenario, o *observation) {
+// expectError expects an error and no requests.
+func expectError(s scenario, o *observation) {
 	failAfterAsking(s, o)
 	o.Requests, o.Strays = nil, nil
 }
@@ -215,7 +215,7 @@ func issuerRetried(_ scenario, o *observation) {
 	o.Requests = []string{askSTS("us-west-2") + ", and again", askECR("us-west-2", "ASIAASSUMEDROLE00000")}
 }
 
-// answered is the response with a cloud without failures.
+// answered returns the response of a cloud without failures.
 func answered(key string) *answer {
 	return &answer{
 		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),

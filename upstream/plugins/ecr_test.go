@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
@@ -29,14 +31,8 @@ func scenarios() []scenario {
 // requests. Every difference must be listed in differences.
 func TestECR(t *testing.T) {
 	dir := t.TempDir()
-	theirs, err := BuildUpstreamECR(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err := Build(dir, ECR)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := must.Get(BuildUpstreamECR(dir))(t)
+	ours := must.Get(Build(dir, ECR))(t)
 	all := scenarios()
 	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
 	regcred := observeAll(t, ours, all, func(s scenario) []string { return s.ourArgs })
@@ -175,10 +171,7 @@ func TestDifferences(t *testing.T) {
 
 // TestDifferencesAreDocumented verifies that docs/plugins/ecr.md has an anchor for each difference, and no others.
 func TestDifferencesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/plugins/ecr.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/plugins/ecr.md"))(t)
 	documented := map[string]bool{}
 	for _, m := range regexp.MustCompile(`<a id="([^"]+)"></a>`).FindAllSubmatch(doc, -1) {
 		documented[string(m[1])] = true

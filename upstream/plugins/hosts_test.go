@@ -46,7 +46,7 @@ func hosts() []scenario {
 	} {
 		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: region})
 	}
-	return group("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
+	return groupScenarios("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
 }
 
 // withUpstreamFlags adds the flags that make ours behave like upstream: serve all hosts, and

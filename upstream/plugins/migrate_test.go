@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -89,12 +90,9 @@ providers:
 `
 )
 
-func built(t *testing.T, dir, name string) string {
+func buildPlugins(t *testing.T, dir, name string) string {
 	t.Helper()
-	path, err := Build(dir, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(Build(dir, name))(t)
 	return path
 }
 
@@ -106,9 +104,7 @@ func migrated(t *testing.T, regcred, text string) *config.Provider {
 		t.Skip("patch is not installed, by which an operator applies the diff; test.sh installs it on Debian")
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	var said strings.Builder
 	cmd := exec.Command(regcred, "plugin", "migrate", path)
 	cmd.Env, cmd.Stderr = []string{}, &said
@@ -122,13 +118,8 @@ func migrated(t *testing.T, regcred, text string) *config.Provider {
 	if out, err := patch.CombinedOutput(); len(diff) > 0 && err != nil {
 		t.Fatalf("patch: %v\n%s", err, out)
 	}
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(path))(t)
+	must.Do(t, cfg.Validate())
 	return &cfg.Providers[0]
 }
 
@@ -136,11 +127,8 @@ func migrated(t *testing.T, regcred, text string) *config.Provider {
 // returns the same and sends the same requests as AWS's plugin.
 func TestMigrateEKS(t *testing.T) {
 	dir := t.TempDir()
-	theirs, err := BuildUpstreamECR(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, regcred := built(t, dir, ECR), built(t, dir, "regcred")
+	theirs := must.Get(BuildUpstreamECR(dir))(t)
+	ours, regcred := buildPlugins(t, dir, ECR), buildPlugins(t, dir, "regcred")
 	args := migrated(t, regcred, eksConfig).Arguments()
 	var all []scenario
 	for _, host := range []string{
@@ -187,11 +175,8 @@ func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) 
 // TestMigrateGKE verifies that the responses have the same keys as upstream's, for each image of a node's patterns.
 func TestMigrateGKE(t *testing.T) {
 	dir := t.TempDir()
-	path, regcred := built(t, dir, GCR), built(t, dir, "regcred")
-	cloud, err := NewGoogle()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, regcred := buildPlugins(t, dir, GCR), buildPlugins(t, dir, "regcred")
+	cloud := must.Get(NewGoogle())(t)
 	defer cloud.Close()
 	args := migrated(t, regcred, gkeConfig).Arguments()
 	fixed := []string{"*.gcr.io _token", "*.pkg.dev _token", "container.cloud.google.com _token", "gcr.io _token"}
@@ -214,7 +199,7 @@ func TestMigrateGKE(t *testing.T) {
 // service principal.
 func TestMigrateAKS(t *testing.T) {
 	dir := t.TempDir()
-	path, regcred := built(t, dir, ACR), built(t, dir, "regcred")
+	path, regcred := buildPlugins(t, dir, ACR), buildPlugins(t, dir, "regcred")
 	const user = "00000000-0000-0000-0000-000000000000"
 	for name, tt := range map[string]struct {
 		file string // azure.json
@@ -232,14 +217,9 @@ func TestMigrateAKS(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud, err := NewAzure()
-			if err != nil {
-				t.Fatal(err)
-			}
+			cloud := must.Get(NewAzure())(t)
 			defer cloud.Close()
-			if err := os.WriteFile(cloud.Args[0], []byte(tt.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(cloud.Args[0], []byte(tt.file), 0o600))
 			args := migrated(t, regcred, strings.Replace(aksConfig, "AZURE", cloud.Args[0], 1)).Arguments()
 			for image, want := range tt.want {
 				if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {

@@ -40,11 +40,11 @@ type Node struct {
 
 // NewNode starts a node with latency to all servers except the metadata servers.
 func NewNode(trip time.Duration) (*Node, error) {
-	world, err := testcloud.NewFakeNetwork()
+	fakeNet, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{net: world, roundTrip: trip}
+	n := &Node{net: fakeNet, roundTrip: trip}
 	if err := errors.Join(n.createStore(), n.listen(trip)); err != nil {
 		n.Close()
 		return nil, err

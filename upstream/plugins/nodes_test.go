@@ -13,29 +13,25 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestStore verifies that Go reads the same from the store as from Debian's: all CAs in the bundle, and again in the
 // directory's files.
 func TestStore(t *testing.T) {
-	world := httptest.NewTLSServer(nil)
-	defer world.Close()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: world.Certificate().Raw})
-	s, err := newCertStore(t.TempDir(), ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bundle, err := os.ReadFile(s.bundlePath())
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	s := must.Get(newCertStore(t.TempDir(), ca))(t)
+	bundle := must.Get(os.ReadFile(s.bundlePath()))(t)
 	count, found := 0, false
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			t.Fatalf("certificate %d: %v", count, err)
 		}
-		found = found || cert.Equal(world.Certificate())
+		found = found || cert.Equal(server.Certificate())
 		count++
 	}
 	// Debian's bundle has 220 kB.
@@ -58,15 +54,12 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestDistance delays handshakes and requests, and verifies that two connections are delayed concurrently.
-func TestDistance(t *testing.T) {
+// TestLatencyIsConcurrent delays handshakes and requests, and verifies that two connections are delayed concurrently.
+func TestLatencyIsConcurrent(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	front := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer front.Close()
 	go latencyProxy{front, server.Listener.Addr().String(), trip}.acceptLoop()
 

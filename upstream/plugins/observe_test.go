@@ -40,18 +40,18 @@ func newCloud(dir string) (*cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	world, err := testcloud.NewFakeNetwork()
+	fakeNet, err := testcloud.NewFakeNetwork()
 	if err != nil {
 		aws.Close()
 		return nil, err
 	}
 	for _, d := range domains {
-		world.Handle(d, aws)
+		fakeNet.Handle(d, aws)
 	}
 	// Only the metadata service is configured by address; the others are reached by name.
 	env := slices.DeleteFunc(aws.Environ(), func(s string) bool { return strings.HasPrefix(s, "AWS_ENDPOINT_URL") })
-	env = append(append(env, world.Environ()...), "HOME="+dir)
-	return &cloud{AWS: aws, net: world, dir: dir, env: env}, nil
+	env = append(append(env, fakeNet.Environ()...), "HOME="+dir)
+	return &cloud{AWS: aws, net: fakeNet, dir: dir, env: env}, nil
 }
 
 func (c *cloud) Close() {
@@ -157,7 +157,7 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	slices.Sort(o.Strays)
 	o.Strays = slices.Compact(o.Strays)
 	for _, r := range c.Requests() {
-		o.Requests = append(o.Requests, line(r))
+		o.Requests = append(o.Requests, formatRequest(r))
 	}
 	o.Requests = mergeRepeated(o.Requests)
 	return o
@@ -180,9 +180,9 @@ func mergeRepeated(lines []string) []string {
 	return out
 }
 
-// line formats the compared parts of a request. Headers with the SDK's name and its retry
+// formatRequest formats the compared parts of a request. Headers with the SDK's name and its retry
 // statistics are omitted.
-func line(r testcloud.Request) string {
+func formatRequest(r testcloud.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil && net.ParseIP(name) != nil {
 		host = "loopback"
@@ -206,11 +206,11 @@ func line(r testcloud.Request) string {
 	} else if r.Header.Get("Authorization") != "" {
 		parts = append(parts, "Authorization")
 	}
-	return strings.Join(append(parts, body(r)...), "; ")
+	return strings.Join(append(parts, formatBody(r)...), "; ")
 }
 
-// body formats the compared parts of a request's body.
-func body(r testcloud.Request) []string {
+// formatBody formats the compared parts of a request's body.
+func formatBody(r testcloud.Request) []string {
 	if len(r.Body) == 0 {
 		return nil
 	}

@@ -30,7 +30,7 @@ func serviceAccounts() []scenario {
 		f[0].Times = 1
 		return f
 	}
-	return group("service account", []scenario{
+	return groupScenarios("service account", []scenario{
 		{name: "annotation", token: canary.TokenSecret, annotations: pod},
 		{name: "token that names the pod", token: podToken(), annotations: pod},
 		{name: "token that names the pod, fixed session name", token: podToken(), annotations: pod, ourArgs: []string{"--session-name=ecr-credential-provider"}},
@@ -82,7 +82,7 @@ func protocolScenarios() []scenario {
 	}
 	const image = `,"image":"` + private + `"`
 	ours := func(rest string) *string { return request(plugin.V1, protocol.KindRequest, rest) }
-	return group("protocol", []scenario{
+	return groupScenarios("protocol", []scenario{
 		{name: "v1", request: ours(image)},
 		{name: "v1beta1", request: request(plugin.V1Beta1, protocol.KindRequest, image)},
 		{name: "v1alpha1", request: request(plugin.V1Alpha1, protocol.KindRequest, image)},

@@ -68,8 +68,8 @@ func (s scenario) stdin() string {
 	return string(data)
 }
 
-// group prefixes the names of scenarios with a heading.
-func group(heading string, list ...scenario) []scenario {
+// groupScenarios prefixes the names of scenarios with a heading.
+func groupScenarios(heading string, list ...scenario) []scenario {
 	for i := range list {
 		list[i].name = heading + ": " + list[i].name
 	}

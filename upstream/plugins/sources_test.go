@@ -40,7 +40,7 @@ func sources() []scenario {
 			c.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI=" + c.ContainerURL())
 		}
 	}
-	return group("source", append([]scenario{
+	return groupScenarios("source", append([]scenario{
 		{name: "session token in the environment", env: []string{"AWS_SESSION_TOKEN=" + canary.EnvSecret}},
 		{name: "environment before all others", arrange: webIdentity},
 		{name: "web identity", noKeys: true, arrange: webIdentity},
@@ -96,7 +96,7 @@ func endpoints() []scenario {
 	}
 	fips, dual := "AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=true"
 	const public = "public.ecr.aws/team/app"
-	return group("endpoint", []scenario{
+	return groupScenarios("endpoint", []scenario{
 		{name: "FIPS", env: []string{fips}},
 		{name: "dual-stack", env: []string{dual}},
 		{name: "FIPS and dual-stack", env: []string{fips, dual}},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const goMod = `module k8s.io/kubernetes
@@ -32,10 +34,7 @@ replace (
 `
 
 func TestModuleText(t *testing.T) {
-	text, err := convertGoMod(goMod, "example.com/here", "v1.33.13")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(convertGoMod(goMod, "example.com/here", "v1.33.13"))(t)
 	for _, want := range []string{"module example.com/here\n", "require k8s.io/kubernetes v1.33.13\n", "replace k8s.io/api => k8s.io/api v0.33.13\n", "k8s.io/klog/v2 v2.130.1\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
@@ -62,15 +61,10 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestWorkspace verifies that the module is this one and may use another module file, even within a workspace.
 func TestWorkspace(t *testing.T) {
-	want, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.Getwd())(t)
 	want = filepath.Dir(want)
 	work := filepath.Join(t.TempDir(), "go.work")
-	if err := os.WriteFile(work, []byte("go 1.26.0\nuse "+want+"\nuse "+filepath.Dir(want)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(work, []byte("go 1.26.0\nuse "+want+"\nuse "+filepath.Dir(want)+"\n"), 0o600))
 	t.Setenv("GOWORK", work)
 	got, err := RunGo(t.Context(), "", "list", "-m", "-modfile="+filepath.Join(want, "go.mod"), "-f", "{{.Dir}}")
 	if err != nil || got != want {
@@ -78,8 +72,8 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// TestGivenUp verifies that a canceled go command ends and leaves no build files.
-func TestGivenUp(t *testing.T) {
+// TestCanceledBuild verifies that a canceled go command ends and leaves no build files.
+func TestCanceledBuild(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the tool is a script of the shell")
 	}
@@ -87,9 +81,7 @@ func TestGivenUp(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	tool := filepath.Join(dir, "tool")
 	const script = "#!/bin/sh\ncase \"$*\" in *-V=full*) ;; *) : >\"$0.begun\"; sleep 1 ;; esac\nexec \"$@\"\n"
-	if err := os.WriteFile(tool, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tool, []byte(script), 0o700))
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	enough := errors.New("enough of it")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/vector"
 )
 
@@ -42,9 +43,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEarly verifies that errors are found before the first release is queried. 1.36.3 is available because this module
+// TestEarlyErrors verifies that errors are found before the first release is queried. 1.36.3 is available because this module
 // requires it.
-func TestEarly(t *testing.T) {
+func TestEarlyErrors(t *testing.T) {
 	vectors := filepath.Join("..", "..", "testdata", "parity")
 	bare := t.TempDir() // without skew.json
 	for _, k := range vector.Kinds {
@@ -92,22 +93,15 @@ func TestWritable(t *testing.T) {
 func TestVersionThatIsNot(t *testing.T) {
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "k8s.io", "kubernetes", "@v")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	for name, text := range map[string]string{
 		"list":         "v1.33.12\nv1.33.13\nv1.34.0\n",
 		"v1.34.0.info": `{"Version": "v1.34.0", "Time": "2025-08-27T00:00:00Z"}`,
 		"v1.34.0.mod":  "module k8s.io/kubernetes\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")))
 	t.Setenv("GONOSUMDB", "*")
 	t.Setenv("GOMODCACHE", t.TempDir()) // must not contain this proxy's modules

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/release"
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
@@ -20,14 +21,10 @@ import (
 func TestOracleEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"%s\"}}' \"$TMPDIR\"\nread question\nexit 7\n"
-	if err := os.WriteFile(path, []byte(program), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(program), 0o700))
 	t.Setenv("GODEBUG", "urlstrictcolons=0") // must not be passed on
 	o := &kubeletProcess{version: "v1.33.13"}
-	if err := o.startProcess(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.startProcess(t.Context(), path))
 	if slices.ContainsFunc(o.cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GODEBUG=") }) {
 		t.Errorf("it has %q", o.cmd.Env)
 	}
@@ -41,19 +38,15 @@ func TestOracleEnds(t *testing.T) {
 	}
 }
 
-// TestIntroduce verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
+// TestOracleRelease verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
 // reported.
-func TestIntroduce(t *testing.T) {
+func TestOracleRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"
-	if err := os.WriteFile(path, []byte(program), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(program), 0o700))
 	for version, want := range map[string]string{"v1.33.13": "", "v1.34.4": "it is built with v1.33.13"} {
 		o := &kubeletProcess{version: version}
-		if err := o.startProcess(t.Context(), path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.startProcess(t.Context(), path))
 		err := o.queryBuild(&release.Release{Version: version, GODEBUG: "x=1"})
 		if err == nil {
 			if o.build.GODEBUG != "default=x=1" || len(o.gates) != 1 || o.gates[0].Name != "A" {

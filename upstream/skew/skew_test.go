@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/skew/protocol"
@@ -23,9 +24,9 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestSays verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
+// TestRelevantOutput verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
 // not.
-func TestSays(t *testing.T) {
+func TestRelevantOutput(t *testing.T) {
 	const provider = `"providers":[{"name":"p","apiVersion":"v1"}]`
 	for _, tt := range []struct {
 		name, kind, base, got, want string
@@ -85,32 +86,19 @@ func TestReason(t *testing.T) {
 // kubelets.
 func TestReasonsAsRecorded(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
-	base, err := loadBaselineVectors(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := loadRecordFile(filepath.Join(dir, "skew.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(loadBaselineVectors(dir))(t)
+	f := must.Get(loadRecordFile(filepath.Join(dir, "skew.json")))(t)
 	if len(f.Cases) < 100 {
 		t.Errorf("%d lines", len(f.Cases))
 	}
 	for _, l := range f.Cases {
 		b := base[l.Kind][l.Case]
 		vector := map[string]json.RawMessage{}
-		if err := errors.Join(json.Unmarshal(b, &vector), json.Unmarshal(l.Says, &vector)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := json.Marshal(vector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(json.Unmarshal(b, &vector), json.Unmarshal(l.Says, &vector)))
+		got := must.Get(json.Marshal(vector))(t)
 		for _, k := range l.Kubelets {
 			o := &kubeletProcess{}
-			if _, err := fmt.Sscanf(k, "v1.%d.", &o.minor); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(k, "v1.%d.", &o.minor))(t)
 			if id := l.differenceName(o, b, got); id != l.ID {
 				t.Errorf("%s, case %d, token gate off %t, of %s: %q, recorded as %q", l.Kind, l.Case, l.TokensOff, k, id, l.ID)
 			}
@@ -170,8 +158,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestDisagreement verifies that an unexplained difference fails the run and is reported.
-func TestDisagreement(t *testing.T) {
+// TestUnexplainedDifference verifies that an unexplained difference fails the run and is reported.
+func TestUnexplainedDifference(t *testing.T) {
 	k := kubeletReport{Build: protocol.Build{Kubelet: "v1.35.4"}, Generated: []comparisonCounts{{Kind: "matches", Comparisons: 3}}}
 	rep := &report{Kubelets: []kubeletReport{k}}
 	if err := rep.disagreementError(); err != nil {
@@ -188,12 +176,12 @@ func TestDisagreement(t *testing.T) {
 		t.Errorf("the disagreement is not shown (%v):\n%s", err, out.String())
 	}
 	if err := rep.disagreementError(); err == nil {
-		t.Error("a disagreement is no error")
+		t.Error("a disagreement is not reported")
 	}
 }
 
-// TestRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
-func TestRecording(t *testing.T) {
+// TestCompareRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
+func TestCompareRecording(t *testing.T) {
 	r := newRecording()
 	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
 	r.addLine(l, "v1.34.4")
@@ -204,16 +192,11 @@ func TestRecording(t *testing.T) {
 	gates := []protocol.Gate{{Name: "G", Default: true}}
 	rep := &report{Kubelets: []kubeletReport{{Build: protocol.Build{Kubelet: "v1.34.4"}, Gates: gates}, {Build: protocol.Build{Kubelet: "v1.35.4"}}}}
 	path := filepath.Join(t.TempDir(), "skew.json")
-	if err := r.write(path, rep); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.write(path, rep))
 	if list, err := os.ReadDir(filepath.Dir(path)); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v; want one file", list, err)
 	}
-	have, err := loadRecordFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	have := must.Get(loadRecordFile(path))(t)
 	one := &report{Kubelets: rep.Kubelets[:1]}
 	if err := r.compare(have, one); err != nil {
 		t.Errorf("what was recorded, of one kubelet: %v", err)
@@ -240,16 +223,11 @@ func TestBaseline(t *testing.T) {
 	}
 	other := t.TempDir()
 	for _, f := range []string{"match", "references", "config", "request", "response", "keyring", "dockerconfig", "cachekey", "serviceaccount", "cache"} {
-		data, err := os.ReadFile(filepath.Join(dir, f+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, f+".json")))(t)
 		if f == "cache" {
 			data = []byte(`{"cases": [{}]}`)
 		}
-		if err := os.WriteFile(filepath.Join(other, f+".json"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(other, f+".json"), data, 0o600))
 	}
 	if _, err := loadBaselineVectors(other); err == nil || !strings.Contains(err.Error(), "cache.json has 1 cases") {
 		t.Errorf("a file of one case: %v", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/provider/dockerconfig"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -51,9 +52,7 @@ func TestMain(m *testing.M) {
 func write(t testing.TB, data string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(data), 0o600))
 	return path
 }
 
@@ -63,14 +62,9 @@ func config(t *testing.T, data string) (path, helpers string) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
 	path = write(t, data)
 	dir := filepath.Dir(path)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, name := range []string{"good", "identity", "none", "failing"} {
-		if err := os.Symlink(self, filepath.Join(dir, "docker-credential-"+name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(self, filepath.Join(dir, "docker-credential-"+name)))
 	}
 	return path, dir
 }
@@ -121,10 +115,7 @@ func TestGetCredentials(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path, dir := config(t, tt.file)
-			resp, err := ask(t, dockerconfig.Options{Path: path, HelperDir: dir, CacheDuration: time.Hour}, tt.image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(ask(t, dockerconfig.Options{Path: path, HelperDir: dir, CacheDuration: time.Hour}, tt.image))(t)
 			var got map[string]string
 			for key, auth := range resp.Auth {
 				if got == nil {
@@ -163,7 +154,7 @@ func checkMatches(t *testing.T, key, image string) {
 	}
 }
 
-// failures are the errors for one registry, r.io.
+// failures lists errors for the registry r.io.
 var failures = []struct{ name, file, want string }{
 	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
@@ -193,9 +184,7 @@ func TestFailures(t *testing.T) {
 func TestFailuresOfTheFile(t *testing.T) {
 	path, dir := config(t, `{}`)
 	missing, exposed := filepath.Join(dir, "missing"), write(t, `{}`)
-	if err := os.Chmod(exposed, 0o604); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(exposed, 0o604))
 	for _, tt := range []struct {
 		name  string
 		opts  dockerconfig.Options
@@ -215,8 +204,8 @@ func TestFailuresOfTheFile(t *testing.T) {
 	}
 }
 
-// TestOptional verifies that a missing file leads to an empty response with a short duration.
-func TestOptional(t *testing.T) {
+// TestMissingFile verifies that a missing file leads to an empty response with a short duration.
+func TestMissingFile(t *testing.T) {
 	var log bytes.Buffer
 	opts := dockerconfig.Options{
 		Path: filepath.Join(t.TempDir(), "missing"), Optional: true, CacheDuration: 10 * time.Second,
@@ -224,28 +213,23 @@ func TestOptional(t *testing.T) {
 	}
 	resp, err := ask(t, opts, "r.io/app")
 	if err != nil || len(resp.Auth) > 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 10*time.Second {
-		t.Errorf("error %v, or another answer than an empty one for the registry, for 10s", err)
+		t.Errorf("error %v, or another response than an empty one for the registry, for 10s", err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("a warning: %s", log.String())
 	}
 }
 
-// TestReread verifies that a replaced file is used for the next request.
-func TestReread(t *testing.T) {
+// TestReplacedFileIsRead verifies that a replaced file is used for the next request.
+func TestReplacedFileIsRead(t *testing.T) {
 	path := write(t, `{"auths":{"r.io":`+login("before")+`}}`)
-	p, err := dockerconfig.New(dockerconfig.Options{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(dockerconfig.New(dockerconfig.Options{Path: path}))(t)
 	for _, user := range []string{"before", "after"} {
 		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.io/app"})
 		if err != nil || resp.Auth["r.io"].Username != user || *resp.CacheDuration != 0 {
 			t.Errorf("user %q, error %v; want %q", resp.Auth["r.io"].Username, err, user)
 		}
-		if err := os.WriteFile(path, []byte(`{"auths":{"r.io":`+login("after")+`}}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(`{"auths":{"r.io":`+login("after")+`}}`), 0o600))
 	}
 }
 
@@ -269,10 +253,7 @@ func TestLog(t *testing.T) {
 
 // TestDocsFailures verifies that the document's table lists exactly these failures.
 func TestDocsFailures(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/plugins/dockerconfig.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../docs/plugins/dockerconfig.md"))(t)
 	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")
 	var rows []*regexp.Regexp
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {
@@ -308,16 +289,10 @@ func FuzzKeys(f *testing.F) {
 	}
 	images := []string{"r.io/team/app", "r.io:5000/team/app", "docker.io/library/nginx", "r.io/v2/app", "r.io/v1/v2/app", "localhost/app", "[::1]:5000/app", "a.b.r.io/app"}
 	f.Fuzz(func(t *testing.T, key string) {
-		quoted, err := json.Marshal(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := must.Get(json.Marshal(key))(t)
 		path := write(t, `{"auths":{`+string(quoted)+`:`+login("u")+`}}`)
 		for _, image := range images {
-			resp, err := ask(t, dockerconfig.Options{Path: path}, image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(ask(t, dockerconfig.Options{Path: path}, image))(t)
 			for key := range resp.Auth {
 				checkMatches(t, key, image)
 			}

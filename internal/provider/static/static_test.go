@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/provider/static"
 	"github.com/regcred/regcred/plugin"
 )
@@ -22,9 +23,7 @@ import (
 func write(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -93,7 +92,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 	}
 	opts.OtherHosts = "empty"
 	if resp, err := ask(t, opts, image); err != nil || len(resp.Auth) > 0 || *resp.CacheDuration != 0 {
-		t.Errorf("%s: error %v, or an answer that is not empty, or kept", image, err)
+		t.Errorf("%s: error %v, or a response that is not empty, or kept", image, err)
 	}
 }
 
@@ -125,25 +124,20 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestReread verifies that replaced files are used for the next request.
-func TestReread(t *testing.T) {
+// TestReplacedFilesAreRead verifies that replaced files are used for the next request.
+func TestReplacedFilesAreRead(t *testing.T) {
 	user, password := write(t, "before"), write(t, canary.PasswordSecret)
-	p, err := static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}}))(t)
 	for _, want := range []string{"before", "after"} {
 		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
 		if err != nil || resp.Auth["r.example"].Username != want {
 			t.Errorf("user %q, error %v; want %q", resp.Auth["r.example"].Username, err, want)
 		}
-		if err := os.WriteFile(user, []byte("after"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(user, []byte("after"), 0o600))
 	}
 }
 
-// failure is an error, and how it comes about.
+// failure is an error and its cause.
 type failure struct {
 	name  string
 	opts  static.Options
@@ -155,9 +149,7 @@ func failures(t *testing.T) []failure {
 	dir, empty, password := t.TempDir(), write(t, "\n"), write(t, canary.PasswordSecret)
 	swapped, missing := write(t, "x:"+canary.PasswordSecret), filepath.Join(dir, "missing")
 	exposed, host := write(t, canary.PasswordSecret), []string{"r.example"}
-	if err := os.Chmod(exposed, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(exposed, 0o644))
 	named := func(hosts ...string) static.Options {
 		return static.Options{Username: "u", PasswordFile: password, Hosts: hosts}
 	}
@@ -211,10 +203,7 @@ func TestFailures(t *testing.T) {
 
 // TestDocsFailures verifies that the document's table lists exactly these failures.
 func TestDocsFailures(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/plugins/static.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../docs/plugins/static.md"))(t)
 	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")
 	var rows []*regexp.Regexp
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(table, -1) {

@@ -21,12 +21,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// answering is a server that gives the body to every request.
-func answering(t *testing.T, body string) *testcloud.Server {
+// newConstantServer starts a server that responds to every request with the body.
+func newConstantServer(t *testing.T, body string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,23 +51,18 @@ func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Optio
 }
 
 func TestTokenExchange(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
+	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600))
 	p := exchangeProvider(t, server, func(o *Options) {
 		o.Exchange.TokenExchange = &TokenExchange{Audience: "{registry}", Scope: "pull", Resource: "https://registry.example", RequestedTokenType: "urn:example:t"}
 		o.Exchange.Form = map[string]string{"client_id": "a&b"}
 		o.Exchange.BasicAuth = &BasicAuth{Username: "node", Password: "{file:" + secret + "}"}
 	})
 	token := serviceAccountToken(nil)
-	got, err := get(t, p, request(token, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, p, request(token, nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the endpoint's")
+		t.Error("another response than the endpoint's")
 	}
 	if len(server.Requests()) != 1 {
 		t.Fatalf("asked %q", server.RequestLines())
@@ -161,7 +157,7 @@ func TestAnswers(t *testing.T) {
 		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchangeProvider(t, answering(t, tt.body), func(o *Options) {
+			p := exchangeProvider(t, newConstantServer(t, tt.body), func(o *Options) {
 				o.Exchange.Response, o.CacheDuration = tt.response, tt.cache
 				if tt.response.Username != "" {
 					o.Username = ""
@@ -183,7 +179,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got user name %q, want %q", got.Username, want)
 			}
 			if !strings.HasPrefix(got.Password, canary.PasswordSecret) {
-				t.Error("another password than the answer's")
+				t.Error("another password than the response's")
 			}
 		})
 	}
@@ -191,7 +187,7 @@ func TestAnswers(t *testing.T) {
 
 // TestFailures verifies the errors for failures before a response.
 func TestFailures(t *testing.T) {
-	elsewhere := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	elsewhere := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
 	page := "<html>" + canary.PasswordSecret + "</html>"
 	for title, tt := range map[string]struct {
@@ -220,7 +216,7 @@ func TestFailures(t *testing.T) {
 		"same host":      {testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/other"}}}, 2, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			server.Inject(tt.fault)
 			p := exchangeProvider(t, server, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -240,12 +236,12 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	if got := elsewhere.RequestLines(); len(got) != 0 {
-		t.Errorf("another host was asked: %q", got)
+		t.Errorf("another host was called: %q", got)
 	}
 }
 
-func TestHang(t *testing.T) {
-	server := answering(t, "")
+func TestSilentServer(t *testing.T) {
+	server := newConstantServer(t, "")
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
 	p := exchangeProvider(t, server, nil)
 	p.client.Timeout = 20 * time.Millisecond
@@ -254,14 +250,14 @@ func TestHang(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	server := answering(t, "")
+	server := newConstantServer(t, "")
 	server.Close()
 	_, err := exchangeProvider(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
 	wantError(t, err, "/token: connection refused, 3 times")
 }
 
-// TestInjection verifies that an annotation's value cannot change the request outside its place.
-func TestInjection(t *testing.T) {
+// TestAnnotationCannotInject verifies that an annotation's value cannot change the request outside its place.
+func TestAnnotationCannotInject(t *testing.T) {
 	for title, value := range map[string]string{
 		"quotes":      `a","admin":"yes`,
 		"backslash":   `a\`,
@@ -275,7 +271,7 @@ func TestInjection(t *testing.T) {
 		"white space": " a\tb ",
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			const placeholder = "{annotation:example/value}"
 			for _, x := range []Exchange{
 				{JSON: map[string]any{"value": placeholder, "n": 1}},
@@ -314,7 +310,7 @@ func TestInjectionRefused(t *testing.T) {
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			p := exchangeProvider(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
 				o.Exchange.URL += "/" + placeholder
@@ -324,14 +320,14 @@ func TestInjectionRefused(t *testing.T) {
 			_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
 			wantError(t, err, tt.want)
 			if len(server.Requests()) != 0 {
-				t.Error("the endpoint was asked")
+				t.Error("the endpoint was called")
 			}
 		})
 	}
 }
 
 func TestScopeOfTemplates(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	for title, change := range map[string]func(*Exchange){
 		"url":    func(x *Exchange) { x.URL += "/{repository}" },
 		"query":  func(x *Exchange) { x.URL += "?i={image}" },
@@ -345,10 +341,7 @@ func TestScopeOfTemplates(t *testing.T) {
 				o.Exchange.Response.Secret = "access_token"
 				change(o.Exchange)
 			})
-			got, err := get(t, p, request(serviceAccountToken(nil), nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 			if got.Scope != plugin.CacheImage {
 				t.Errorf("got scope %s, want Image", got.Scope)
 			}
@@ -356,15 +349,13 @@ func TestScopeOfTemplates(t *testing.T) {
 	}
 }
 
-func TestWarnsOfEcho(t *testing.T) {
+func TestWarnIfTokenIsEchoed(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
-	p := exchangeProvider(t, answering(t, `{"access_token":"`+token+`"}`), func(o *Options) {
+	p := exchangeProvider(t, newConstantServer(t, `{"access_token":"`+token+`"}`), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
-	if _, err := get(t, p, request(token, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(get(t, p, request(token, nil)))(t)
 	canary.AssertAbsent(t, "the log", logged.String())
 	if !strings.Contains(logged.String(), "the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token") {
 		t.Error("there is no warning")

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // TestNamedPipe verifies that a file that cannot be read to its end is rejected without waiting.
 func TestNamedPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	const want = "is a named pipe, not a regular file"
 	_, err := Load(pipe)
 	wantError(t, err, want)

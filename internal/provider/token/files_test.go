@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
@@ -23,17 +24,13 @@ func TestSecretFiles(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "\n", "two": canary.EnvSecret + "\n" + canary.EnvSecret + "\n", "binary": canary.EnvSecret + "\xff", "open": canary.EnvSecret, "long": canary.EnvSecret + strings.Repeat("x", secretfile.MaxSize),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	if err := os.Chmod(filepath.Join(dir, "open"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(dir, "open"), 0o666))
 	for name, want := range map[string]string{
 		"open": "other users can read or change it; run chmod 600", "missing": "no such file or directory", ".": "is a directory, not a regular file", "empty": "file is empty", "two": "not a single line of text", "binary": "not a single line of text", "long": "larger than 1048576 bytes",
 	} {
-		p := exchangeProvider(t, answering(t, ""), func(o *Options) {
+		p := exchangeProvider(t, newConstantServer(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
 		})
 		_, err := get(t, p, request(serviceAccountToken(nil), nil))
@@ -52,16 +49,12 @@ func TestCAFile(t *testing.T) {
 	write := func(name string, content []byte) string {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, content, 0o600))
 		return name
 	}
 	good := write("good.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	bad, open := write("bad.pem", []byte("no certificate")), write("open.pem", nil)
-	if err := os.Chmod(open, 0o646); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(open, 0o646))
 	for file, want := range map[string]string{
 		good: "", "": "certificate signed by unknown authority", bad: `exchange.caFile: read "` + bad + `": no certificates in PEM format`,
 		open:                          `exchange.caFile: read "` + open + `": other users can change it; run chmod o-w "` + open + `"`,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/secretfile"
 )
@@ -265,14 +266,10 @@ func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	wrong, long := filepath.Join(dir, "wrong.yaml"), filepath.Join(dir, "long.yaml")
 	for name, text := range map[string]string{wrong: "a: 1\n", long: strings.Repeat("#", secretfile.MaxSize+1)} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	open := filepath.Join(dir, "open.yaml")
-	if err := errors.Join(os.WriteFile(open, []byte("a: 1\n"), 0o600), os.Chmod(open, 0o602)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(open, []byte("a: 1\n"), 0o600), os.Chmod(open, 0o602)))
 	_, err := Load(open)
 	wantError(t, err, `read "`+open+`": other users can change it; run chmod o-w "`+open+`"`)
 	_, err = Load(wrong)
@@ -299,10 +296,7 @@ func FuzzTemplate(f *testing.F) {
 			t.Error("a secret where it would be shown")
 		}
 		v := placeholderValues{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
-		answer, err := parseTemplate("<{answer:a.b}>", templateContext{secrets: true, step: 1, steps: []string{"a", "b"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(parseTemplate("<{answer:a.b}>", templateContext{secrets: true, step: 1, steps: []string{"a", "b"}}))(t)
 		header := http.Header{}
 		step := compiledStep{headers: map[string]template{"X-A": answer}}
 		switch err := step.fillHeader(header, v); {
@@ -311,30 +305,16 @@ func FuzzTemplate(f *testing.F) {
 		case err == nil && header.Get("X-A") != "<"+value+">":
 			t.Errorf("%q became %q in a header", value, header.Get("X-A"))
 		}
-		document, err := parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, secretContext())
-		if err != nil {
-			t.Fatal(err)
-		}
-		filled, err := expandJSON(document, v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := json.Marshal(filled)
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := must.Get(parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, secretContext()))(t)
+		filled := must.Get(expandJSON(document, v))(t)
+		body := must.Get(json.Marshal(filled))(t)
 		var back any
-		if err := json.Unmarshal(body, &back); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(body, &back))
 		if diff := cmp.Diff(map[string]any{"k": "<" + value + ">", "l": []any{"{" + value + "}"}}, back); diff != "" {
 			t.Error(diff)
 		}
 		x := Exchange{URL: "https://sts.example/a/{annotation:a}/b?q={annotation:a}&r=1", Response: Response{Secret: "s"}}
-		c, err := x.compile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(x.compile())(t)
 		address, err := c.steps[0].expandURL(v)
 		if err != nil {
 			return
@@ -363,10 +343,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%q is written as %q", path, parsed)
 		}
 		x := Exchange{URL: "https://sts.example", Response: Response{Secret: path, ExpiresIn: "expires_in", ExpiresAt: "expires_at"}}
-		p, err := New(Options{Registries: []string{"a"}, Username: "u", Exchange: &x, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(New(Options{Registries: []string{"a"}, Username: "u", Exchange: &x, Now: func() time.Time { return now }}))(t)
 		cred, err := p.readResponse(p.exchange.steps[0], &remote.Response{Body: body}, placeholderValues{})
 		if err == nil && (cred.secret == "" || !json.Valid(body)) {
 			t.Error("a password out of nothing")
@@ -384,10 +361,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatalf("no samples: %v", err)
 	}
 	for _, name := range samples {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(f)
 		f.Add(data)
 	}
 	f.Add([]byte("exchange:\n  json: {1: 2, ? [a] : b}\n  url: https://a/{"))

@@ -26,11 +26,12 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// appKey is a key that is made once: that takes a while.
+// appKey holds a key that is generated once, because that is slow.
 var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -39,7 +40,7 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// keyFile is the appKey as GitHub gives one: PKCS #1 in PEM.
+// keyFile returns the appKey in GitHub's format, PKCS #1 in PEM.
 func keyFile(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	return secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})), mode)
@@ -48,17 +49,13 @@ func keyFile(t *testing.T, mode os.FileMode) string {
 func secretOf(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(name, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
+	must.Do(t, os.Chmod(name, mode))
 	return name
 }
 
-// app is a GitHub App's exchange.
-func app(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
+// newGitHubApp returns the exchange of a GitHub App.
+func newGitHubApp(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	return exchangeProvider(t, server, func(o *Options) {
 		o.Exchange = &Exchange{
@@ -99,13 +96,10 @@ const installed = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-1
 
 // TestSigned verifies that a request without a token gets a credential signed with the node's key.
 func TestSigned(t *testing.T) {
-	server := answering(t, installed)
-	got, err := get(t, app(t, server, nil), request("", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newConstantServer(t, installed)
+	got := must.Get(get(t, newGitHubApp(t, server, nil), request("", nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the endpoint's")
+		t.Error("another response than the endpoint's")
 	}
 	r := server.Requests()[0]
 	header, claims := claimsOf(t, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
@@ -119,17 +113,14 @@ func TestSigned(t *testing.T) {
 }
 
 func TestSignedClaims(t *testing.T) {
-	server := answering(t, installed)
-	p := app(t, server, func(o *Options) {
+	server := newConstantServer(t, installed)
+	p := newGitHubApp(t, server, func(o *Options) {
 		*o.Exchange.JWT = JWT{
 			KeyFile: o.Exchange.JWT.KeyFile, KeyID: "k-1", Issuer: "node", Subject: "{namespace}/{serviceaccount}", Audience: "https://sts.example", Lifetime: 9 * time.Minute,
 			Claims: map[string]any{"image": "{image}", "list": []any{"{registry}", 1, true}},
 		}
 	})
-	got, err := get(t, p, request(serviceAccountToken(nil), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 	if got.Scope != plugin.CacheImage {
 		t.Errorf("got scope %s, want Image: a claim has the image", got.Scope)
 	}
@@ -145,7 +136,7 @@ func TestSignedClaims(t *testing.T) {
 
 // TestSignedNeedsToken verifies that a token's claims are required if the request uses them.
 func TestSignedNeedsToken(t *testing.T) {
-	server := answering(t, installed)
+	server := newConstantServer(t, installed)
 	for title, change := range map[string]func(*Options){
 		"a claim":     func(o *Options) { o.Exchange.JWT.Subject = "{namespace}" },
 		"a form":      func(o *Options) { o.Exchange.Form = map[string]string{"t": "{token}"} },
@@ -153,18 +144,18 @@ func TestSignedNeedsToken(t *testing.T) {
 		"an audience": func(o *Options) { o.Audience = "registry.example" },
 	} {
 		t.Run(title, func(t *testing.T) {
-			_, err := get(t, app(t, server, change), request("", nil))
+			_, err := get(t, newGitHubApp(t, server, change), request("", nil))
 			wantError(t, err, "registry.example: no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer")
 		})
 	}
 	if len(server.Requests()) > 0 {
-		t.Error("the endpoint was asked")
+		t.Error("the endpoint was called")
 	}
-	p := app(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
+	p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
 	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
 	wantError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
 	// An unused token is not parsed.
-	if _, err := get(t, app(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
+	if _, err := get(t, newGitHubApp(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -186,13 +177,13 @@ func TestSignedFails(t *testing.T) {
 		"nothing at all": {secretOf(t, "", 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := answering(t, installed)
-			p := app(t, server, func(o *Options) { o.Exchange.JWT.KeyFile = tt.file })
+			server := newConstantServer(t, installed)
+			p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.KeyFile = tt.file })
 			_, err := get(t, p, request("", nil))
 			wantError(t, err, "registry.example: get a credential: exchange.jwt.keyFile: read "+fmt.Sprintf("%q", tt.file))
 			wantError(t, err, tt.want)
 			if len(server.Requests()) > 0 {
-				t.Error("the endpoint was asked")
+				t.Error("the endpoint was called")
 			}
 		})
 	}
@@ -200,19 +191,19 @@ func TestSignedFails(t *testing.T) {
 
 // TestSignedRefused verifies that the error describes the token that the endpoint received.
 func TestSignedRefused(t *testing.T) {
-	server := answering(t, installed)
+	server := newConstantServer(t, installed)
 	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
-	_, err := get(t, app(t, server, nil), request("", nil))
+	_, err := get(t, newGitHubApp(t, server, nil), request("", nil))
 	wantError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} has issuer "Iv1.0", subject "" and audience "", and was issued at 2026-11-21T11:59:00Z and signed with "`)
 	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
-// TestEndsSoon verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
+// TestShortExpiryIsNotCached verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
 // and is logged.
-func TestEndsSoon(t *testing.T) {
+func TestShortExpiryIsNotCached(t *testing.T) {
 	var logged bytes.Buffer
-	server := answering(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)
-	p := app(t, server, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	server := newConstantServer(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)
+	p := newGitHubApp(t, server, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	got, err := get(t, p, request("", nil))
 	if err != nil || got.Password != canary.PasswordSecret || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)

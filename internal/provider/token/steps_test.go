@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// vault is a server whose login gives a token for which it gives a password.
-func vault(t *testing.T, login, read string) *testcloud.Server {
+// newVaultServer starts a server whose login returns a token that can be exchanged for a password.
+func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -62,13 +63,10 @@ const (
 )
 
 func TestSteps(t *testing.T) {
-	server := vault(t, loggedIn, given)
-	got, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newVaultServer(t, loggedIn, given)
+	got := must.Get(get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil)))(t)
 	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
-		t.Error("another answer than the last step's, for half the life of the shortest")
+		t.Error("another response than the last step's, for half the life of the shortest")
 	}
 	if got, want := strings.ReplaceAll(strings.Join(server.RequestLines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {
 		t.Fatalf("asked %q, want %q", got, want)
@@ -82,8 +80,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAnswersInBodies verifies that a value of a response is passed on unchanged at any place in a body.
-func TestAnswersInBodies(t *testing.T) {
+// TestResponseValuesInBodies verifies that a value of a response is passed on unchanged at any place in a body.
+func TestResponseValuesInBodies(t *testing.T) {
 	const value = `a&b="c"{token}\`
 	for title, step := range map[string]Exchange{
 		"form":  {Form: map[string]string{"v": "<{answer:login.v}>"}},
@@ -91,12 +89,10 @@ func TestAnswersInBodies(t *testing.T) {
 		"basic": {BasicAuth: &BasicAuth{"u", "<{answer:login.v}>"}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := vault(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
+			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
 			step.URL, step.Response = server.URL()+"/read", Response{Secret: "data.password"}
 			p := twoSteps(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
-			if _, err := get(t, p, request(serviceAccountToken(nil), nil)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
 			r := server.Requests()[1]
 			_, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSONBody()["v"], "basic": password}[title]
@@ -135,7 +131,7 @@ func TestStepFails(t *testing.T) {
 		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.PasswordSecret + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := vault(t, tt.login, tt.read)
+			server := newVaultServer(t, tt.login, tt.read)
 			if tt.fault.Status != 0 {
 				server.Inject(tt.fault)
 			}
@@ -151,7 +147,7 @@ func TestStepFails(t *testing.T) {
 
 // TestStepRefused verifies that the error of an endpoint that received no token does not mention tokens.
 func TestStepRefused(t *testing.T) {
-	server, refusing := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	server, refusing := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	refusing.Inject(testcloud.Fault{Status: 403})
 	_, err := get(t, twoSteps(t, server, refusing, nil), request(serviceAccountToken(nil), nil))
 	wantError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
@@ -162,7 +158,7 @@ func TestStepRefused(t *testing.T) {
 
 // TestStepExpired verifies that a token that is used later must not have expired.
 func TestStepExpired(t *testing.T) {
-	server := vault(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
+	server := newVaultServer(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
 	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
 	_, err := get(t, p, request(serviceAccountToken(nil), nil))
 	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
@@ -170,7 +166,7 @@ func TestStepExpired(t *testing.T) {
 
 // TestStepsShareTheTime verifies that the timeout covers the whole run, not each step.
 func TestStepsShareTheTime(t *testing.T) {
-	first, second := vault(t, loggedIn, given), vault(t, loggedIn, given)
+	first, second := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	second.Inject(testcloud.Fault{Hang: true, Times: -1})
 	p := twoSteps(t, first, second, nil)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("that was all"))

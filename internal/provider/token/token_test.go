@@ -15,14 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
-// now is the clock of these tests.
+// now is the time in these tests.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// serviceAccountToken is a token of the service account "puller" in "team",
-// for the audience "registry.example". Its first part is planted.
+// serviceAccountToken returns a token of the service account "puller" in "team" for the audience
+// "registry.example". Its first part contains the marker.
 func serviceAccountToken(claims map[string]any) string {
 	all := map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
@@ -60,10 +61,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 		opts.Audience = "registry.example"
 	}
 	opts.Now = func() time.Time { return now }
-	p, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(opts))(t)
 	return p
 }
 
@@ -80,7 +78,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
 		if resp != nil {
-			t.Error("an answer and an error")
+			t.Error("a response and an error")
 		}
 		return outcome{}, err
 	}
@@ -141,10 +139,7 @@ func TestPassThrough(t *testing.T) {
 			if tt.image != "" {
 				req.Image = tt.image
 			}
-			got, err := get(t, newProvider(t, tt.opts), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, newProvider(t, tt.opts), req))(t)
 			same := got.Password == tt.want.Password
 			if got.Password, tt.want.Password = "", ""; !same {
 				t.Error("the password is not the token")
@@ -212,7 +207,7 @@ func TestOtherHosts(t *testing.T) {
 			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = "empty"
 			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
-				t.Errorf("error %v, or an answer that is not empty", err)
+				t.Errorf("error %v, or a response that is not empty", err)
 			}
 		})
 	}
@@ -225,7 +220,7 @@ func TestOtherHosts(t *testing.T) {
 // TestForAPIServer verifies that a token for the API server is not sent, because its receiver could act as the pod.
 func TestForAPIServer(t *testing.T) {
 	const issuer = "https://cluster.example"
-	asked := answering(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+	asked := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	exchange := func() *Exchange { return &Exchange{URL: asked.URL(), TokenExchange: &TokenExchange{}} }
 	for title, tt := range map[string]struct {
 		opts     Options
@@ -250,7 +245,7 @@ func TestForAPIServer(t *testing.T) {
 		wantError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.RequestLines(); len(got) > 0 {
-		t.Errorf("the endpoint was asked: %q", got)
+		t.Errorf("the endpoint was called: %q", got)
 	}
 	// A token that stays on the node is safe.
 	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})

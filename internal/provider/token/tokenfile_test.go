@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
 )
 
-// svid returns a SPIFFE token, whose subject is not a service account.
-func svid(claims map[string]any) string {
+// spiffeToken returns a SPIFFE token, whose subject is not a service account.
+func spiffeToken(claims map[string]any) string {
 	all := map[string]any{"iss": "https://spire.example", "sub": "spiffe://example/node"}
 	for name, value := range claims {
 		all[name] = value
@@ -24,7 +25,7 @@ func svid(claims map[string]any) string {
 }
 
 func TestTokenFile(t *testing.T) {
-	own, ofFile := serviceAccountToken(nil), svid(map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
+	own, ofFile := serviceAccountToken(nil), spiffeToken(map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
 	file := secretOf(t, ofFile+"\n", 0o600)
 	for title, tt := range map[string]struct {
 		apiVersion string
@@ -40,10 +41,7 @@ func TestTokenFile(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			req := request(tt.token, nil)
 			req.APIVersion = tt.apiVersion
-			got, err := get(t, newProvider(t, Options{TokenFile: file}), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(get(t, newProvider(t, Options{TokenFile: file}), req))(t)
 			if got.Password != tt.want || got.Cache != tt.cache || got.Scope != plugin.CacheRegistry {
 				t.Errorf("scope %s, kept for %v, or another token", got.Scope, got.Cache)
 			}
@@ -53,16 +51,14 @@ func TestTokenFile(t *testing.T) {
 
 // TestTokenFileIsReadAnew verifies that a replaced token file is used in the next run.
 func TestTokenFileIsReadAnew(t *testing.T) {
-	file := secretOf(t, svid(map[string]any{"jti": "1"}), 0o600)
+	file := secretOf(t, spiffeToken(map[string]any{"jti": "1"}), 0o600)
 	p := newProvider(t, Options{TokenFile: file})
 	for _, id := range []string{"1", "2"} {
 		got, err := get(t, p, request("", nil))
-		if err != nil || got.Password != svid(map[string]any{"jti": id}) {
+		if err != nil || got.Password != spiffeToken(map[string]any{"jti": id}) {
 			t.Errorf("error %v, or another token than the file's", err)
 		}
-		if err := os.WriteFile(file, []byte(svid(map[string]any{"jti": "2"})), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(spiffeToken(map[string]any{"jti": "2"})), 0o600))
 	}
 }
 
@@ -75,19 +71,19 @@ func TestTokenFileFails(t *testing.T) {
 	}{
 		"missing":           {file: "/nonexistent/token", want: `read "/nonexistent/token": no such file or directory`},
 		"empty":             {file: file("\n"), want: "FILE: file is empty"},
-		"of everybody":      {file: secretOf(t, svid(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
+		"of everybody":      {file: secretOf(t, spiffeToken(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
 		"a directory":       {file: t.TempDir(), want: "FILE: is a directory, not a regular file"},
 		"two lines":         {file: file(canary.TokenSecret + "\n" + canary.TokenSecret), want: "FILE: not a single line of text"},
-		"a header":          {file: file("Bearer " + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
-		"a blank after it":  {file: file(svid(nil) + " \n"), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
-		"quotes":            {file: file(`"` + svid(nil) + `"`), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
-		"a mark before it":  {file: file("\ufeff" + svid(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
-		"another audience":  {file: file(svid(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
-		"for its issuer":    {file: file(svid(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so the recipient of the token can act as "spiffe://example/node"`},
-		"expired":           {file: file(svid(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
+		"a header":          {file: file("Bearer " + spiffeToken(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
+		"a blank after it":  {file: file(spiffeToken(nil) + " \n"), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
+		"quotes":            {file: file(`"` + spiffeToken(nil) + `"`), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
+		"a mark before it":  {file: file("\ufeff" + spiffeToken(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
+		"another audience":  {file: file(spiffeToken(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
+		"for its issuer":    {file: file(spiffeToken(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so the recipient of the token can act as "spiffe://example/node"`},
+		"expired":           {file: file(spiffeToken(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
 		"no JWT":            {file: file(canary.TokenSecret), want: "check the audience of the token in FILE: not a JSON Web Token"},
-		"no namespace":      {file: file(svid(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
-		"no serviceaccount": {file: file(svid(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},
+		"no namespace":      {file: file(spiffeToken(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
+		"no serviceaccount": {file: file(spiffeToken(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			tt.opts.TokenFile = tt.file
@@ -104,11 +100,11 @@ func TestTokenFileFails(t *testing.T) {
 
 // TestTokenFileExchanged verifies that an endpoint's error names the subject of the token.
 func TestTokenFileExchanged(t *testing.T) {
-	server := answering(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
-	file := secretOf(t, svid(nil), 0o600)
+	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
+	file := secretOf(t, spiffeToken(nil), 0o600)
 	p := exchangeProvider(t, server, func(o *Options) { o.TokenFile = file })
 	got, err := get(t, p, request("", nil))
-	if err != nil || got.Password != canary.PasswordSecret || server.Requests()[0].Form().Get("subject_token") != svid(nil) {
+	if err != nil || got.Password != canary.PasswordSecret || server.Requests()[0].Form().Get("subject_token") != spiffeToken(nil) {
 		t.Errorf("error %v, or another token was exchanged", err)
 	}
 	server.Close()

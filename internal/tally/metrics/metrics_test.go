@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/internal/tally/metrics"
 )
 
-// noon is when these tests count.
+// noon is the time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // TestWrite verifies the complete metrics output.
@@ -29,9 +30,7 @@ func TestWrite(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	if err := metrics.Write(&b, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, metrics.Write(&b, c))
 	var got []string
 	for line := range strings.Lines(b.String()) {
 		if !strings.HasPrefix(line, "# HELP ") {
@@ -72,8 +71,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteNothing verifies the output before the dispatcher's first run.
-func TestWriteNothing(t *testing.T) {
+// TestWriteBeforeFirstRun verifies the output before the dispatcher's first run.
+func TestWriteBeforeFirstRun(t *testing.T) {
 	for name, c := range map[string]*tally.Counts{"none": nil, "empty": {}} {
 		var b strings.Builder
 		if err := metrics.Write(&b, c); err != nil || b.Len() > 0 {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // asMain makes the test binary run as the command.
@@ -35,20 +37,13 @@ func TestSignals(t *testing.T) {
 			bin, temp, out := t.TempDir(), t.TempDir(), t.TempDir()
 			begun := filepath.Join(bin, "begun")
 			// A go command that does not finish.
-			if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: >"+begun+"\nexec sleep 60\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: >"+begun+"\nexec sleep 60\n"), 0o700))
+			exe := must.Get(os.Executable())(t)
 			var said strings.Builder
 			cmd := exec.CommandContext(t.Context(), exe, "-o", filepath.Join(out, "kubelet"))
 			cmd.Env = append(os.Environ(), asMain+"=1", "TMPDIR="+temp, "GOTMPDIR=", "PATH="+bin+":"+os.Getenv("PATH"))
 			cmd.Stderr = &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			for start := time.Now(); ; time.Sleep(time.Millisecond) {
 				if _, err := os.Stat(begun); err == nil {
 					break
@@ -57,9 +52,7 @@ func TestSignals(t *testing.T) {
 					t.Fatal("no go command is run")
 				}
 			}
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(sig))
 			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "signal received") {
 				t.Errorf("%v: %q; want status 1, and that a signal was received", err, said.String())
 			}

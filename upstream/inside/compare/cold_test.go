@@ -24,10 +24,10 @@ type cold struct {
 	memory, size    int64
 }
 
-// TestCold starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
+// TestManyImagesFirstPull starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
 // plugin for each lookup that begins before the first response: for few if sandboxes are slower than responses,
 // otherwise for most.
-func TestCold(t *testing.T) {
+func TestManyImagesFirstPull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const pods = 100
 	for _, tt := range []struct {
@@ -111,7 +111,7 @@ func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 	for i := range pods {
 		times := c.pulls(p.host, fmt.Sprintf("team/app-%d", i))
 		if len(times) == 0 {
-			t.Fatalf("app-%d runs, but %s has given it to nobody", i, p.host)
+			t.Fatalf("app-%d runs, but %s served it to no client", i, p.host)
 		}
 		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
 	}

@@ -16,12 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestHeld uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
+// TestChildHoldsStdout uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
 // one-minute timeout.
-func TestHeld(t *testing.T) {
+func TestChildHoldsStdout(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
@@ -256,10 +257,7 @@ func TestEmpty(t *testing.T) {
 	got := each(t, true, func(t *testing.T, s side) (r result) {
 		c := s.start(t, []provider{p})
 		good := filepath.Join(c.dir, p.name+".answer")
-		content, err := os.ReadFile(good)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(good))(t)
 		writeFile(t, good, answer(t, map[string]any{}))
 		pod := c.run(t, c.pod(t, host, "app"))
 		if o := c.wait(t, pod, time.Now()); o.pulled {
@@ -267,10 +265,7 @@ func TestEmpty(t *testing.T) {
 		}
 		writeFile(t, good, string(content))
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && !r.pulled; time.Sleep(time.Second) {
-			now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			now := must.Get(c.control.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}))(t)
 			r.pulled = running(now)
 		}
 		r.execs = len(c.runs(t, p.name))
@@ -280,7 +275,7 @@ func TestEmpty(t *testing.T) {
 	b.counts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
 	b.print(t)
 	if r := got[released]; r.pulled || r.execs != 1 {
-		t.Errorf("upstream: %+v; want the answer kept", r)
+		t.Errorf("upstream: %+v; want the response kept", r)
 	}
 	if r := got[embedded]; !r.pulled || r.execs < 2 {
 		t.Errorf("inside: %+v; want another exec, and a pull", r)
@@ -298,9 +293,7 @@ func TestSecret(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Type: corev1.SecretTypeDockerConfigJson,
 			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths": {"other.example": {"auth": "no base64"}}}`)},
 		}
-		if _, err := c.control.Client.CoreV1().Secrets("team").Create(t.Context(), broken, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.control.Client.CoreV1().Secrets("team").Create(t.Context(), broken, metav1.CreateOptions{}))(t)
 		pod := c.pod(t, host, "app")
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "good"}, {Name: "broken"}}
 		return c.wait(t, c.run(t, pod), time.Now())

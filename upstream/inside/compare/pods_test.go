@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -47,9 +48,7 @@ func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait())
 	return began
 }
 

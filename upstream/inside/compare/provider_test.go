@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 )
 
 // provider is an entry of the configuration, and its plugin.
@@ -71,10 +72,7 @@ func configText(t *testing.T, providers []provider) string {
 
 func text(t *testing.T, value any) string {
 	t.Helper()
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.MarshalIndent(value, "", "  "))(t)
 	return string(data)
 }
 
@@ -86,10 +84,7 @@ func (c *scene) runs(t *testing.T, name string) (times []time.Time) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(data)) {
-		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.ParseInt(strings.TrimSpace(line), 10, 64))(t)
 		times = append(times, time.Unix(0, n))
 	}
 	return times

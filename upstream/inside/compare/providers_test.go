@@ -47,7 +47,7 @@ func TestProviders(t *testing.T) {
 	b.print(t)
 	for name, r := range got {
 		if r.execs != len(providers) {
-			t.Errorf("%s: %d execs, want %d: all that match are asked", name, r.execs, len(providers))
+			t.Errorf("%s: %d execs, want %d: all matching providers are called", name, r.execs, len(providers))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/node"
 )
@@ -108,19 +109,14 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 func (c *scene) configure(t *testing.T, providers []provider) (path string) {
 	t.Helper()
 	path = filepath.Join(c.dir, "config.json")
-	if err := os.Rename(writeFile(t, path+".new", configText(t, providers)), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(writeFile(t, path+".new", configText(t, providers)), path))
 	return path
 }
 
 // memory returns the kubelet's peak resident memory in bytes (VmHWM).
 func (c *scene) memory(t *testing.T) (n int64) {
 	t.Helper()
-	status, err := os.ReadFile(filepath.Join(c.process(t), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(os.ReadFile(filepath.Join(c.process(t), "status")))(t)
 	_, most, _ := strings.Cut(string(status), "\nVmHWM:")
 	if _, err := fmt.Sscan(most, &n); err != nil {
 		t.Fatalf("VmHWM: %v", err)
@@ -131,10 +127,7 @@ func (c *scene) memory(t *testing.T) (n int64) {
 // cpu returns the kubelet's CPU time, without its plugins.
 func (c *scene) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(filepath.Join(c.process(t), "stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(os.ReadFile(filepath.Join(c.process(t), "stat")))(t)
 	// proc(5): after the name, which may contain spaces, there are eleven fields and then
 	// these two, in hundredths of a second.
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -144,10 +137,7 @@ func (c *scene) cpu(t *testing.T) time.Duration {
 	}
 	var sum time.Duration
 	for _, f := range fields[11:13] {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(f))(t)
 		sum += time.Duration(n) * 10 * time.Millisecond
 	}
 	return sum
@@ -156,20 +146,14 @@ func (c *scene) cpu(t *testing.T) time.Duration {
 // size returns the size of the kubelet's executable.
 func (c *scene) size(t *testing.T) int64 {
 	t.Helper()
-	info, err := os.Stat(filepath.Join(c.process(t), "exe"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(c.process(t), "exe")))(t)
 	return info.Size()
 }
 
 // process returns the kubelet's directory in /proc.
 func (c *scene) process(t *testing.T) (dir string) {
 	t.Helper()
-	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, path := range found {
 		args, _ := os.ReadFile(path) // the process may have ended
 		if bytes.Contains(args, []byte("\x00--root-dir="+c.kubelet.RootDir()+"\x00")) {
@@ -183,11 +167,7 @@ func (c *scene) process(t *testing.T) (dir string) {
 // writeFile writes a file, which may be a program, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(content), 0o700))
 	return path
 }

@@ -14,19 +14,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
 // testsElsewhere maps kubelet tests to tests of this package outside of the two tables.
 var testsElsewhere = map[string]string{
-	"TestSingleflightProvide":                                      "TestSides",
-	"Test_ProvideParallel/provide for registry 1":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 2":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 3":                  "TestSides",
-	"Test_ProvideParallel/provide for registry 4":                  "TestSides",
-	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestOneKeyring",
-	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestNothingRegistered",
-	newRing + "no providers registered":                            "TestNothingRegistered",
+	"TestSingleflightProvide":                                      "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 1":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 2":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 3":                  "TestConcurrentLookups",
+	"Test_ProvideParallel/provide for registry 4":                  "TestConcurrentLookups",
+	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestConcurrentKeyring",
+	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestKubeletWithoutProviders",
+	newRing + "no providers registered":                            "TestKubeletWithoutProviders",
 	"TestRegisterCredentialProviderPlugin/successful registration": "TestLookup, in each case",
 	"TestKubeletCredentialProviderPluginErrors":                    "TestMetrics",
 	"TestKubeletCredentialProviderPluginDuration":                  "TestMetrics",
@@ -63,9 +64,9 @@ var without = map[string]string{
 	"TestGenerateCacheKey/combined key":                                         "the same",
 }
 
-// TestNothingRegistered verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
+// TestKubeletWithoutProviders verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
 // be reset to that state, because its metrics must be registered first.
-func TestNothingRegistered(t *testing.T) {
+func TestKubeletWithoutProviders(t *testing.T) {
 	plugin.Forget()
 	ring := ours.keyring("team", "web", "uid", "builder")
 	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || errorOf(ring) != nil {
@@ -113,19 +114,13 @@ func TestKubeletTests(t *testing.T) {
 // kubeletTests returns the names of the kubelet package's test functions or, for table
 // tests, of their cases.
 func kubeletTests(t *testing.T) (names []string) {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/kubernetes/pkg/credentialprovider/plugin").Output())(t)
 	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*_test.go"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no tests of the kubelet: %v", err)
 	}
 	for _, path := range paths {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 				names = append(names, casesOf(fn)...)

@@ -23,15 +23,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
-// TestSides verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
+// TestConcurrentLookups verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
 // may be shared.
-func TestSides(t *testing.T) {
+func TestConcurrentLookups(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		p      provider
@@ -56,9 +57,7 @@ func TestSides(t *testing.T) {
 				p.script = waitForRuns(want) + p.answerScript()
 				at := newPlace(t, p)
 				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
-				if err := s.register(at.path, at.dir, api.tokens()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.register(at.path, at.dir, api.tokens()))
 				lookAll(t, s, tt.image, tt.pod)
 				if n := len(at.runs(t, "p")); n != want {
 					t.Errorf("%d runs, want %d", n, want)
@@ -100,14 +99,12 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 	wg.Wait()
 }
 
-// TestOneKeyring verifies that a keyring may be used concurrently.
-func TestOneKeyring(t *testing.T) {
+// TestConcurrentKeyring verifies that a keyring may be used concurrently.
+func TestConcurrentKeyring(t *testing.T) {
 	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
 	for _, s := range subjects {
 		api := server{settings: settings{annotations: annotated}}
-		if err := s.register(at.path, at.dir, api.tokens()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.register(at.path, at.dir, api.tokens()))
 		ring := s.keyring("team", mine.name, "uid", mine.account)
 		var wg sync.WaitGroup
 		for range 10 {
@@ -132,9 +129,7 @@ func TestHash(t *testing.T) {
 		var both [][]credentialprovider.TrackedAuthConfig
 		for _, s := range subjects {
 			api := server{settings: settings{annotations: annotated}}
-			if err := s.register(at.path, at.dir, api.tokens()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.register(at.path, at.dir, api.tokens()))
 			creds, _ := s.keyring("team", mine.name, "uid", mine.account).Lookup("registry.example/app")
 			if len(creds) != 1 || (creds[0].AuthConfigHash != "") != on || (creds[0].Source != nil) != on {
 				t.Fatalf("%s, gate %t: %d credentials, or a hash and a source that are not as the gate says", s.name, on, len(creds))
@@ -155,9 +150,7 @@ func TestEnvironment(t *testing.T) {
 	p.script = "env | grep ^REGCRED_TEST_[ABC]= | sort > \"$0.env\"\n" + p.answerScript()
 	for _, s := range subjects {
 		at := newPlace(t, p)
-		if err := s.register(at.path, at.dir, (&server{}).tokens()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.register(at.path, at.dir, (&server{}).tokens()))
 		s.keyring("", "", "", "").Lookup("registry.example/app")
 		if got, want := readFile(t, filepath.Join(at.dir, "p.env")), "REGCRED_TEST_A=inherited\nREGCRED_TEST_B=own\nREGCRED_TEST_C=own\n"; got != want {
 			t.Errorf("%s: the executable has %q, want %q", s.name, got, want)
@@ -169,9 +162,7 @@ func TestEnvironment(t *testing.T) {
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
 	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
-	if err := ours.register(at.path, at.dir, (&server{}).tokens()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, (&server{}).tokens()))
 	ring := ours.keyring("", "", "", "")
 	ring.Lookup("registry.example/app")
 	refused := errors.New("RegistryUnavailable: 401")
@@ -194,8 +185,8 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
-// TestManyFail verifies that each failing provider is named, however long the other errors are.
-func TestManyFail(t *testing.T) {
+// TestFailingProvidersAreNamed verifies that each failing provider is named, however long the other errors are.
+func TestFailingProvidersAreNamed(t *testing.T) {
 	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
 	for _, tt := range []struct {
 		name  string
@@ -213,9 +204,7 @@ func TestManyFail(t *testing.T) {
 				list = append(list, p)
 			}
 			at := newPlace(t, list...)
-			if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 			ring := ours.keyring("", "", "", "")
 			ring.Lookup("registry.example/app")
 			text := fmt.Sprint(errorOf(ring))
@@ -262,9 +251,7 @@ func TestGetters(t *testing.T) {
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			at := newPlace(t, provider{more: inMode("Token")})
-			if err := ours.register(at.path, at.dir, tt.tokens); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ours.register(at.path, at.dir, tt.tokens))
 			ring := ours.keyring("team", mine.name, "uid", mine.account)
 			ring.Lookup("registry.example/app")
 			text := fmt.Sprint(errorOf(ring))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // pod is the pod for a lookup, in namespace "team", with its own UID.
@@ -156,9 +158,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 	setTokens(t, true)
 	at := newPlace(t, c.list...)
 	api := server{settings: c.server}
-	if err := s.register(at.path, at.dir, api.tokens()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.register(at.path, at.dir, api.tokens()))
 	setTokens(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
@@ -173,7 +173,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 			ran = append(ran, at.runs(t, p.title())...)
 		}
 		if len(ran) != step.runs {
-			t.Errorf("step %d, %s: %d runs by then, want %d", i, image, len(ran), step.runs)
+			t.Errorf("step %d, %s: %d runs so far, want %d", i, image, len(ran), step.runs)
 		}
 		if c.request != "" && i == 0 && (len(ran) == 0 || ran[0] != c.request) {
 			t.Errorf("the executable was given %q, want %q", ran, c.request)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/credentialprovider"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -148,12 +149,8 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 	// Write and rename: another test's child process may still have it open for writing
 	// (ETXTBSY).
 	part := path + ".part"
-	if err := os.WriteFile(part, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(part, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(part, []byte(text), mode))
+	must.Do(t, os.Rename(part, path))
 }
 
 // server simulates the API server through the kubelet's two functions.
@@ -212,9 +209,6 @@ func found(creds []credentialprovider.TrackedAuthConfig) []string {
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
 }

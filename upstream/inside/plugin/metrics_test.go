@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/must"
 	protocol "github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
@@ -31,9 +32,7 @@ func TestMetrics(t *testing.T) {
 	for _, s := range subjects {
 		before := values(t, gather[s.name])
 		at = newPlace(t, list...)
-		if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))
 		for range 2 {
 			s.keyring("", "", "", "").Lookup("registry.example/app")
 		}
@@ -70,10 +69,7 @@ func TestTimeouts(t *testing.T) {
 // values returns the credential providers' metrics, without times.
 func values(t *testing.T, gather func() ([]*dto.MetricFamily, error)) (list []string) {
 	t.Helper()
-	families, err := gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(gather())(t)
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "kubelet_credential_provider_") {
 			continue

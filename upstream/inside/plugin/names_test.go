@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 // onlyInOnePackage maps exported names that only one of the packages has to the reason.
@@ -46,10 +48,7 @@ func declared(t *testing.T, pkg string) (names []string) {
 		}
 	}
 	for _, file := range strings.Fields(string(out)) {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range f.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
@@ -77,10 +76,7 @@ func declared(t *testing.T, pkg string) (names []string) {
 // TestImports verifies that the package imports no internal packages of this repository and no packages of upstream/,
 // because it is compiled as part of Kubernetes.
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output())(t)
 	for _, path := range strings.Fields(string(out)) {
 		if strings.Contains(path, "regcred/internal") || strings.Contains(path, "regcred/upstream") {
 			t.Errorf("it imports %s", path)

@@ -14,6 +14,7 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/features"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -129,9 +130,7 @@ func (c configCase) put(t *testing.T) (path string) {
 		write(t, dir+".yaml", text, 0o600)
 		return dir + ".yaml"
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	for name, text := range c.files {
 		write(t, filepath.Join(dir, name), text, 0o600)
 	}
@@ -161,10 +160,7 @@ func TestRegisterCorpus(t *testing.T) {
 	accepted, refused := 0, 0
 	for _, c := range corpus.Configs() {
 		dir := t.TempDir()
-		path, err := c.Write(filepath.Join(dir, "d"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(c.Write(filepath.Join(dir, "d")))(t)
 		bin := binDirFor(t, path)
 		errTheirs, errOurs := theirs.register(path, bin, kubelet.TokenFuncs{}), ours.register(path, bin, kubelet.TokenFuncs{})
 		if errTheirs == nil {
@@ -207,9 +203,7 @@ func knownDifference(path string, err error) bool {
 func TestRelativeBinDir(t *testing.T) {
 	at := newPlace(t, provider{})
 	t.Chdir(at.dir)
-	if err := ours.register(at.path, ".", kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, ".", kubelet.TokenFuncs{}))
 	if n := look(); n != 1 {
 		t.Errorf("%d credentials, want 1", n)
 	}
@@ -219,9 +213,7 @@ func TestRelativeBinDir(t *testing.T) {
 func TestRegisterRefuses(t *testing.T) {
 	at := newPlace(t, provider{})
 	for _, s := range subjects {
-		if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	}
 	empty := t.TempDir()
 	write(t, filepath.Join(empty, "p"), "#!/bin/sh\n", 0o600) // not executable
@@ -238,7 +230,7 @@ func TestRegisterRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 			if n := look(); n != 1 {
-				t.Errorf("%d credentials, want 1 of what was registered before", n)
+				t.Errorf("%d credentials, want 1 of the earlier registration", n)
 			}
 			if err := theirs.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil {
 				t.Error("the kubelet accepts it")

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -70,9 +71,7 @@ func logged(t *testing.T, verbosity int) *journal {
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
 	at := newPlace(t, provider{lasting: "1h"})
-	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	log := logged(t, 0)
 	metrics := func() string { return strings.Join(values(t, gather), "\n") }
 	hash := func() string { return regexp.MustCompile("hash=.*").FindString(metrics()) }
@@ -132,9 +131,7 @@ func TestReload(t *testing.T) {
 func TestLog(t *testing.T) {
 	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
-	if err := ours.register(at.path, at.dir, api.tokens()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, api.tokens()))
 	log := logged(t, 5)
 	ring := ours.keyring("team", "web", "uid", "builder")
 	ring.Lookup("registry.example/app")
@@ -183,9 +180,7 @@ func look() int {
 // missed.
 func TestChangeDuringCheck(t *testing.T) {
 	at := newPlace(t, provider{match: "[a.example]"})
-	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	plugin.Later(time.Hour) // the files count as unchanged
 	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
 	log, end := checkHeld(t, "is in use")
@@ -211,13 +206,11 @@ func TestChangeDuringCheck(t *testing.T) {
 	}
 }
 
-// TestHang verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
+// TestHangingCheck verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
 // ends, they use the change.
-func TestHang(t *testing.T) {
+func TestHangingCheck(t *testing.T) {
 	at := newPlace(t, provider{})
-	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	write(t, at.path, "providers: [", 0o600)
 	_, end := checkHeld(t, "cannot be used")
 	defer end()
@@ -253,17 +246,13 @@ func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()
 	former, next := newPlace(t, slow), newPlace(t, provider{match: "[other.example]"})
-	if err := ours.register(former.path, former.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(former.path, former.dir, kubelet.TokenFuncs{}))
 	ring, first := ours.keyring("", "", "", ""), make(chan int)
 	go func() { first <- look() }()
 	for len(former.runs(t, "p")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := ours.register(next.path, next.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(next.path, next.dir, kubelet.TokenFuncs{}))
 	write(t, filepath.Join(former.dir, "p.go"), "", 0o600)
 	if n := <-first; n != 1 {
 		t.Errorf("%d credentials of the former providers, want 1", n)

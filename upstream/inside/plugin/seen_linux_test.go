@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/upstream/inside/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
@@ -24,9 +25,7 @@ func TestNotReadAgain(t *testing.T) {
 	}
 	at := newPlace(t, list...)
 	for _, path := range []string{at.path, filepath.Dir(at.path)} {
-		if err := ours.register(path, at.dir, kubelet.TokenFuncs{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ours.register(path, at.dir, kubelet.TokenFuncs{}))
 		allocated := func() int {
 			return int(testing.AllocsPerRun(10, func() {
 				plugin.NewExternalCredentialProviderDockerKeyring("", "", "", "").Lookup("registry.example/app")
@@ -40,9 +39,7 @@ func TestNotReadAgain(t *testing.T) {
 			t.Errorf("%s: %d allocations, want 100 at most: it is read each time", path, n)
 		}
 		rested := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(at.path, rested, rested); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(at.path, rested, rested))
 		plugin.Later(0)
 		if n := allocated(); n < 1000 {
 			t.Errorf("%s: %d allocations where it was just changed and the time of that set back: it has to be read", path, n)
@@ -54,9 +51,9 @@ func TestNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangeOfRestingFiles verifies that the next lookup detects every kind of change to files that were not read for a
+// TestChangeOfSettledFiles verifies that the next lookup detects every kind of change to files that were not read for a
 // while.
-func TestChangeOfRestingFiles(t *testing.T) {
+func TestChangeOfSettledFiles(t *testing.T) {
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
 		name   string
@@ -90,9 +87,7 @@ func TestChangeOfRestingFiles(t *testing.T) {
 			write(t, dir+"/c.yaml", doesNot, 0o600)
 			write(t, dir+"/d.yaml", does, 0o600)
 		}, func(t *testing.T, dir string) {
-			if err := os.Rename(dir+"/d.yaml", dir+"/c.yaml"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(dir+"/d.yaml", dir+"/c.yaml"))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,9 +97,7 @@ func TestChangeOfRestingFiles(t *testing.T) {
 			if tt.dir {
 				path = dir
 			}
-			if err := ours.register(path, at.dir, kubelet.TokenFuncs{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ours.register(path, at.dir, kubelet.TokenFuncs{}))
 			plugin.Later(time.Hour)
 			for range 2 {
 				if n := look(); n != 0 {
@@ -129,9 +122,7 @@ func TestChangeAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	relink(t, "1", dir+"/c.yaml")
-	if err := ours.register(dir+"/c.yaml", at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(dir+"/c.yaml", at.dir, kubelet.TokenFuncs{}))
 	plugin.Later(time.Hour)
 	look()
 	for i, file := range []string{"1", "2", "1"} {
@@ -142,25 +133,17 @@ func TestChangeAndBack(t *testing.T) {
 	}
 }
 
-// TestUnseenChange verifies that a write through a memory map, which may not change the file's times, takes effect
+// TestMemoryMappedWrite verifies that a write through a memory map, which may not change the file's times, takes effect
 // within ten seconds.
-func TestUnseenChange(t *testing.T) {
+func TestMemoryMappedWrite(t *testing.T) {
 	at := newPlace(t, provider{match: "[registry.exampl2]"})
-	f, err := os.OpenFile(at.path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(at.path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	does := configOf(provider{})
-	text, err := syscall.Mmap(int(f.Fd()), 0, len(does), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(syscall.Mmap(int(f.Fd()), 0, len(does), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED))(t)
 	defer syscall.Munmap(text)
 	copy(text, configOf(provider{match: "[registry.exampl2]"})) // the file's times are the first write's
-	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	plugin.Later(time.Hour)
 	if n := look(); n != 0 {
 		t.Fatalf("%d credentials before the change, want none", n)
@@ -177,17 +160,13 @@ func TestUnseenChange(t *testing.T) {
 // file's times. From Linux 6.13 it does if the times were read in between; TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
 	at := newPlace(t, provider{})
-	if err := ours.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	for i := range 60 {
 		text, want := configOf(provider{match: "[registry.exampl2]"}), 0
 		if i%2 == 1 {
 			text, want = configOf(provider{}), 1
 		}
-		if err := os.WriteFile(at.path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at.path, []byte(text), 0o600))
 		for range 2 {
 			if n := look(); n != want {
 				t.Fatalf("change %d: %d credentials, want %d", i, n, want)
@@ -201,9 +180,7 @@ func TestChangeWithinATick(t *testing.T) {
 func configMap(first, second string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		for name, text := range map[string]string{"/..1": first, "/..2": second} {
-			if err := os.Mkdir(dir+name, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(dir+name, 0o700))
 			write(t, dir+name+"/c.yaml", text, 0o600)
 		}
 		relink(t, "..1", dir+"/..data")
@@ -213,31 +190,20 @@ func configMap(first, second string) func(*testing.T, string) {
 
 func relink(t *testing.T, to, name string) {
 	t.Helper()
-	if err := os.Symlink(to, name+".part"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".part", name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(to, name+".part"))
+	must.Do(t, os.Rename(name+".part", name))
 }
 
 // overwrite changes the content and keeps the size and all times that can be set.
 func overwrite(t *testing.T, path, text string) {
 	t.Helper()
 	state := func() (os.FileInfo, syscall.Timespec) {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(path))(t)
 		return info, info.Sys().(*syscall.Stat_t).Ctim
 	}
 	before, changed := state()
 	for now := changed; now == changed; _, now = state() { // a tick is a few milliseconds
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Do(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/upstream/alone"
@@ -33,8 +34,8 @@ type scene struct {
 	hosts       []string // each has a plugin named after the first part of the host
 }
 
-// TestInside uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
-func TestInside(t *testing.T) {
+// TestThreeRegistries uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
+func TestThreeRegistries(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	if *program == "" && !alone.IsRequired("inside") {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
@@ -61,9 +62,7 @@ func kubelet(t *testing.T) string {
 		return *program
 	}
 	path := filepath.Join(t.TempDir(), "kubelet")
-	if err := inside.Build(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, inside.Build(t.Context(), path))
 	return path
 }
 
@@ -95,12 +94,8 @@ func (s *scene) config() string { return filepath.Join(s.dir, "config.yaml") }
 // write writes a file atomically.
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+".new", []byte(text), 0o700))
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 // run starts a static pod with an image.

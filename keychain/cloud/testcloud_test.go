@@ -15,15 +15,17 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/keychain/cloud"
 )
 
-// world is a cloud on loopback and a pod in it. Environment variables replace the addresses of metadata servers.
-type world struct {
+// testCloud is a cloud on loopback and a pod in it. Environment variables replace the addresses of metadata
+// servers.
+type testCloud struct {
 	t      *testing.T
 	server *testcloud.Server
-	// provider returns the provider of a pod with these variables, or of this world's pod.
+	// provider returns the provider of a pod with these variables, or of this pod.
 	provider func(environ map[string]string) cloud.Provider
 	metadata string // prefix of the node's metadata server's paths
 	last     string // path of the last request, which returns the password
@@ -50,25 +52,22 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, logged: &buffer{}}
+func newTestCloud(t *testing.T) *testCloud {
+	w := &testCloud{t: t, logged: &buffer{}}
 	w.log = slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return w
 }
 
-// keyring makes one of the world's provider alone. Failures are not held back.
-func (w *world) keyring(environ map[string]string) *regcred.Keyring {
+// keyring returns a keyring with only the cloud's provider, which retries failures at once.
+func (w *testCloud) keyring(environ map[string]string) *regcred.Keyring {
 	w.t.Helper()
-	k, err := cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	k := must.Get(cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ)))(w.t)
 	w.t.Cleanup(func() { k.Close() })
 	return k
 }
 
-// password looks an image up, and returns the first password.
-func (w *world) password(k *regcred.Keyring, image string) (string, error) {
+// password looks up an image and returns the first password.
+func (w *testCloud) password(k *regcred.Keyring, image string) (string, error) {
 	w.t.Helper()
 	result, err := k.Lookup(w.t.Context(), regcred.Request{Image: image})
 	canary.AssertAbsent(w.t, "the log", w.logged.String())
@@ -86,8 +85,8 @@ func (w *world) password(k *regcred.Keyring, image string) (string, error) {
 	return result.Credentials[0].Password.Reveal(), nil
 }
 
-// askedMetadata returns the number of requests to the node's metadata server.
-func (w *world) askedMetadata() (n int) {
+// metadataRequests returns the number of requests to the node's metadata server.
+func (w *testCloud) metadataRequests() (n int) {
 	for _, r := range w.server.Requests() {
 		if strings.HasPrefix(r.Path, w.metadata) {
 			n++
@@ -97,7 +96,7 @@ func (w *world) askedMetadata() (n int) {
 }
 
 // checkError checks that the pod's identity fails with an error that contains want, and that the node's identity is not used.
-func (w *world) checkError(environ map[string]string, want ...string) {
+func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	w.t.Helper()
 	_, err := w.password(w.keyring(environ), w.image)
 	if err == nil {
@@ -108,8 +107,8 @@ func (w *world) checkError(environ map[string]string, want ...string) {
 			w.t.Errorf("got error\n%v\nwant in it\n%s", err, part)
 		}
 	}
-	if n := w.askedMetadata(); n != 0 {
-		w.t.Errorf("the node's metadata server was asked %d times", n)
+	if n := w.metadataRequests(); n != 0 {
+		w.t.Errorf("the node's metadata server was called %d times", n)
 	}
 }
 
@@ -123,7 +122,5 @@ func file(t testing.TB, text string) string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }

@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/plugin"
 )
 
-// world is a cloud on loopback with the names of the real one, and a node.
-// Nothing in it has the address of the metadata server.
-type world struct {
+// testCloud is a cloud on loopback with the host names of the real one, and a node. No address leads to the real
+// metadata server.
+type testCloud struct {
 	t    *testing.T
 	az   *testcloud.Azure
 	net  *testcloud.FakeNetwork
@@ -48,19 +49,16 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func newWorld(t *testing.T, config string) *world {
+func newTestCloud(t *testing.T, config string) *testCloud {
 	t.Helper()
 	az := testcloud.NewAzure()
 	t.Cleanup(az.Close)
-	net, err := testcloud.NewFakeNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	az.AddHosts(net)
 	net.Handle("imds.test", az)
 	net.Handle("127.0.0.1", az)
-	w := &world{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
+	w := &testCloud{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
 	w.setenv(az.Environ())
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://imds.test"
 	w.opts = Options{
@@ -72,46 +70,42 @@ func newWorld(t *testing.T, config string) *world {
 }
 
 // setenv sets variables for the provider.
-func (w *world) setenv(environ []string) {
+func (w *testCloud) setenv(environ []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		w.env[name] = value
 	}
 }
 
-func (w *world) file(name, text string) string {
+func (w *testCloud) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // fileWithMode is file with other rights than 0600.
-func (w *world) fileWithMode(mode os.FileMode, text string) string {
+func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
-	if err := os.Chmod(path, mode); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.Chmod(path, mode))
 	return path
 }
 
-// asked is the first request for a path that ends so.
-func (w *world) asked(path string) testcloud.Request {
+// findRequest returns the first request whose path ends with path.
+func (w *testCloud) findRequest(path string) testcloud.Request {
 	w.t.Helper()
 	for _, r := range w.az.Requests() {
 		if strings.HasSuffix(r.Path, path) {
 			return r
 		}
 	}
-	w.t.Fatalf("%s was not asked", path)
+	w.t.Fatalf("%s was not called", path)
 	return testcloud.Request{}
 }
 
 // checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have been requested in parallel.
-func (w *world) checkNoTokenRequest() {
+func (w *testCloud) checkNoTokenRequest() {
 	w.t.Helper()
 	for _, line := range w.az.SortedLines() {
 		if line != pingLine {
@@ -120,19 +114,17 @@ func (w *world) checkNoTokenRequest() {
 	}
 }
 
-// provider is one on this node, whatever the machine is that the test runs on.
-func (w *world) provider() *Provider {
+// provider returns a provider for this node, independent of the machine that runs the test.
+func (w *testCloud) provider() *Provider {
 	w.t.Helper()
-	p, err := New(w.opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p := must.Get(New(w.opts))(w.t)
 	p.arc = w.arc
 	return p
 }
 
-// ask calls the provider once, and checks that logs and errors contain no secret and that no unknown host was called.
-func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
+// getCredentials calls the provider once, and checks that logs and errors contain no secret and that no unknown
+// host was called.
+func (w *testCloud) getCredentials(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
 	resp, err := w.provider().GetCredentials(context.Background(), req)
 	if err != nil {
@@ -143,16 +135,16 @@ func (w *world) ask(req *plugin.Request) (*plugin.Response, error) {
 	}
 	canary.AssertAbsent(w.t, "the log", w.log.String())
 	if strays := w.net.UnknownHosts(); len(strays) > 0 {
-		w.t.Errorf("asked elsewhere: %q", strays)
+		w.t.Errorf("called other hosts: %q", strays)
 	}
 	return resp, err
 }
 
-func (w *world) checkError(req *plugin.Request, want ...string) {
+func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 	w.t.Helper()
-	resp, err := w.ask(req)
+	resp, err := w.getCredentials(req)
 	if err == nil {
-		w.t.Fatalf("no error, but an answer with %d keys", len(resp.Auth))
+		w.t.Fatalf("no error, but a response with %d keys", len(resp.Auth))
 	}
 	for _, part := range want {
 		if !strings.Contains(err.Error(), part) {
@@ -161,14 +153,10 @@ func (w *world) checkError(req *plugin.Request, want ...string) {
 	}
 }
 
-// checkKeys asks and returns the keys with the password "*" for the one that the
-// registry handed out; others as they are.
-func (w *world) checkKeys(req *plugin.Request) *plugin.Response {
+// checkKeys returns the response's keys. The registry's password is replaced with "*".
+func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
-	resp, err := w.ask(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	resp := must.Get(w.getCredentials(req))(w.t)
 	return resp
 }
 
@@ -186,7 +174,7 @@ func keys(resp *plugin.Response) map[string]string {
 
 func image(name string) *plugin.Request { return &plugin.Request{APIVersion: plugin.V1, Image: name} }
 
-// pod is a request for a pod that has an identity.
+// pod returns a request for a pod with an identity.
 func pod(name string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
 }
