@@ -5,36 +5,31 @@ package testkube
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const maxBodySize = 3 << 20 // request size in bytes, as in the real API server
 
-func writeNotFound(w http.ResponseWriter, resource, name string) {
-	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" "+strconv.Quote(name)+" not found",
-		&metav1.StatusDetails{Name: name, Kind: resource})
+// writeError sends an API error.
+func writeError(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.ErrStatus
+	status.TypeMeta = typeMeta("v1", "Status")
+	writeJSON(w, int(status.Code), status)
 }
 
-// writeForbidden writes an error message of the real server's admission or authorizer.
-func writeForbidden(w http.ResponseWriter, req Request, why string) {
+func notFound(resource, name string) *apierrors.StatusError {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+// forbidden returns an error of the real server's admission or authorizer.
+func forbidden(req Request, why string) *apierrors.StatusError {
 	resource, _, _ := strings.Cut(req.Resource, "/")
-	subject := resource
-	if req.Name != "" {
-		subject += " " + strconv.Quote(req.Name)
-	}
-	writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden, subject+" is forbidden: "+why,
-		&metav1.StatusDetails{Name: req.Name, Kind: resource})
-}
-
-func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) {
-	writeJSON(w, code, metav1.Status{
-		TypeMeta: typeMeta("v1", "Status"), Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: message, Details: details,
-	})
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, req.Name, errors.New(why))
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
@@ -47,7 +42,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBodySize)).Decode(v)
 	if err != nil {
-		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request does not parse", nil)
+		writeError(w, apierrors.NewBadRequest("the request does not parse"))
 	}
 	return err == nil
 }

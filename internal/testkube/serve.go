@@ -4,20 +4,55 @@
 package testkube
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// routes lists the endpoints with the verb and the resource that they are for. A
+// resource may also be part of the path.
+var routes = []struct{ pattern, verb, resource string }{
+	{"GET /api/v1/namespaces/{namespace}/{resource}/{name}", "get", ""},
+	{"GET /api/v1/namespaces/{namespace}/pods/{name}/log", "get", "pods/log"},
+	{"GET /api/v1/{resource}", "list", ""},
+	{"GET /api/v1/namespaces/{namespace}/{resource}", "list", ""},
+	{"GET /apis/{group}/v1/{resource}", "list", ""},
+	{"GET /apis/{group}/v1/namespaces/{namespace}/{resource}", "list", ""},
+	{"PATCH /api/v1/namespaces/{namespace}/configmaps/{name}", "patch", "configmaps"},
+	{"POST /api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", "create", "serviceaccounts/token"},
+	{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "create", "selfsubjectaccessreviews"},
+	{"POST /apis/authentication.k8s.io/v1/selfsubjectreviews", "create", "selfsubjectreviews"},
+}
+
+func (s *Server) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+			req := Request{
+				Verb: route.verb, Group: r.PathValue("group"), Resource: cmp.Or(route.resource, r.PathValue("resource")),
+				Namespace: r.PathValue("namespace"), Name: r.PathValue("name"),
+			}
+			_, canList := listKinds[req.Resource]
+			s.handle(w, r, req, req.Verb != "list" || canList)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.handle(w, r, Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false)
+	})
+	return mux
+}
+
 // ServeHTTP handles a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// handle responds to a request. ok is false if there is no such endpoint.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
-	req, ok := parseRoute(r)
 	req.UserAgent = r.UserAgent()
 	req.User = s.authenticatedUser(r)
 	fault := s.logRequest(&req)
@@ -29,9 +64,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case req.User == "":
-		writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
+		writeError(w, apierrors.NewUnauthorized("Unauthorized"))
 	case !ok:
-		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
+		writeError(w, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Message: "the server could not find the requested resource",
+		}})
 	default:
 		s.serve(w, r, req)
 	}
@@ -39,55 +77,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 	if denied := s.authorize(req); denied != "" {
-		writeForbidden(w, req, denied)
+		writeError(w, forbidden(req, denied))
 		return
 	}
-	switch req.Resource {
-	case "serviceaccounts/token":
+	switch {
+	case req.Resource == "serviceaccounts/token":
 		s.serveToken(w, r, req)
-	case "selfsubjectaccessreviews":
+	case req.Resource == "selfsubjectaccessreviews":
 		s.serveAccessReview(w, r, req)
-	case "selfsubjectreviews":
+	case req.Resource == "selfsubjectreviews":
 		serveSelfReview(w, r, req)
-	case "pods/log":
+	case req.Resource == "pods/log":
 		s.serveLog(w, r.URL.Query(), req)
-	default:
-		s.serveObjects(w, r, req)
-	}
-}
-
-func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
-	switch req.Verb {
-	case "list":
+	case req.Verb == "list":
 		s.serveList(w, r.URL.Query(), req)
-	case "patch":
+	case req.Verb == "patch":
 		s.servePatch(w, r, req)
 	default:
 		s.serveGet(w, req)
 	}
-}
-
-// parseRoute parses the path of a request. ok is false if there is no such endpoint.
-func parseRoute(r *http.Request) (req Request, ok bool) {
-	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	for i, p := range parts {
-		parts[i], _ = url.PathUnescape(p)
-	}
-	get, post := r.Method == http.MethodGet, r.Method == http.MethodPost
-	switch {
-	case get && len(parts) == 6 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}):
-		req = Request{Verb: "get", Resource: parts[4], Namespace: parts[3], Name: parts[5]}
-		return req, slices.Contains([]string{"serviceaccounts", "pods", "secrets"}, req.Resource)
-	case post && len(parts) == 7 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}) && parts[4] == "serviceaccounts" && parts[6] == "token":
-		return Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: parts[3], Name: parts[5]}, true
-	case post && slices.Equal(parts, []string{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
-		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
-		return Request{Verb: "create", Resource: parts[3]}, true
-	}
-	if req, ok := routeAdditional(r.Method, parts); ok {
-		return req, true
-	}
-	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }
 
 // authenticatedUser returns the user for a request's bearer token, or "" if the token is unknown.
@@ -102,14 +110,10 @@ func (s *Server) authenticatedUser(r *http.Request) string {
 }
 
 func (s *Server) serveGet(w http.ResponseWriter, req Request) {
-	switch o := s.getObject(objectKey{req.Resource, req.Namespace, req.Name}).(type) {
-	case nil:
-		writeNotFound(w, req.Resource, req.Name)
-	case *corev1.ServiceAccount:
-		account := *o
-		account.TypeMeta = typeMeta("v1", "ServiceAccount")
-		writeJSON(w, http.StatusOK, account)
-	default:
-		writeJSON(w, http.StatusOK, o)
+	o := s.getObject(objectKey{req.Resource, req.Namespace, req.Name})
+	if o == nil {
+		writeError(w, notFound(req.Resource, req.Name))
+		return
 	}
+	writeJSON(w, http.StatusOK, o)
 }
