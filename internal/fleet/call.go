@@ -5,15 +5,9 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/apiserver"
@@ -41,59 +35,17 @@ func New(cfg *rest.Config) (*Client, error) {
 // URL returns the address of the API server.
 func (c *Client) URL() string { return c.server.URL() }
 
-// apiCall is one request to the API server, described in terms of RBAC.
-type apiCall struct {
-	verb            string // get, list, patch
-	resource        string // plural, including the subresource
-	group           string // "" means the core group
-	namespace, name string // "" means all
-	query           url.Values
-	patch           []byte // a merge patch
-	maxResponse     int64  // maximum bytes of the response; 0 means the default for an object
-}
-
-// path returns the URL path below the base address.
-func (q *apiCall) path() []string {
-	path := []string{"api", "v1"}
-	if q.group != "" {
-		path = []string{"apis", q.group, "v1"}
-	}
-	if q.namespace != "" {
-		path = append(path, "namespaces", q.namespace)
-	}
-	resource, sub, _ := strings.Cut(q.resource, "/")
-	path = append(path, resource)
-	if q.name != "" {
-		path = append(path, q.name)
-	}
-	if sub != "" {
-		path = append(path, sub)
-	}
-	return path
-}
-
 // getObject makes a call and decodes the response.
-func (c *Client) getObject(ctx context.Context, q *apiCall, kind string, into any) error {
-	body, err := c.doCall(ctx, q)
-	if err != nil {
-		return err
-	}
-	var meta metav1.TypeMeta
-	// Drop the decoder's error, because it may quote the response.
-	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
-		return c.callError(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
+func (c *Client) getObject(ctx context.Context, q *apiserver.Call, kind string, into any) error {
+	if failure := c.server.GetObject(ctx, q, kind, into); failure != nil {
+		return c.callError(q, failure)
 	}
 	return nil
 }
 
-// doCall makes a call, and retries it if that is safe. Its errors are of type
-// [*kube.Error].
-func (c *Client) doCall(ctx context.Context, q *apiCall) ([]byte, error) {
-	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.maxResponse, Repeat: q.patch == nil}
-	if q.patch != nil {
-		a.Method, a.Body, a.Type = http.MethodPatch, q.patch, "application/merge-patch+json"
-	}
-	body, failure := c.server.Do(ctx, a)
+// doCall makes a call. Its errors are of type [*kube.Error].
+func (c *Client) doCall(ctx context.Context, q *apiserver.Call) ([]byte, error) {
+	body, failure := c.server.Do(ctx, q)
 	if failure != nil {
 		return nil, c.callError(q, failure)
 	}
@@ -101,9 +53,9 @@ func (c *Client) doCall(ctx context.Context, q *apiCall) ([]byte, error) {
 }
 
 // callError returns the error of a call.
-func (c *Client) callError(q *apiCall, f *apiserver.Failure) *kube.Error {
+func (c *Client) callError(q *apiserver.Call, f *apiserver.Failure) *kube.Error {
 	return &kube.Error{
-		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(),
+		Verb: q.Verb, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Host: c.URL(),
 		Code: f.Code, Reason: f.Reason, Message: f.Message, RetryAfter: f.RetryAfter, Err: f.Err,
 	}
 }

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 // pageSize limits the number of objects in a response.
@@ -24,17 +26,17 @@ const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/compon
 const container = "agent"
 
 func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
-	return list[corev1.Pod](ctx, c, &apiCall{resource: "pods", namespace: namespace}, selector, "PodList", nil)
+	return list[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
 }
 
 func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
-	q := &apiCall{group: "apps", resource: "daemonsets", namespace: namespace}
+	q := &apiserver.Call{Group: "apps", Resource: "daemonsets", Namespace: namespace}
 	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
 }
 
 // listNodes returns all nodes by name, without their images, which are most of their bytes.
 func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
-	all, err := list(ctx, c, &apiCall{resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+	all, err := list(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +50,11 @@ func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error)
 // list returns all objects of a list, which it reads in pages. trim, if not nil, is called
 // for each object of a page. If the first page's snapshot has expired on the API server,
 // the list is restarted once.
-func list[T any](ctx context.Context, c *Client, q *apiCall, selector, kind string, trim func(*T)) (all []T, err error) {
-	q.verb, q.maxResponse = "list", maxPageSize
-	q.query = url.Values{"limit": {strconv.Itoa(pageSize)}}
+func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
+	q.Verb, q.MaxSize = "list", maxPageSize
+	q.Query = url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if selector != "" {
-		q.query.Set("labelSelector", selector)
+		q.Query.Set("labelSelector", selector)
 	}
 	for again := true; ; {
 		var page struct {
@@ -60,9 +62,9 @@ func list[T any](ctx context.Context, c *Client, q *apiCall, selector, kind stri
 			Items    []T             `json:"items"`
 		}
 		err := c.getObject(ctx, q, kind, &page)
-		if httpStatus(err) == http.StatusGone && again && q.query.Has("continue") {
+		if httpStatus(err) == http.StatusGone && again && q.Query.Has("continue") {
 			again, all = false, nil
-			q.query.Del("continue")
+			q.Query.Del("continue")
 			continue
 		}
 		if err != nil {
@@ -77,6 +79,6 @@ func list[T any](ctx context.Context, c *Client, q *apiCall, selector, kind stri
 		if page.Metadata.Continue == "" {
 			return all, nil
 		}
-		q.query.Set("continue", page.Metadata.Continue)
+		q.Query.Set("continue", page.Metadata.Continue)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/apiserver"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/kube"
 )
@@ -108,9 +109,9 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 
 // setAbsent sets the desired state. there is false if the ConfigMap does not exist.
 func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
-	q := &apiCall{
-		verb: "patch", resource: "configmaps", namespace: r.Namespace, name: r.ConfigMap,
-		patch: []byte(`{"data":{"state":"absent"}}`),
+	q := &apiserver.Call{
+		Verb: "patch", Resource: "configmaps", Namespace: r.Namespace, Name: r.ConfigMap,
+		Body: map[string]any{"data": map[string]string{"state": "absent"}},
 	}
 	for {
 		_, err = r.doCall(ctx, q)

@@ -21,6 +21,7 @@ package testkube
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -29,13 +30,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"google.golang.org/grpc/test/bufconn"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testfault"
@@ -208,11 +208,17 @@ func (s *Server) Token(user string) string {
 // Kubeconfig writes a kubeconfig file with mode 0600 for a user: Admin,
 // "system:node:NAME", or a user whose permissions come from [Server.Grant].
 func (s *Server) Kubeconfig(path, user string) error {
-	const name = "testkube"
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: s.URL(), CertificateAuthorityData: s.CA()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: s.Token(user)}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, path)
+	named := func(kind string, value map[string]any) []any {
+		return []any{map[string]any{"name": "testkube", kind: value}}
+	}
+	data, err := json.Marshal(map[string]any{ // JSON is valid YAML
+		"apiVersion": "v1", "kind": "Config", "current-context": "testkube",
+		"clusters": named("cluster", map[string]any{"server": s.URL(), "certificate-authority-data": s.CA()}),
+		"users":    named("user", map[string]any{"token": s.Token(user)}),
+		"contexts": named("context", map[string]any{"cluster": "testkube", "user": "testkube"}),
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
 }
