@@ -169,11 +169,6 @@ func resolveTarget(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// hasContent reports whether the file has the given content.
-func (f *openedFile) hasContent(data []byte) bool {
-	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
-}
-
 // replaceContent writes other data to the file, or removes it if data is nil. It fails
 // with errConcurrentChange if another program changed the file after it was read.
 func (f *openedFile) replaceContent(data []byte) error {
@@ -214,7 +209,7 @@ func (f *openedFile) checkUnchanged() error {
 	if err != nil {
 		return err
 	}
-	if now.target != f.target || !now.hasContent(f.data) {
+	if now.target != f.target || (FileChange{Old: f.data, New: now.data}).IsChanged() {
 		return errConcurrentChange
 	}
 	return nil
