@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
@@ -165,29 +167,23 @@ func (f *Fault) statusError(req Request) *apierrors.StatusError {
 	return nil
 }
 
-// wrapWriter returns a writer that modifies the response body if the fault does so.
-func (f *Fault) wrapWriter(w http.ResponseWriter) http.ResponseWriter {
+// respondChanged sends a response that the fault changes. serve writes the correct
+// response.
+func (f *Fault) respondChanged(w http.ResponseWriter, serve func(http.ResponseWriter)) {
 	if f.Kind != FaultTruncate && f.Kind != FaultReplaceText {
-		return w
+		serve(w)
+		return
 	}
-	return &faultWriter{w, f}
-}
-
-// faultWriter expects the whole body in one Write call, as from writeJSON.
-type faultWriter struct {
-	http.ResponseWriter
-	fault *Fault
-}
-
-func (s *faultWriter) Write(p []byte) (int, error) {
-	if s.fault.Kind == FaultReplaceText {
-		_, err := s.ResponseWriter.Write(bytes.ReplaceAll(p, []byte(s.fault.Old), []byte(s.fault.New)))
-		return len(p), err
+	correct := httptest.NewRecorder()
+	serve(correct)
+	body := correct.Body.Bytes()
+	maps.Copy(w.Header(), correct.Header())
+	w.WriteHeader(correct.Code)
+	if f.Kind == FaultReplaceText {
+		_, _ = w.Write(bytes.ReplaceAll(body, []byte(f.Old), []byte(f.New)))
+		return
 	}
-	_, _ = s.ResponseWriter.Write(p[:len(p)/2])
-	_ = http.NewResponseController(s.ResponseWriter).Flush()
+	_, _ = w.Write(body[:len(body)/2])
+	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
-
-// Unwrap supports http.NewResponseController.
-func (s *faultWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

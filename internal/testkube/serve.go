@@ -55,27 +55,28 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok 
 	w.Header().Set("Cache-Control", "no-cache, private")
 	req.UserAgent = r.UserAgent()
 	req.User = s.authenticatedUser(r)
-	fault := s.logRequest(&req)
-	if fault != nil {
-		if s.writeFault(w, r, req, fault) {
-			return
-		}
-		w = fault.wrapWriter(w)
+	serve := func(w http.ResponseWriter) { s.serve(w, r, req, ok) }
+	switch fault := s.logRequest(&req); {
+	case fault == nil:
+		serve(w)
+	case !s.writeFault(w, r, req, fault):
+		fault.respondChanged(w, serve)
 	}
+}
+
+// serve sends the correct response.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	switch {
 	case req.User == "":
 		writeError(w, apierrors.NewUnauthorized("Unauthorized"))
+		return
 	case !ok:
 		writeError(w, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 			Message: "the server could not find the requested resource",
 		}})
-	default:
-		s.serve(w, r, req)
+		return
 	}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
 	if denied := s.authorize(req); denied != "" {
 		writeError(w, forbidden(req, denied))
 		return
