@@ -275,16 +275,11 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return "another helper is configured for " + helpersText(e.Helpers)
-}
-
-func helpersText(helpers map[string]string) string {
 	var list []string
-	for host, name := range helpers {
-		list = append(list, fmt.Sprintf("%s (%q)", host, name))
+	for _, host := range slices.Sorted(maps.Keys(e.Helpers)) {
+		list = append(list, fmt.Sprintf("%s (%q)", host, e.Helpers[host]))
 	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
+	return "another helper is configured for " + strings.Join(list, ", ")
 }
 
 // checkCredsStoreConflict rejects a file in which a credsStore would make docker ignore

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -87,7 +88,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		if complete, err = r.readPods(timed); err != nil {
 			break
 		}
-		pending := r.pending()
+		pending := len(r.places) - r.count((*nodeProgress).isDone)
 		if complete && pending == 0 || !remote.Sleep(timed, interval(pending)) {
 			break
 		}
@@ -174,10 +175,10 @@ func (r *removalRun) notef(format string, args ...any) {
 	}
 }
 
-// pending returns the number of nodes that are not done.
-func (r *removalRun) pending() (n int) {
+// count returns the number of nodes in a state.
+func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
 	for _, p := range r.places {
-		if !p.isDone() {
+		if in(p) {
 			n++
 		}
 	}
@@ -308,19 +309,13 @@ func (r *removalRun) notify(p *nodeProgress, was State) {
 	if p.State == was || r.Changed == nil {
 		return
 	}
-	removed := 0
-	for _, p := range r.places {
-		if p.removed() {
-			removed++
-		}
-	}
-	r.Changed(p.Node, removed, len(r.places))
+	r.Changed(p.Node, r.count((*nodeProgress).removed), len(r.places))
 }
 
 func (r *removalRun) result() *Removal {
 	res := &Removal{}
-	for name, p := range r.places {
-		switch {
+	for _, name := range slices.Sorted(maps.Keys(r.places)) {
+		switch p := r.places[name]; {
 		case p.removed():
 			res.Removed = append(res.Removed, name)
 		case p.State == StateDeleted:
@@ -329,9 +324,6 @@ func (r *removalRun) result() *Removal {
 			res.Missing = append(res.Missing, p.Node)
 		}
 	}
-	slices.Sort(res.Removed)
-	slices.Sort(res.Gone)
-	slices.SortFunc(res.Missing, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return res
 }
 
