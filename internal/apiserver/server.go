@@ -141,7 +141,6 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	}
 }
 
-// doOnce sends a call once.
 func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 	req, err := s.newRequest(ctx, c)
 	if err != nil {

@@ -71,7 +71,6 @@ func (c *checker) addFinding(rule string, severity finding.Severity, file string
 	}
 }
 
-// addConfigFinding adds a finding about a key of config.toml's registry table.
 func (c *checker) addConfigFinding(rule string, severity finding.Severity, keys []string, fix, format string, args ...any) {
 	file, line := c.runtime.keyLocation(append([]string{"registry"}, keys...)...)
 	c.addFinding(rule, severity, file, line, fix, format, args...)
@@ -106,7 +105,6 @@ func hostFromDirName(name string) string {
 	return name
 }
 
-// checkConfig checks config.toml and the files that it imports.
 func (c *checker) checkConfig() {
 	p := &routePlanner{runtime: c.runtime, registryConfig: c.registryConfig, version: c.release}
 	if c.invalidPath {
@@ -229,7 +227,6 @@ func (c *checker) subdirectories(dir string) (names []string) {
 	return names
 }
 
-// checkDirectory checks a directory of config_path.
 func (c *checker) checkDirectory(root string) {
 	c.checkMisplaced(root)
 	names := c.subdirectories(root)

@@ -135,7 +135,6 @@ func (c *checker) checkTables(f *hostsFile) {
 	}
 }
 
-// knownHostKeys lists the keys that a host table may have.
 var knownHostKeys = []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
 
 // checkKeys reports unknown keys, which containerd silently ignores.

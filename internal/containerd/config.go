@@ -58,7 +58,6 @@ const (
 	imagesPluginV3 = "io.containerd.cri.v1.images"
 )
 
-// maxImports limits the number of imported files.
 const maxImports = 64
 
 // Read reads a config.toml and its imports as the given version of containerd does. The
@@ -184,7 +183,6 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// atLeast reports whether v is the given version or later.
 func (v Version) atLeast(major, minor, patch int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Patch, patch)) >= 0
 }

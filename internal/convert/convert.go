@@ -139,7 +139,6 @@ type conversion struct {
 	res     *Result
 }
 
-// convertProviders returns the providers after the conversion.
 func convertProviders(providers []config.Provider, o Options) []config.Provider {
 	list := slices.Clone(providers)
 	for i := range list {
@@ -176,7 +175,6 @@ func hideValues(p *config.Provider) {
 	}
 }
 
-// convert creates the result files.
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
 	case layout == LayoutSplit:
@@ -206,7 +204,6 @@ func (c *conversion) convertFile(f *sourceFile) {
 	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
 
-// mergeFiles puts all providers into a single file.
 func (c *conversion) mergeFiles() {
 	format := JSON
 	for _, f := range c.files {
@@ -220,7 +217,6 @@ func (c *conversion) mergeFiles() {
 	c.res.Files = []File{{Name: "converted." + string(format), Data: data}}
 }
 
-// splitProviders puts each provider into its own file.
 func (c *conversion) splitProviders() {
 	for _, f := range c.files {
 		format := cmp.Or(c.options.Format, f.format)
@@ -232,7 +228,6 @@ func (c *conversion) splitProviders() {
 	}
 }
 
-// recordLostComments records a file whose comments are lost.
 func (c *conversion) recordLostComments(f *sourceFile) {
 	if f.hasComments() {
 		c.res.LostComments = append(c.res.LostComments, f.Name)
@@ -255,5 +250,4 @@ func fileName(index, count int, provider string) string {
 // fileNameChars lists the characters that all systems allow in file names.
 const fileNameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
-// baseName returns the name of f without its path.
 func (f File) baseName() string { return filepath.Base(f.Name) }

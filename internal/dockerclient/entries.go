@@ -112,7 +112,6 @@ func RemoveEntries(data []byte) ([]byte, error) {
 	return doc.encode(), nil
 }
 
-// newFileText returns the text of a new file.
 func newFileText(w Desired) []byte {
 	s := jsonStyle{"\n", "\t", ": "}
 	var list []string
@@ -135,7 +134,6 @@ func (s jsonStyle) helperMembers(hosts []string) (list []string) {
 	return list
 }
 
-// configDocument is a config.json.
 type configDocument struct {
 	before, after []byte // white space
 	jsonObject
@@ -226,7 +224,6 @@ func (d *configDocument) readHelpers() (err error) {
 	return nil
 }
 
-// entries returns the helpers in the file.
 func (d *configDocument) entries() HelperEntries {
 	e := HelperEntries{Store: d.store, Others: map[string]string{}}
 	for _, m := range d.helpers {

@@ -86,7 +86,6 @@ func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, er
 	return c, fmt.Errorf("%s: %w", path, err)
 }
 
-// maxApplyAttempts limits how often Apply starts again.
 const maxApplyAttempts = 10
 
 // makeDir creates a directory and its parents with mode 0700. If root creates them,
@@ -129,7 +128,6 @@ type openedFile struct {
 	untrusted error // set if other users can write the file
 }
 
-// readFile reads a file.
 func readFile(path string) (*openedFile, error) {
 	at, err := resolveTarget(path)
 	if err != nil {

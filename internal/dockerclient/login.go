@@ -26,7 +26,6 @@ func (l Credential) Host() string {
 	return host
 }
 
-// authEntry returns an entry of auths.
 func (l Credential) authEntry() (string, error) {
 	if l.Username == "" {
 		return "", fmt.Errorf("the credential for %s has no user name, which docker requires to load its config file", l.Repository)
@@ -37,7 +36,6 @@ func (l Credential) authEntry() (string, error) {
 	return `{"auth": ` + quoteJSON(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }
 
-// isSame reports whether two credentials are the same.
 func (l Credential) isSame(other Credential) bool {
 	return l.Username == other.Username && l.Password.Equal(other.Password)
 }

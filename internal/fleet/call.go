@@ -52,7 +52,6 @@ func (c *Client) doCall(ctx context.Context, q *apiserver.Call) ([]byte, error) 
 	return body, nil
 }
 
-// callError returns the error of a call.
 func (c *Client) callError(q *apiserver.Call, f *apiserver.Failure) *kube.Error {
 	return &kube.Error{
 		Verb: q.Verb, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Host: c.URL(),

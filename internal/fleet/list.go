@@ -16,7 +16,6 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// pageSize limits the number of objects in a response.
 const pageSize = 250
 
 // DefaultSelector selects the agent pods of all releases of the chart.

@@ -26,7 +26,7 @@ var logReadSizes = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 2
 // maxPhaseLength limits the length of a phase reported by a later version.
 const maxPhaseLength = 32
 
-// readStatus returns a pod's last status, or nil
+// readStatus returns the last status of a pod, or nil.
 func (c *Client) readStatus(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
 	for _, read := range logReadSizes {

@@ -115,7 +115,6 @@ func agentFlagValue(spec *corev1.PodSpec, name string) string {
 	return ""
 }
 
-// agentImage returns the agent's image.
 func agentImage(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
 
 // agentContainer returns the agent's container, or an empty one.

@@ -175,7 +175,6 @@ func (r *removalRun) notef(format string, args ...any) {
 	}
 }
 
-// count returns the number of nodes in a state.
 func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
 	for _, p := range r.places {
 		if in(p) {
@@ -268,7 +267,6 @@ func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Nod
 // keyOf returns the name of a pod's node, or a name for the pod if it has no node.
 func keyOf(pod *corev1.Pod) string { return cmp.Or(podNodeName(pod), "pod "+pod.Name) }
 
-// update updates a node from its pod's status.
 func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
 	n := newNode(pod, nodes, reported, failed, time.Now())
 	n.Name = keyOf(pod)

@@ -43,7 +43,6 @@ func isOutdated(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
 	return agentFlagValue(&pod.Spec, "--revision") != agentFlagValue(template, "--revision") || agentImage(&pod.Spec) != agentImage(template)
 }
 
-// newRollout returns the rollout progress of a DaemonSet on the given nodes.
 func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	r := Rollout{
 		Namespace: ds.Namespace, Name: ds.Name, Progress: ProgressDone,

@@ -130,7 +130,6 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 	return nil
 }
 
-// setOwnerAndLabel sets a file's owner and label.
 func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 	if attr.Like != nil && !CopyOwner(file, attr.Like) {
 		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
@@ -147,7 +146,6 @@ func IsOwnerError(err error) bool {
 	return ok && failed.Op == chownOp
 }
 
-// renameAndSync renames a file and syncs the directory.
 func (f FS) renameAndSync(name, from, to string) error {
 	err := f.do("rename", name, func() error { return os.Rename(from, to) })
 	if err == nil {

@@ -33,7 +33,6 @@ type FS struct {
 	Before func(step, name string) error
 }
 
-// maxFileSize limits how much is read from a file, in bytes.
 const maxFileSize = 16 << 20
 
 // isHostRoot reports whether the node is this machine.

@@ -190,7 +190,6 @@ func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isObject reports whether a body is a JSON object.
 func isObject(body io.Reader) bool {
 	var members map[string]any
 	return json.NewDecoder(body).Decode(&members) == nil && members != nil

@@ -157,7 +157,6 @@ func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveChallenge sends a login server's challenge.
 func (s AzureState) serveChallenge(w http.ResponseWriter, r *http.Request) {
 	challenge := s.Challenge
 	if challenge == "" {

@@ -147,7 +147,6 @@ func (g *Google) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokenResponse writes a token and its lifetime.
 func (s GoogleState) tokenResponse(token string, answer map[string]any) map[string]any {
 	answer["access_token"] = token
 	if !s.NoLife {
@@ -156,7 +155,6 @@ func (s GoogleState) tokenResponse(token string, answer map[string]any) map[stri
 	return answer
 }
 
-// writeMetadataValue writes a metadata value if it is set.
 func writeMetadataValue(w http.ResponseWriter, r *http.Request, text string) {
 	if text == "" {
 		http.NotFound(w, r)

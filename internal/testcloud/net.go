@@ -140,7 +140,6 @@ func (n *FakeNetwork) Close() {
 	os.RemoveAll(n.dir)
 }
 
-// serveProxy implements the proxy.
 func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		n.dispatch(w, r)
@@ -166,7 +165,6 @@ func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// dispatch calls the handler of the requested host.
 func (n *FakeNetwork) dispatch(w http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -236,7 +234,6 @@ func (n *FakeNetwork) createCA() (err error) {
 	return os.WriteFile(n.CAFile(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 }
 
-// certificateFor returns the certificate of a host.
 func (n *FakeNetwork) certificateFor(host string) (*tls.Certificate, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -194,7 +194,6 @@ func (s *settings[S]) currentState() S {
 	return s.state
 }
 
-// writeJSON sends a JSON document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)

@@ -15,7 +15,6 @@ import (
 
 const maxBodySize = 3 << 20 // request size in bytes, as in the real API server
 
-// writeError sends an API error.
 func writeError(w http.ResponseWriter, err *apierrors.StatusError) {
 	status := err.ErrStatus
 	status.TypeMeta = typeMeta("v1", "Status")

@@ -48,7 +48,6 @@ func (s *Server) CountRequests(verb, resource string) int {
 	return n
 }
 
-// logRequest logs a request and returns the fault that applies to it, if any.
 func (s *Server) logRequest(req *Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,13 +124,11 @@ func (st *store) getObject(k objectKey) metav1.Object {
 	return st.objects[k]
 }
 
-// getPod returns a pod, or nil.
 func (st *store) getPod(namespace, name string) *corev1.Pod {
 	pod, _ := st.getObject(objectKey{"pods", namespace, name}).(*corev1.Pod)
 	return pod
 }
 
-// getServiceAccount returns a service account, or nil.
 func (st *store) getServiceAccount(namespace, name string) *corev1.ServiceAccount {
 	account, _ := st.getObject(objectKey{"serviceaccounts", namespace, name}).(*corev1.ServiceAccount)
 	return account

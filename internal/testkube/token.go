@@ -38,7 +38,6 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request)
 	writeJSON(w, http.StatusCreated, tr)
 }
 
-// recordTokenRequest adds the request's body to the log.
 func (s *Server) recordTokenRequest(req Request, tr *authenticationv1.TokenRequest) {
 	entry := &s.log[req.index]
 	entry.AccountUID, entry.Audiences = string(tr.UID), tr.Spec.Audiences

@@ -33,7 +33,6 @@ func main() {
 	}
 }
 
-// buildFlags holds the values of the flags.
 type buildFlags struct {
 	release   image.Release
 	license   string
