@@ -205,18 +205,15 @@ func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 			return err
 		}
 	}
-	if s.docker, s.Differ, err = o.sessionDockerFile(data); err != nil {
+	if len(o.Hosts) > 0 || o.AllHosts {
+		s.docker, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
+	} else {
+		s.docker, s.Differ, err = PutCredentials(data, o.Logins)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, configFileName), err)
 	}
 	return os.WriteFile(filepath.Join(s.dockerDir(), configFileName), s.docker, 0o600)
-}
-
-func (o SessionOptions) sessionDockerFile(data []byte) (text []byte, differ []Credential, err error) {
-	if len(o.Hosts) == 0 && !o.AllHosts {
-		return PutCredentials(data, o.Logins)
-	}
-	text, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
-	return text, nil, err
 }
 
 // linkDockerDir creates links to everything else in docker's directory, except temporary
