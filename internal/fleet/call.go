@@ -6,8 +6,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/apiserver"
@@ -65,4 +71,70 @@ func httpStatus(err error) int {
 		return e.Code
 	}
 	return 0
+}
+
+const pageSize = 250
+
+// DefaultSelector selects the agent pods of all releases of the chart.
+const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
+
+// container is the name of the agent's container in the pod.
+const container = "agent"
+
+func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	return list[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
+}
+
+func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
+	q := &apiserver.Call{Group: "apps", Resource: "daemonsets", Namespace: namespace}
+	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
+}
+
+// listNodes returns all nodes by name, without their images, which are most of their bytes.
+func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
+	all, err := list(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*corev1.Node{}
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	return byName, nil
+}
+
+// list returns all objects of a list, which it reads in pages. trim, if not nil, is called
+// for each object of a page. If the first page's snapshot has expired on the API server,
+// the list is restarted once.
+func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
+	q.Verb, q.MaxSize = "list", maxPageSize
+	q.Query = url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if selector != "" {
+		q.Query.Set("labelSelector", selector)
+	}
+	for again := true; ; {
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []T             `json:"items"`
+		}
+		err := c.getObject(ctx, q, kind, &page)
+		if httpStatus(err) == http.StatusGone && again && q.Query.Has("continue") {
+			again, all = false, nil
+			q.Query.Del("continue")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if trim != nil {
+				trim(&page.Items[i])
+			}
+		}
+		all = append(all, page.Items...)
+		if page.Metadata.Continue == "" {
+			return all, nil
+		}
+		q.Query.Set("continue", page.Metadata.Continue)
+	}
 }
