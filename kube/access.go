@@ -24,7 +24,6 @@ type Access struct {
 // also returns the API server's reason, if there is one. It does not consider admission
 // plugins such as NodeRestriction.
 func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason string, err error) {
-	const resource = "selfsubjectaccessreviews"
 	review := authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -32,8 +31,8 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 		}},
 	}
 	q := &apiCall{
-		verb: "create", resource: resource,
-		kind: review.Kind, path: []string{"apis", "authorization.k8s.io", "v1", resource}, body: &review,
+		Call: apiserver.Call{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews", Body: &review},
+		kind: review.Kind,
 	}
 	var response authorizationv1.SelfSubjectAccessReview
 	if err := c.send(ctx, q, &response); err != nil {
@@ -54,8 +53,8 @@ func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
 	q := &apiCall{
-		verb: "create", resource: selfSubjectReviews,
-		kind: review.Kind, path: []string{"apis", "authentication.k8s.io", "v1", selfSubjectReviews}, body: &review,
+		Call: apiserver.Call{Verb: "create", Group: "authentication.k8s.io", Resource: selfSubjectReviews, Body: &review},
+		kind: review.Kind,
 	}
 	var response authenticationv1.SelfSubjectReview
 	if err := c.send(ctx, q, &response); err != nil {

@@ -3,26 +3,16 @@
 
 package kube
 
-import "net/url"
+import "github.com/regcred/regcred/internal/apiserver"
 
-// apiCall describes a request to the API server in terms of RBAC permissions.
+// apiCall is a request to the API server.
 type apiCall struct {
-	verb            string // get, list, create
-	resource        string // plural, with any subresource
-	namespace, name string
-	audience        string // audience of the requested token
-
-	kind    string   // of the response
-	path    []string // path elements below the base URL
-	query   url.Values
-	body    any   // sent as JSON
-	maxSize int64 // maximum response size in bytes; 0 means the limit for an object
+	apiserver.Call
+	kind     string // of the response
+	audience string // audience of the requested token
 }
 
 // newGetCall returns the call that reads an object of the core group.
 func newGetCall(kind, resource, namespace, name string) *apiCall {
-	return &apiCall{
-		verb: "get", resource: resource, namespace: namespace, name: name,
-		kind: kind, path: []string{"api", "v1", "namespaces", namespace, resource, name},
-	}
+	return &apiCall{Call: apiserver.Call{Verb: "get", Resource: resource, Namespace: namespace, Name: name}, kind: kind}
 }

@@ -85,7 +85,7 @@ func (q *apiCall) responseHint(e *Error, who string) string {
 	case http.StatusForbidden:
 		return q.forbiddenHint(e.Message)
 	case http.StatusNotFound:
-		if q.resource == selfSubjectReviews {
+		if q.Resource == selfSubjectReviews {
 			return "the API server is older than Kubernetes 1.28"
 		}
 	}
@@ -102,15 +102,15 @@ func (q *apiCall) forbiddenHint(message string) string {
 	contains := func(part string) bool { return strings.Contains(message, part) }
 	switch {
 	case contains("not authorized to request tokens for "): // followed by "this audience" or, since 1.37, its name
-		return missingPermission(audienceVerb, q.audience, q.namespace)
+		return missingPermission(audienceVerb, q.audience, q.Namespace)
 	case contains("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node can request tokens only for its own pods"
 	case contains("token not bound to a pod"), contains("pod binding without a uid"):
 		return "a node can request only tokens that are bound to one of its pods, by name and UID"
 	case contains("no relationship found between node"):
 		return "a node can read only objects used by its pods, and the API server found no pod on this node that uses this object"
-	case contains(" cannot " + q.verb + " resource "): // from an authorizer rather than an admission webhook
-		return missingPermission(q.verb, q.resource, q.namespace)
+	case contains(" cannot " + q.Verb + " resource "): // from an authorizer rather than an admission webhook
+		return missingPermission(q.Verb, q.Resource, q.Namespace)
 	}
 	return ""
 }

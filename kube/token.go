@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/apiserver"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/plugin"
 )
@@ -100,16 +101,15 @@ func (c *Client) refreshToken(ctx context.Context, q *apiCall, req regcred.Token
 // server signs even in a dry run.
 func (c *Client) TryToken(ctx context.Context, req regcred.TokenRequest) error {
 	q := newTokenCall(req)
-	q.query = url.Values{"dryRun": {metav1.DryRunAll}}
+	q.Query = url.Values{"dryRun": {metav1.DryRunAll}}
 	_, err := c.fetchToken(ctx, q, req)
 	return err
 }
 
 func newTokenCall(req regcred.TokenRequest) *apiCall {
 	return &apiCall{
-		verb: "create", resource: "serviceaccounts/token", namespace: req.Namespace, name: req.ServiceAccount, audience: req.Audience,
-		kind: "TokenRequest", path: []string{"api", "v1", "namespaces", req.Namespace, "serviceaccounts", req.ServiceAccount, "token"},
-		maxSize: maxTokenResponse,
+		Call: apiserver.Call{Verb: "create", Resource: "serviceaccounts/token", Namespace: req.Namespace, Name: req.ServiceAccount, MaxSize: maxTokenResponse},
+		kind: "TokenRequest", audience: req.Audience,
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *Client) fetchToken(ctx context.Context, q *apiCall, req regcred.TokenRe
 			APIVersion: "v1", Kind: "Pod", Name: req.PodName, UID: types.UID(req.PodUID),
 		}
 	}
-	q.body = &request
+	q.Body = &request
 	sent := time.Now()
 	var response authenticationv1.TokenRequest
 	if err := c.send(ctx, q, &response); err != nil {

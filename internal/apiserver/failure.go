@@ -102,7 +102,6 @@ func missingCredentialError(text string) error {
 	return errors.New(CleanMessage(text))
 }
 
-// maxMessageSize limits the API server's message, in bytes.
 const maxMessageSize = 1000
 
 // CleanMessage returns an API server's message as a single printable line.

@@ -5,13 +5,14 @@
 // and size and errors without secrets. Packages kube and fleet are built on it.
 //
 //	server, err := apiserver.New(cfg, 10*time.Second)
-//	body, failure := server.Do(ctx, &apiserver.Call{Path: []string{"api", "v1", "pods"}, Repeat: true})
+//	body, failure := server.Do(ctx, &apiserver.Call{Verb: "list", Resource: "pods"})
 package apiserver
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/await"
@@ -69,23 +71,58 @@ func New(cfg *rest.Config, timeout time.Duration) (*Server, error) {
 // URL returns the address without its password.
 func (s *Server) URL() string { return s.base.String() }
 
-// Call is one request.
+// Call is one request, described in terms of RBAC.
 type Call struct {
-	Method string   // "" means GET
-	Path   []string // path segments below the base address
-	Query  url.Values
-	Body   []byte
-	Type   string // media type of the body; "" means JSON
-	Most   int64  // maximum bytes of the response; 0 means 4 MiB
-	Repeat bool   // retry if the connection was closed before the response was complete
+	Verb            string // get, list, create, patch
+	Group           string // "" means the core group
+	Resource        string // plural, with any subresource
+	Namespace, Name string // "" means all
+	Query           url.Values
+	Body            any   // sent as JSON; for patch, a merge patch
+	MaxSize         int64 // maximum bytes of the response; 0 means 4 MiB
 }
 
-// Do sends a call, with retries if they are safe, and returns the body of a successful
+// path returns the elements of the URL path below the base address.
+func (c *Call) path() []string {
+	path := []string{"api", "v1"}
+	if c.Group != "" {
+		path = []string{"apis", c.Group, "v1"}
+	}
+	resource, sub, _ := strings.Cut(c.Resource, "/")
+	named := c.Name != "" || sub != "" || c.Verb == "get" // then an empty namespace or name is an error
+	if named || c.Namespace != "" {
+		path = append(path, "namespaces", c.Namespace)
+	}
+	path = append(path, resource)
+	if named {
+		path = append(path, c.Name)
+	}
+	if sub != "" {
+		path = append(path, sub)
+	}
+	return path
+}
+
+// GetObject is like [Server.Do], but decodes the response, which must have a kind.
+func (s *Server) GetObject(ctx context.Context, c *Call, kind string, into any) *Failure {
+	body, failure := s.Do(ctx, c)
+	if failure != nil {
+		return failure
+	}
+	var meta metav1.TypeMeta
+	// The decoder's error may quote the response, which may contain a secret.
+	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
+		return &Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)}
+	}
+	return nil
+}
+
+// Do sends a call, with retries if they are safe, as in client-go, and returns the body of a successful
 // response.
 func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("timed out after %v: %w", s.timeout, context.DeadlineExceeded))
 	defer cancel()
-	again := c.Repeat // retry once if there was no response
+	again := c.Verb == "get" || c.Verb == "list" // retry once if there was no response
 	for {
 		body, failure := s.doOnce(ctx, c)
 		if failure == nil {
@@ -104,7 +141,6 @@ func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	}
 }
 
-// doOnce sends a call once.
 func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 	req, err := s.newRequest(ctx, c)
 	if err != nil {
@@ -123,7 +159,7 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 		return nil, noResponse(ctx, err)
 	}
 	defer resp.Body.Close()
-	most := cmp.Or(c.Most, maxObject)
+	most := cmp.Or(c.MaxSize, maxObject)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
@@ -137,8 +173,8 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 }
 
 func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error) {
-	segments := make([]string, len(c.Path))
-	for i, segment := range c.Path {
+	segments := c.path()
+	for i, segment := range segments {
 		if !isPathSegment(segment) {
 			return nil, fmt.Errorf("%q is not a valid namespace or name", segment)
 		}
@@ -146,14 +182,22 @@ func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error)
 	}
 	u := s.base.JoinPath(segments...)
 	u.RawQuery = c.Query.Encode()
-	req, err := http.NewRequestWithContext(ctx, c.Method, u.String(), bytes.NewReader(c.Body))
+	var body []byte
+	if c.Body != nil {
+		var err error
+		if body, err = json.Marshal(c.Body); err != nil {
+			return nil, err
+		}
+	}
+	method := map[string]string{"create": http.MethodPost, "patch": http.MethodPatch}[c.Verb]
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/json, */*") // logs are plain text
 	switch {
-	case c.Type != "":
-		req.Header.Set("Content-Type", c.Type)
+	case c.Verb == "patch":
+		req.Header.Set("Content-Type", "application/merge-patch+json")
 	case c.Body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}

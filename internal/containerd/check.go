@@ -27,14 +27,13 @@ const RuleVersion = "mirror-version"
 // Check returns findings about the configuration and all hosts.toml files. It reads
 // each file only once.
 func (r *Runtime) Check() []finding.Finding {
-	r.once.Do(func() { r.checked = r.withVersionNote(r.findProblems()) })
-	return slices.Clone(r.checked)
+	return slices.Clone(r.check())
 }
 
 func (r *Runtime) findProblems() []finding.Finding {
-	c := &checker{runtime: r, release: r.versionOrNewest()}
+	c := r.newChecker()
 	c.checkConfig()
-	for _, dir := range c.configPathDirs() {
+	for _, dir := range c.configPaths {
 		c.checkDirectory(dir)
 	}
 	return c.found
@@ -54,9 +53,15 @@ func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
 
 // checker collects the findings for one containerd release.
 type checker struct {
+	*registryConfig
 	runtime *Runtime
 	release Version
 	found   []finding.Finding
+}
+
+func (r *Runtime) newChecker() *checker {
+	v := r.versionOrNewest()
+	return &checker{registryConfig: r.decodeRegistry(v), runtime: r, release: v}
 }
 
 func (c *checker) addFinding(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
@@ -66,20 +71,20 @@ func (c *checker) addFinding(rule string, severity finding.Severity, file string
 	}
 }
 
-func (c *checker) registryConfig() *registryConfig { return c.runtime.decodeRegistry(c.release) }
-
-// configPathDirs returns the directories of config_path.
-func (c *checker) configPathDirs() []string { return c.registryConfig().configPaths }
+func (c *checker) addConfigFinding(rule string, severity finding.Severity, keys []string, fix, format string, args ...any) {
+	file, line := c.runtime.keyLocation(append([]string{"registry"}, keys...)...)
+	c.addFinding(rule, severity, file, line, fix, format, args...)
+}
 
 // Hosts returns the image hosts that have their own settings, sorted.
 func (r *Runtime) Hosts() (list []string) {
-	c := &checker{runtime: r, release: r.versionOrNewest()}
-	for _, dir := range c.configPathDirs() {
+	c := r.newChecker()
+	for _, dir := range c.configPaths {
 		for _, name := range c.subdirectories(dir) {
 			list = append(list, hostFromDirName(name))
 		}
 	}
-	for name := range c.registryConfig().mirrors {
+	for name := range c.mirrors {
 		list = append(list, name)
 	}
 	slices.Sort(list)
@@ -100,33 +105,29 @@ func hostFromDirName(name string) string {
 	return name
 }
 
-// checkConfig checks config.toml and the files that it imports.
 func (c *checker) checkConfig() {
-	r, reg := c.runtime, c.registryConfig()
-	p := &routePlanner{runtime: r, registryConfig: reg, version: c.release}
-	if reg.invalidPath {
-		file, line := r.keyLocation("registry", "config_path")
-		c.addFinding("mirror-config-path", finding.SeverityError, file, line, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
+	p := &routePlanner{runtime: c.runtime, registryConfig: c.registryConfig, version: c.release}
+	if c.invalidPath {
+		c.addConfigFinding("mirror-config-path", finding.SeverityError, []string{"config_path"}, "set config_path = \"/etc/containerd/certs.d\"", "config_path is not a string: the CRI plugin fails to load, and the kubelet cannot use containerd")
 	} else if p.loadError() != "" {
-		file, line := r.keyLocation("registry", "mirrors")
-		if len(reg.mirrors) == 0 {
-			file, line = r.keyLocation("registry", "configs")
+		key := "mirrors"
+		if len(c.mirrors) == 0 {
+			key = "configs"
 		}
-		c.addFinding("mirror-config-path", finding.SeverityError, file, line, "move these settings to hosts.toml files, or remove config_path",
+		c.addConfigFinding("mirror-config-path", finding.SeverityError, []string{key}, "move these settings to hosts.toml files, or remove config_path",
 			"config_path and registry.mirrors or registry.configs.*.tls are mutually exclusive: the CRI plugin fails to load, and the kubelet cannot use containerd")
 	}
-	for host := range reg.tls {
+	for host := range c.tls {
 		if c.release.isAtLeast2() {
-			file, line := r.keyLocation("registry", "configs", host)
-			c.addFinding("mirror-old-tls", finding.SeverityWarning, file, line, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
+			c.addConfigFinding("mirror-old-tls", finding.SeverityWarning, []string{"configs", host}, "set ca, client or skip_verify in a hosts.toml for "+host, "containerd 2 does not read registry.configs.*.tls")
 		}
 	}
-	if len(reg.logins) > 0 {
-		file, line := r.keyLocation("registry", "configs")
-		if line == 0 {
-			file, line = r.keyLocation("registry", "auths")
+	if len(c.logins) > 0 {
+		key := "configs"
+		if _, line := c.runtime.keyLocation("registry", key); line == 0 {
+			key = "auths"
 		}
-		c.addFinding("mirror-own-login", finding.SeverityInfo, file, line, "", "this password is used only if the kubelet sends no credential: "+
+		c.addConfigFinding("mirror-own-login", finding.SeverityInfo, []string{key}, "", "this password is used only if the kubelet sends no credential: "+
 			"a matching pull secret or provider overrides this password, even for mirrors")
 	}
 	c.checkConfigPathUnset()
@@ -141,8 +142,7 @@ const (
 
 // checkConfigPathUnset reports hosts.toml files that are not read because config_path is not set.
 func (c *checker) checkConfigPathUnset() {
-	reg := c.registryConfig()
-	read := len(reg.mirrors) > 0 || len(reg.configPaths) > 0 && (reg.configPathSet || !reg.treatsListAsOneDir(c.release))
+	read := len(c.mirrors) > 0 || len(c.configPaths) > 0 && (c.configPathSet || !c.treatsListAsOneDir(c.release))
 	if read || !c.hasHosts(documentedCertDir) {
 		return
 	}
@@ -160,12 +160,10 @@ func (reg *registryConfig) treatsListAsOneDir(v Version) bool {
 // checkMultipleDirectories reports a config_path with two directories, because some
 // releases read neither.
 func (c *checker) checkMultipleDirectories() {
-	reg := c.registryConfig()
-	if !reg.configPathSet || !reg.treatsListAsOneDir(c.release) || !slices.ContainsFunc(c.configPathDirs(), c.hasHosts) {
+	if !c.configPathSet || !c.treatsListAsOneDir(c.release) || !slices.ContainsFunc(c.configPaths, c.hasHosts) {
 		return
 	}
-	file, line := c.runtime.keyLocation("registry", "config_path")
-	c.addFinding("mirror-two-directories", finding.SeverityError, file, line, "set config_path to one directory, or set use_local_image_pull = true",
+	c.addConfigFinding("mirror-two-directories", finding.SeverityError, []string{"config_path"}, "set config_path to one directory, or set use_local_image_pull = true",
 		"config_path lists two directories, so containerd reads no hosts.toml at all (containerd#12415) and pulls every image directly from its registry")
 }
 
@@ -229,7 +227,6 @@ func (c *checker) subdirectories(dir string) (names []string) {
 	return names
 }
 
-// checkDirectory checks a directory of config_path.
 func (c *checker) checkDirectory(root string) {
 	c.checkMisplaced(root)
 	names := c.subdirectories(root)

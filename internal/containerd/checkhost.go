@@ -113,7 +113,7 @@ func (c *checker) checkHeaders(f *hostsFile, h *host) {
 // checkTables reports host tables that containerd ignores or uses twice.
 func (c *checker) checkTables(f *hostsFile) {
 	var top struct {
-		Hosts map[string]any `toml:"host"`
+		Hosts map[string]any `toml:"host"` // also with other case
 	}
 	if f.file.Decode(&top) != nil {
 		return
@@ -135,10 +135,7 @@ func (c *checker) checkTables(f *hostsFile) {
 	}
 }
 
-// knownHostKeys returns the keys that a host table may have.
-func knownHostKeys() []string {
-	return []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
-}
+var knownHostKeys = []string{"capabilities", "ca", "client", "skip_verify", "override_path", "header", "dial_timeout"}
 
 // checkKeys reports unknown keys, which containerd silently ignores.
 func (c *checker) checkKeys(f *hostsFile) {
@@ -146,9 +143,9 @@ func (c *checker) checkKeys(f *hostsFile) {
 	if f.file.Decode(&top) != nil {
 		return
 	}
-	c.checkTableKeys(f, top, nil, append([]string{"server", "host"}, knownHostKeys()...))
+	c.checkTableKeys(f, top, nil, append([]string{"server", "host"}, knownHostKeys...))
 	for name, t := range asTable(top["host"]) {
-		c.checkTableKeys(f, asTable(t), []string{"host", name}, knownHostKeys())
+		c.checkTableKeys(f, asTable(t), []string{"host", name}, knownHostKeys)
 	}
 }
 
@@ -157,18 +154,17 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 		if slices.Contains(known, key) {
 			continue
 		}
-		if lower := strings.ToLower(key); slices.Contains(known, lower) {
-			if !c.release.isAtLeast2() { // containerd 1's parser is case-sensitive
-				c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.NearestLine(append(slices.Clone(at), key)...), "write "+lower, "containerd ignores the key %q here", key)
-			}
-			continue
-		}
 		fix := "valid keys: " + strings.Join(known, ", ")
-		if key == "server" {
-			fix = "move the key above the first table header; a key below a header belongs to that header's table"
-		}
-		if near := strings.ReplaceAll(key, "-", "_"); near != key && slices.Contains(known, near) {
+		lower, near := strings.ToLower(key), strings.ReplaceAll(key, "-", "_")
+		switch {
+		case slices.Contains(known, lower) && c.release.isAtLeast2():
+			continue // containerd 1's parser is case-sensitive
+		case slices.Contains(known, lower):
+			fix = "write " + lower
+		case slices.Contains(known, near):
 			fix = "write " + near
+		case key == "server":
+			fix = "move the key above the first table header; a key below a header belongs to that header's table"
 		}
 		c.addFinding("mirror-unknown-key", finding.SeverityWarning, f.path, f.file.NearestLine(append(slices.Clone(at), key)...), fix, "containerd ignores the key %q here", key)
 	}

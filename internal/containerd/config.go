@@ -34,8 +34,7 @@ type Runtime struct {
 	Files   []string // File and its imports, in the order they are read
 	Version Version  // zero if unknown; then the newest known release is assumed
 
-	once    sync.Once
-	checked []finding.Finding // set by once
+	check func() []finding.Finding // checks once
 
 	files  []*parsedConfigFile
 	format int // config version, 1 if not set
@@ -59,7 +58,6 @@ const (
 	imagesPluginV3 = "io.containerd.cri.v1.images"
 )
 
-// maxImports limits the number of imported files.
 const maxImports = 64
 
 // Read reads a config.toml and its imports as the given version of containerd does. The
@@ -67,6 +65,7 @@ const maxImports = 64
 // containerd.
 func Read(root, path string, version Version) (*Runtime, error) {
 	r := &Runtime{Root: root, File: path, Version: version}
+	r.check = sync.OnceValue(func() []finding.Finding { return r.withVersionNote(r.findProblems()) })
 	disabled := map[string]bool{}
 	pending := []string{path}
 	for len(pending) > 0 {
@@ -134,27 +133,16 @@ func (r *Runtime) resolveImports(path string, imports []string) (found []string,
 			found = append(found, filepath.Clean(pattern))
 			continue
 		}
-		matches, err := r.globFiles(pattern)
+		root := filepath.Clean(cmp.Or(r.Root, "/"))
+		matches, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, fmt.Errorf("%s imports %q: %w", path, pattern, err)
 		}
-		found = append(found, matches...)
+		for _, m := range matches {
+			found = append(found, filepath.Join("/", strings.TrimPrefix(m, root)))
+		}
 	}
 	return found, nil
-}
-
-// globFiles returns the files that match a pattern, relative to the root directory.
-func (r *Runtime) globFiles(pattern string) (found []string, err error) {
-	root := cmp.Or(r.Root, "/")
-	matches, err := filepath.Glob(filepath.Join(root, pattern))
-	for _, m := range matches {
-		rel, err := filepath.Rel(root, m)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, filepath.Join("/", rel))
-	}
-	return found, err
 }
 
 // keyLocation returns the file and line that set a plugin's key. The last file that
@@ -195,7 +183,6 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// atLeast reports whether v is the given version or later.
 func (v Version) atLeast(major, minor, patch int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Patch, patch)) >= 0
 }

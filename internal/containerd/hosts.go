@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,18 +53,10 @@ type hostTable struct {
 // clearWrongCaseKeys empties the settings whose keys have another case: containerd
 // 1 has a case-sensitive parser, and containerd 2 does not.
 func (t *hostTable) clearWrongCaseKeys(written map[string]any) {
-	none := hostTable{}
-	for key, empty := range map[string]func(){
-		"capabilities":  func() { t.Capabilities = none.Capabilities },
-		"ca":            func() { t.CA = none.CA },
-		"client":        func() { t.Client = none.Client },
-		"skip_verify":   func() { t.SkipVerify = none.SkipVerify },
-		"override_path": func() { t.OverridePath = none.OverridePath },
-		"header":        func() { t.Header = none.Header },
-		"dial_timeout":  func() { t.DialTimeout = none.DialTimeout },
-	} {
-		if written[key] == nil {
-			empty()
+	v := reflect.ValueOf(t).Elem()
+	for i := range v.NumField() {
+		if written[v.Type().Field(i).Tag.Get("toml")] == nil {
+			v.Field(i).SetZero()
 		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 // DefaultFile is the config.toml that containerd reads without --config.
 const DefaultFile = "/etc/containerd/config.toml"
 
-// configDumpTimeout limits the run time of "containerd config dump".
 const configDumpTimeout = 10 * time.Second
 
 // PauseImage returns the pause image of the containerd that serves a socket, and its

@@ -4,7 +4,6 @@
 package containerd
 
 import (
-	"cmp"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -175,14 +174,4 @@ func asStringList(v any) (list []string) {
 		}
 	}
 	return list
-}
-
-// mirrorEndpoints returns the endpoints of a host's mirrors, and the key under which
-// they are configured.
-func (reg *registryConfig) mirrorEndpoints(host string) (list []string, key string) {
-	key = host
-	if _, ok := reg.mirrors[host]; !ok {
-		key = "*"
-	}
-	return reg.mirrors[key], cmp.Or(key, host)
 }

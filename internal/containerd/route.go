@@ -289,9 +289,11 @@ func isLoopback(host string) bool {
 
 // addMirrors adds the deprecated registry.mirrors of config.toml.
 func (w *routePlanner) addMirrors() {
-	endpoints, key := w.mirrorEndpoints(w.image.Host)
-	own := false
-	for _, e := range endpoints {
+	key, own := w.image.Host, false
+	if _, ok := w.mirrors[key]; !ok {
+		key = "*"
+	}
+	for _, e := range w.mirrors[key] {
 		if !strings.Contains(e, "://") {
 			e = w.schemeFor(e) + "://" + e
 		}

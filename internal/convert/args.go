@@ -121,7 +121,6 @@ func (s *sourceFile) lineStart(n *yaml.Node) (offset int, indent string, ok bool
 	return line.From, indent, strings.Trim(indent, " \t") == ""
 }
 
-// blockList writes a block list.
 func blockList(indent string, add []string) string {
 	var b strings.Builder
 	for i, text := range quoteArgs(add) {

@@ -17,6 +17,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,6 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/plugin"
 )
@@ -139,7 +139,6 @@ type conversion struct {
 	res     *Result
 }
 
-// convertProviders returns the providers after the conversion.
 func convertProviders(providers []config.Provider, o Options) []config.Provider {
 	list := slices.Clone(providers)
 	for i := range list {
@@ -176,7 +175,6 @@ func hideValues(p *config.Provider) {
 	}
 }
 
-// convert creates the result files.
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
 	case layout == LayoutSplit:
@@ -197,7 +195,7 @@ func (c *conversion) convert(path string, layout Layout) {
 // unusual syntax (aliases, escapes, another encoding) can go wrong, so the result is
 // checked.
 func (c *conversion) convertFile(f *sourceFile) {
-	format, want := c.formatOr(f.format), c.res.Providers[f.First:][:f.Count]
+	format, want := cmp.Or(c.options.Format, f.format), c.res.Providers[f.First:][:f.Count]
 	data, ok := f.editVersions(want)
 	if !ok || c.options.HideValues || format != f.format || verifyFiles(false, []File{{Data: data}}, want) != nil {
 		data = c.renderProviders(f.First, f.Count, format)
@@ -206,7 +204,6 @@ func (c *conversion) convertFile(f *sourceFile) {
 	c.res.Files = append(c.res.Files, File{f.Name, data, f.File.Data()})
 }
 
-// mergeFiles puts all providers into a single file.
 func (c *conversion) mergeFiles() {
 	format := JSON
 	for _, f := range c.files {
@@ -215,15 +212,14 @@ func (c *conversion) mergeFiles() {
 		}
 		c.recordLostComments(f)
 	}
-	format = c.formatOr(format)
+	format = cmp.Or(c.options.Format, format)
 	data := c.renderProviders(0, len(c.res.Providers), format)
 	c.res.Files = []File{{Name: "converted." + string(format), Data: data}}
 }
 
-// splitProviders puts each provider into its own file.
 func (c *conversion) splitProviders() {
 	for _, f := range c.files {
-		format := c.formatOr(f.format)
+		format := cmp.Or(c.options.Format, f.format)
 		for i := f.First; i < f.First+f.Count; i++ {
 			name := fileName(i, len(c.res.Providers), c.res.Providers[i].Name)
 			c.res.Files = append(c.res.Files, File{Name: name + "." + string(format), Data: c.renderProviders(i, 1, format)})
@@ -232,22 +228,10 @@ func (c *conversion) splitProviders() {
 	}
 }
 
-// recordLostComments records a file whose comments are lost.
 func (c *conversion) recordLostComments(f *sourceFile) {
 	if f.hasComments() {
 		c.res.LostComments = append(c.res.LostComments, f.Name)
 	}
-}
-
-// renderProviders returns a file that contains some of the providers.
-func (c *conversion) renderProviders(first, count int, format Format) []byte {
-	var outOfTree []int
-	for i, p := range c.res.Source.Providers[first:][:count] {
-		if p.APIVersion == plugin.OutOfTree {
-			outOfTree = append(outOfTree, i)
-		}
-	}
-	return encode(entries.NewDocument(c.res.Providers[first:][:count]), outOfTree, format)
 }
 
 // fileName returns a name that sorts in the provider's order, starting with "10-ecr"
@@ -256,25 +240,14 @@ func fileName(index, count int, provider string) string {
 	const longest = 128
 	safe := []byte(provider)
 	for i, b := range safe {
-		if !isSafeFileNameByte(b) {
+		if !strings.ContainsRune(fileNameChars, rune(b)) {
 			safe[i] = '-'
 		}
 	}
 	return fmt.Sprintf("%0*d-%s", len(fmt.Sprint(10*count)), 10*(index+1), safe[:min(len(safe), longest)])
 }
 
-// isSafeFileNameByte reports whether all systems allow a byte in file names.
-func isSafeFileNameByte(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
-}
+// fileNameChars lists the characters that all systems allow in file names.
+const fileNameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
-// formatOr returns the requested format, or f if none was requested.
-func (c *conversion) formatOr(f Format) Format {
-	if c.options.Format != "" {
-		return c.options.Format
-	}
-	return f
-}
-
-// baseName returns the name of f without its path.
 func (f File) baseName() string { return filepath.Base(f.Name) }

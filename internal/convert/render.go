@@ -13,12 +13,13 @@ import (
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/textedit"
+	"github.com/regcred/regcred/plugin"
 )
 
-// encode returns the text of a document, or nothing if it cannot be encoded, which the
-// check of the result then finds. outOfTree are the indices of providers of the out-of-tree
-// proposal.
-func encode(doc entries.Document, outOfTree []int, format Format) []byte {
+// renderProviders returns a file that contains some of the providers, or nothing if it
+// cannot be encoded, which the check of the result then finds.
+func (c *conversion) renderProviders(first, count int, format Format) []byte {
+	doc := entries.NewDocument(c.res.Providers[first:][:count])
 	if format == JSON {
 		return []byte(textedit.EncodeJSON(doc, "", "  ") + "\n")
 	}
@@ -28,8 +29,10 @@ func encode(doc entries.Document, outOfTree []int, format Format) []byte {
 		return nil
 	}
 	quoteAmbiguous(&n)
-	for _, i := range outOfTree {
-		addZeroCacheComment(textedit.SequenceItem(textedit.MappingValue(&n, "providers"), i))
+	for i, p := range c.res.Source.Providers[first:][:count] {
+		if p.APIVersion == plugin.OutOfTree {
+			addZeroCacheComment(textedit.SequenceItem(textedit.MappingValue(&n, "providers"), i))
+		}
 	}
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)

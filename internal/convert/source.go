@@ -42,7 +42,6 @@ func newSourceFile(f *config.File) *sourceFile {
 // values.
 var commentStartPattern = regexp.MustCompile(`(?m)(^|[ \t])#`)
 
-// hasComments reports whether the first document seems to have comments.
 func (s *sourceFile) hasComments() bool {
 	text := s.Data()
 	if line, ok := s.Line(s.secondDocument); ok {

@@ -158,35 +158,27 @@ func CreateFile(name string, data []byte) error {
 // CreateDir writes files into a directory, which it creates if necessary. It rejects a
 // directory that contains configuration files, because the kubelet would merge them
 // with the new ones. If anything fails, it removes what it wrote.
-func CreateDir(dir string, files []File) (err error) {
-	created := false
-	switch err := os.Mkdir(dir, 0o755); {
-	case err == nil:
-		created = true
-	case !errors.Is(err, fs.ErrExist):
+func CreateDir(dir string, files []File) error {
+	err := os.Mkdir(dir, 0o755)
+	created := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := checkNoConfigFiles(dir); err != nil {
 		return err
 	}
-	var written []string
-	for _, f := range files {
-		name := filepath.Join(dir, f.baseName())
-		if err = CreateFile(name, f.Data); err != nil {
-			break
+	for i, f := range files {
+		if err := CreateFile(filepath.Join(dir, f.baseName()), f.Data); err != nil {
+			for _, f := range files[:i] {
+				_ = os.Remove(filepath.Join(dir, f.baseName()))
+			}
+			if created {
+				_ = os.Remove(dir)
+			}
+			return err
 		}
-		written = append(written, name)
 	}
-	if err == nil {
-		return nil
-	}
-	for _, name := range written {
-		_ = os.Remove(name)
-	}
-	if created {
-		_ = os.Remove(dir)
-	}
-	return err
+	return nil
 }
 
 // checkNoConfigFiles rejects a directory that contains files that the kubelet would

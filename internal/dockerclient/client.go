@@ -44,7 +44,6 @@ type Env struct {
 	Dir    string // working directory; absolute
 }
 
-// errNoHomeDir is returned if the home directory is unknown.
 var errNoHomeDir = errors.New("HOME is not set, and this user has no home directory")
 
 // Path returns the persistent file in which a client looks for helpers, whether it
@@ -93,7 +92,6 @@ const (
 	authFileName   = "auth.json"
 )
 
-// dockerDir returns docker's configuration directory.
 func (e Env) dockerDir() (string, error) {
 	if dir := e.Getenv("DOCKER_CONFIG"); dir != "" {
 		return e.absPath(dir), nil

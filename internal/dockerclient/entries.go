@@ -54,21 +54,11 @@ type HelperEntries struct {
 // changed safely, because its readers may interpret it differently. The error contains
 // no values except helper names.
 func ReadEntries(data []byte) (HelperEntries, error) {
-	e := HelperEntries{Others: map[string]string{}}
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
-		return e, err
+		return HelperEntries{}, err
 	}
-	e.Store = doc.store
-	for _, m := range doc.helpers {
-		switch name := doc.helperName(m); name {
-		case HelperName:
-			e.Hosts = append(e.Hosts, m.Key)
-		default:
-			e.Others[m.Key] = name
-		}
-	}
-	return e, nil
+	return doc.entries(), nil
 }
 
 // PutEntries returns a file with the wanted entries instead of all previous entries
@@ -108,7 +98,7 @@ func RemoveEntries(data []byte) ([]byte, error) {
 	if err != nil || doc == nil {
 		return nil, err
 	}
-	if bytes.Equal(data, newFileText(doc.ownEntries())) {
+	if have := doc.entries(); bytes.Equal(data, newFileText(Desired{Hosts: have.Hosts, AllHosts: have.Store == HelperName})) {
 		return nil, nil
 	}
 	kept, err := doc.jsonObject.removeMembersIf(func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) && doc.store == HelperName })
@@ -116,13 +106,12 @@ func RemoveEntries(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	doc.jsonObject = kept
-	if err := doc.removeHelpers(func(m jsonMember) bool { return doc.helperName(m) == HelperName }); err != nil {
+	if err := doc.removeHelpers(func(m jsonMember) bool { return doc.names[m.Key] == HelperName }); err != nil {
 		return nil, err
 	}
 	return doc.encode(), nil
 }
 
-// newFileText returns the text of a new file.
 func newFileText(w Desired) []byte {
 	s := jsonStyle{"\n", "\t", ": "}
 	var list []string
@@ -145,13 +134,13 @@ func (s jsonStyle) helperMembers(hosts []string) (list []string) {
 	return list
 }
 
-// configDocument is a config.json.
 type configDocument struct {
 	before, after []byte // white space
 	jsonObject
-	nested  jsonObject   // credHelpers; nil if it is not set
-	helpers []jsonMember // members of nested
-	store   string       // credsStore
+	nested  jsonObject        // credHelpers; nil if it is not set
+	helpers []jsonMember      // members of nested
+	names   map[string]string // of the helpers, by key
+	store   string            // credsStore
 }
 
 func (d *configDocument) encode() []byte { return slices.Concat(d.before, d.jsonObject, d.after) }
@@ -221,35 +210,40 @@ func (d *configDocument) readHelpers() (err error) {
 	if d.helpers, err = d.nested.parseMembers(); err != nil {
 		return errors.New("credHelpers must be an object: fix or remove it")
 	}
-	seen := map[string]bool{}
+	d.names = map[string]string{}
 	for _, m := range d.helpers {
 		var name string
 		if json.Unmarshal(d.nested.memberValue(m), &name) != nil || d.nested[m.Value.Start] != '"' {
 			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.Key)
 		}
-		if seen[m.Key] {
+		if _, twice := d.names[m.Key]; twice {
 			return fmt.Errorf("credHelpers contains %q twice, and different clients treat duplicates differently: keep only one", m.Key)
 		}
-		seen[m.Key] = true
+		d.names[m.Key] = name
 	}
 	return nil
 }
 
-// helperName returns the helper in an entry of credHelpers.
-func (d *configDocument) helperName(m jsonMember) (name string) {
-	_ = json.Unmarshal(d.nested.memberValue(m), &name) // read checked it
-	return name
-}
-
-// ownEntries returns the entries for regcred's helper in the file.
-func (d *configDocument) ownEntries() Desired {
-	w := Desired{AllHosts: d.store == HelperName}
+func (d *configDocument) entries() HelperEntries {
+	e := HelperEntries{Store: d.store, Others: map[string]string{}}
 	for _, m := range d.helpers {
-		if d.helperName(m) == HelperName {
-			w.Hosts = append(w.Hosts, m.Key)
+		if name := d.names[m.Key]; name == HelperName {
+			e.Hosts = append(e.Hosts, m.Key)
+		} else {
+			e.Others[m.Key] = name
 		}
 	}
-	return w
+	return e
+}
+
+// field returns a member of the file, which is already checked.
+func (d *configDocument) field(name string) (m jsonMember, set bool) {
+	list, _ := d.parseMembers()
+	i := slices.IndexFunc(list, func(m jsonMember) bool { return isFieldNamed(m, name) })
+	if i < 0 {
+		return m, false
+	}
+	return list[i], true
 }
 
 // resolveConflicts removes or keeps other helpers' entries, and returns the hosts that
@@ -258,7 +252,7 @@ func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error)
 	taken := map[string]string{}
 	for _, m := range d.helpers {
 		if slices.Contains(w.Hosts, m.Key) {
-			taken[m.Key] = d.helperName(m)
+			taken[m.Key] = d.names[m.Key]
 		}
 	}
 	switch {
@@ -278,26 +272,17 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return "another helper is configured for " + helpersText(e.Helpers)
-}
-
-func helpersText(helpers map[string]string) string {
 	var list []string
-	for host, name := range helpers {
-		list = append(list, fmt.Sprintf("%s (%q)", host, name))
+	for _, host := range slices.Sorted(maps.Keys(e.Helpers)) {
+		list = append(list, fmt.Sprintf("%s (%q)", host, e.Helpers[host]))
 	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
+	return "another helper is configured for " + strings.Join(list, ", ")
 }
 
 // checkCredsStoreConflict rejects a file in which a credsStore would make docker ignore
 // other credentials.
 func (d *configDocument) checkCredsStoreConflict() error {
-	list, err := d.parseMembers()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(list, func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) }) {
+	if _, set := d.field(credsStoreField); set {
 		return &CredsStoreError{Store: d.store}
 	}
 	file, err := dockerconfig.ParseFile(d.jsonObject)
@@ -357,11 +342,7 @@ func (d *configDocument) removeHelpers(drop func(jsonMember) bool) error {
 }
 
 func (d *configDocument) setHelpers(o jsonObject) {
-	list, _ := d.parseMembers() // read checked it
-	for _, m := range list {
-		if isFieldNamed(m, credHelpersField) {
-			d.jsonObject = d.jsonObject.setMemberValue(m, o)
-			return
-		}
+	if m, set := d.field(credHelpersField); set {
+		d.jsonObject = d.jsonObject.setMemberValue(m, o)
 	}
 }

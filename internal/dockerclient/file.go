@@ -86,7 +86,6 @@ func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, er
 	return c, fmt.Errorf("%s: %w", path, err)
 }
 
-// maxApplyAttempts limits how often Apply starts again.
 const maxApplyAttempts = 10
 
 // makeDir creates a directory and its parents with mode 0700. If root creates them,
@@ -129,7 +128,6 @@ type openedFile struct {
 	untrusted error // set if other users can write the file
 }
 
-// readFile reads a file.
 func readFile(path string) (*openedFile, error) {
 	at, err := resolveTarget(path)
 	if err != nil {
@@ -167,11 +165,6 @@ func resolveTarget(path string) (string, error) {
 		return filepath.Join(dir, filepath.Base(path)), nil
 	}
 	return filepath.Clean(path), nil
-}
-
-// hasContent reports whether the file has the given content.
-func (f *openedFile) hasContent(data []byte) bool {
-	return bytes.Equal(f.data, data) && (f.data == nil) == (data == nil)
 }
 
 // replaceContent writes other data to the file, or removes it if data is nil. It fails
@@ -214,7 +207,7 @@ func (f *openedFile) checkUnchanged() error {
 	if err != nil {
 		return err
 	}
-	if now.target != f.target || !now.hasContent(f.data) {
+	if now.target != f.target || (FileChange{Old: f.data, New: now.data}).IsChanged() {
 		return errConcurrentChange
 	}
 	return nil

@@ -26,7 +26,6 @@ func (l Credential) Host() string {
 	return host
 }
 
-// authEntry returns an entry of auths.
 func (l Credential) authEntry() (string, error) {
 	if l.Username == "" {
 		return "", fmt.Errorf("the credential for %s has no user name, which docker requires to load its config file", l.Repository)
@@ -37,7 +36,6 @@ func (l Credential) authEntry() (string, error) {
 	return `{"auth": ` + quoteJSON(base64.StdEncoding.EncodeToString([]byte(l.Username+":"+l.Password.Reveal()))) + "}", nil
 }
 
-// isSame reports whether two credentials are the same.
 func (l Credential) isSame(other Credential) bool {
 	return l.Username == other.Username && l.Password.Equal(other.Password)
 }
@@ -96,20 +94,16 @@ func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig
 // setMember sets the member for a host in a field that is an object, and removes the
 // host's other members.
 func (d *configDocument) setMember(field, key, text string) error {
-	list, err := d.parseMembers()
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(list, func(m jsonMember) bool { return isFieldNamed(m, field) })
-	if i < 0 {
+	m, set := d.field(field)
+	if !set {
 		s := d.memberStyle()
 		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(field, []string{quoteJSON(key) + s.colon + text}))
 		return d.readFields()
 	}
-	nested, err := d.memberValue(list[i]).removeMembersIf(func(m jsonMember) bool { return isSameHost(m.Key, key) })
+	nested, err := d.memberValue(m).removeMembersIf(func(m jsonMember) bool { return isSameHost(m.Key, key) })
 	if err != nil {
 		return fmt.Errorf("%s must be an object: fix or remove it", field)
 	}
-	d.jsonObject = d.jsonObject.setMemberValue(list[i], nested.prependMembers(quoteJSON(key)+nested.memberStyle().colon+text))
+	d.jsonObject = d.jsonObject.setMemberValue(m, nested.prependMembers(quoteJSON(key)+nested.memberStyle().colon+text))
 	return d.readFields()
 }

@@ -34,7 +34,6 @@ func (o jsonObject) parseMembers() ([]jsonMember, error) {
 	return v.Members, nil
 }
 
-// memberValue returns the text of a member's value.
 func (o jsonObject) memberValue(m jsonMember) jsonObject { return o[m.Value.Start:m.End] }
 
 // removeMember removes a member, and the comma that was added with it.
@@ -49,7 +48,6 @@ func (o jsonObject) removeMember(list []jsonMember, i int) jsonObject {
 	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: from, To: to}})
 }
 
-// removeMembersIf removes members.
 func (o jsonObject) removeMembersIf(unwanted func(jsonMember) bool) (jsonObject, error) {
 	list, err := o.parseMembers()
 	if err != nil {
@@ -78,7 +76,6 @@ func (o jsonObject) prependMembers(added ...string) jsonObject {
 	return textedit.Apply(o, textedit.InsertEdit(1, text))
 }
 
-// setMemberValue replaces the value of a member.
 func (o jsonObject) setMemberValue(m jsonMember, value jsonObject) jsonObject {
 	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, New: string(value)})
 }
@@ -111,7 +108,6 @@ func (o jsonObject) memberStyle() jsonStyle {
 	return s
 }
 
-// stringMember returns a member whose value is a string.
 func (s jsonStyle) stringMember(name, value string) string {
 	return quoteJSON(name) + s.colon + quoteJSON(value)
 }

@@ -39,7 +39,6 @@ type SessionOptions struct {
 	Program string
 }
 
-// sessionPrefix is the prefix of sessions' directory names.
 const sessionPrefix = "regcred-exec-"
 
 // NewSession creates a session in a private directory below XDG_RUNTIME_DIR, which is
@@ -166,7 +165,6 @@ func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 // locked, and an editor of the file locks the directory that contains it.
 func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFileName) }
 
-// writeFiles creates the content of the directory.
 func (s *Session) writeFiles(e Env, o SessionOptions) error {
 	if err := os.Mkdir(s.dockerDir(), 0o700); err != nil {
 		return err
@@ -207,19 +205,15 @@ func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 			return err
 		}
 	}
-	if s.docker, s.Differ, err = o.sessionDockerFile(data); err != nil {
+	if len(o.Hosts) > 0 || o.AllHosts {
+		s.docker, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
+	} else {
+		s.docker, s.Differ, err = PutCredentials(data, o.Logins)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, configFileName), err)
 	}
 	return os.WriteFile(filepath.Join(s.dockerDir(), configFileName), s.docker, 0o600)
-}
-
-// sessionDockerFile returns docker's file for a session.
-func (o SessionOptions) sessionDockerFile(data []byte) (text []byte, differ []Credential, err error) {
-	if len(o.Hosts) == 0 && !o.AllHosts {
-		return PutCredentials(data, o.Logins)
-	}
-	text, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
-	return text, nil, err
 }
 
 // linkDockerDir creates links to everything else in docker's directory, except temporary

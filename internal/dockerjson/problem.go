@@ -52,7 +52,6 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// maxProblems limits the number of reported problems.
 const maxProblems = 100
 
 // FileLayout selects which fields of a file are read, and the rules for reading them.

@@ -84,7 +84,6 @@ func groupByTokenAttributes(providers []config.Provider) (list []Entry) {
 	return list
 }
 
-// assignNames names entries.
 func (o Options) assignNames(list []Entry) {
 	owners := map[int]*config.TokenAttributes{}
 	for _, e := range o.Known {

@@ -68,21 +68,12 @@ func equivalentTokens(a, b *config.TokenAttributes) bool {
 		return a == b
 	}
 	return a.ServiceAccountTokenAudience == b.ServiceAccountTokenAudience && a.CacheType == b.CacheType &&
-		requiredRank(a) == requiredRank(b) &&
+		equalBools(a.RequireServiceAccount, b.RequireServiceAccount) &&
 		isSameSet(a.RequiredServiceAccountAnnotationKeys, b.RequiredServiceAccountAnnotationKeys) &&
 		isSameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
 }
 
-// requiredRank returns 1 or 0, or -1 if the field is not set, which kubelets reject.
-func requiredRank(t *config.TokenAttributes) int {
-	switch {
-	case t.RequireServiceAccount == nil:
-		return -1
-	case *t.RequireServiceAccount:
-		return 1
-	}
-	return 0
-}
+func equalBools(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func isSameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))

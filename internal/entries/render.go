@@ -125,7 +125,6 @@ func quotedList(indent string, texts []string) []string {
 	return list
 }
 
-// newFileText returns the text of a new file.
 func newFileText(list []Entry) []byte {
 	return []byte(textedit.EncodeJSON(NewDocument(toProviders(list)), "", "  ") + "\n")
 }

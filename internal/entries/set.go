@@ -125,7 +125,6 @@ func (f *configFile) isCreated() bool {
 	return bytes.Equal(f.data, newFileText(list))
 }
 
-// removeOwn returns f without regcred's entries.
 func (f *configFile) removeOwn() (configFile, error) {
 	left := *f
 	for i := len(f.Providers) - 1; i >= 0; i-- {
@@ -141,7 +140,6 @@ func (f *configFile) removeOwn() (configFile, error) {
 	return left, nil
 }
 
-// removeProvider returns f without one provider.
 func (f *configFile) removeProvider(i int) (configFile, bool) {
 	list := f.providerList()
 	if list == nil {
@@ -150,7 +148,6 @@ func (f *configFile) removeProvider(i int) (configFile, bool) {
 	return f.withText(textedit.Apply(f.data, textedit.Edit{Span: list.RemovalSpan(i)}), slices.Delete(slices.Clone(f.Providers), i, i+1))
 }
 
-// addEntries returns f's text with regcred's entries added.
 func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
 	if list := f.providerList(); list != nil {
 		for _, edit := range list.AppendEdits(newListItems(ours)) {

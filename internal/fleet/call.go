@@ -5,14 +5,14 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
+	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -41,69 +41,26 @@ func New(cfg *rest.Config) (*Client, error) {
 // URL returns the address of the API server.
 func (c *Client) URL() string { return c.server.URL() }
 
-// apiCall is one request to the API server, described in terms of RBAC.
-type apiCall struct {
-	verb            string // get, list, patch
-	resource        string // plural, including the subresource
-	group           string // "" means the core group
-	namespace, name string // "" means all
-	query           url.Values
-	patch           []byte // a merge patch
-	maxResponse     int64  // maximum bytes of the response; 0 means the default for an object
-}
-
-// path returns the URL path below the base address.
-func (q *apiCall) path() []string {
-	path := []string{"api", "v1"}
-	if q.group != "" {
-		path = []string{"apis", q.group, "v1"}
-	}
-	if q.namespace != "" {
-		path = append(path, "namespaces", q.namespace)
-	}
-	resource, sub, _ := strings.Cut(q.resource, "/")
-	path = append(path, resource)
-	if q.name != "" {
-		path = append(path, q.name)
-	}
-	if sub != "" {
-		path = append(path, sub)
-	}
-	return path
-}
-
 // getObject makes a call and decodes the response.
-func (c *Client) getObject(ctx context.Context, q *apiCall, kind string, into any) error {
-	body, err := c.doCall(ctx, q)
-	if err != nil {
-		return err
-	}
-	var meta metav1.TypeMeta
-	// Drop the decoder's error, because it may quote the response.
-	if json.Unmarshal(body, &meta) != nil || meta.Kind != kind || json.Unmarshal(body, into) != nil {
-		return c.callError(q, &apiserver.Failure{Err: fmt.Errorf("the response is not a %s: check that this is the address of an API server", kind)})
+func (c *Client) getObject(ctx context.Context, q *apiserver.Call, kind string, into any) error {
+	if failure := c.server.GetObject(ctx, q, kind, into); failure != nil {
+		return c.callError(q, failure)
 	}
 	return nil
 }
 
-// doCall makes a call, and retries it if that is safe. Its errors are of type
-// [*kube.Error].
-func (c *Client) doCall(ctx context.Context, q *apiCall) ([]byte, error) {
-	a := &apiserver.Call{Path: q.path(), Query: q.query, Most: q.maxResponse, Repeat: q.patch == nil}
-	if q.patch != nil {
-		a.Method, a.Body, a.Type = http.MethodPatch, q.patch, "application/merge-patch+json"
-	}
-	body, failure := c.server.Do(ctx, a)
+// doCall makes a call. Its errors are of type [*kube.Error].
+func (c *Client) doCall(ctx context.Context, q *apiserver.Call) ([]byte, error) {
+	body, failure := c.server.Do(ctx, q)
 	if failure != nil {
 		return nil, c.callError(q, failure)
 	}
 	return body, nil
 }
 
-// callError returns the error of a call.
-func (c *Client) callError(q *apiCall, f *apiserver.Failure) *kube.Error {
+func (c *Client) callError(q *apiserver.Call, f *apiserver.Failure) *kube.Error {
 	return &kube.Error{
-		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: c.URL(),
+		Verb: q.Verb, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Host: c.URL(),
 		Code: f.Code, Reason: f.Reason, Message: f.Message, RetryAfter: f.RetryAfter, Err: f.Err,
 	}
 }
@@ -114,4 +71,70 @@ func httpStatus(err error) int {
 		return e.Code
 	}
 	return 0
+}
+
+const pageSize = 250
+
+// DefaultSelector selects the agent pods of all releases of the chart.
+const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
+
+// container is the name of the agent's container in the pod.
+const container = "agent"
+
+func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
+	return list[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
+}
+
+func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
+	q := &apiserver.Call{Group: "apps", Resource: "daemonsets", Namespace: namespace}
+	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
+}
+
+// listNodes returns all nodes by name, without their images, which are most of their bytes.
+func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
+	all, err := list(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*corev1.Node{}
+	for i := range all {
+		byName[all[i].Name] = &all[i]
+	}
+	return byName, nil
+}
+
+// list returns all objects of a list, which it reads in pages. trim, if not nil, is called
+// for each object of a page. If the first page's snapshot has expired on the API server,
+// the list is restarted once.
+func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
+	q.Verb, q.MaxSize = "list", maxPageSize
+	q.Query = url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if selector != "" {
+		q.Query.Set("labelSelector", selector)
+	}
+	for again := true; ; {
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []T             `json:"items"`
+		}
+		err := c.getObject(ctx, q, kind, &page)
+		if httpStatus(err) == http.StatusGone && again && q.Query.Has("continue") {
+			again, all = false, nil
+			q.Query.Del("continue")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if trim != nil {
+				trim(&page.Items[i])
+			}
+		}
+		all = append(all, page.Items...)
+		if page.Metadata.Continue == "" {
+			return all, nil
+		}
+		q.Query.Set("continue", page.Metadata.Continue)
+	}
 }

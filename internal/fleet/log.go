@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/apiserver"
 )
 
 // logReadSizes lists how much of a log to read until a status is found. The kubelet
@@ -25,13 +26,13 @@ var logReadSizes = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 2
 // maxPhaseLength limits the length of a phase reported by a later version.
 const maxPhaseLength = 32
 
-// readStatus returns a pod's last status, or nil
+// readStatus returns the last status of a pod, or nil.
 func (c *Client) readStatus(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
 	for _, read := range logReadSizes {
-		log, err := c.doCall(ctx, &apiCall{
-			verb: "get", resource: "pods/log", namespace: pod.Namespace, name: pod.Name,
-			query: url.Values{
+		log, err := c.doCall(ctx, &apiserver.Call{
+			Verb: "get", Resource: "pods/log", Namespace: pod.Namespace, Name: pod.Name,
+			Query: url.Values{
 				"container": {container}, "tailLines": {strconv.FormatInt(read.lines, 10)}, "limitBytes": {strconv.FormatInt(read.bytes, 10)},
 			},
 		})

@@ -78,21 +78,21 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	if reported != nil && n.Kubelet == "" {
 		n.Kubelet = reported.Kubelet
 	}
-	switch w := podWaitReason(pod); {
+	switch waiting, since := podWaitReason(pod); {
 	case nodes != nil && node == nil && n.Name != "":
 		n.State, n.Reason = StateDeleted, "the node no longer exists; its pod will be deleted"
 	case reported != nil && reported.Phase == agent.PhaseRemoved: // even if the status is old, or the pod has ended since
 		n.setReported(reported)
 	case failed != nil:
 		n.setLogError(failed, node)
-	case n.Ready == string(corev1.ConditionUnknown) && w.reason != "": // in this case the pod's status is also old
-		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node), readySince(node)
-	case w.reason != "":
-		n.State, n.Reason, n.Since = StateNotRunning, w.reason, w.since
-	case reported == nil && now.Sub(w.since) < 30*time.Second:
-		n.State, n.Reason, n.Since = State(agent.PhaseStarting), "its pod has just started", w.since
+	case n.Ready == string(corev1.ConditionUnknown) && waiting != "": // in this case the pod's status is also old
+		n.setUnreachable(node)
+	case waiting != "":
+		n.State, n.Reason, n.Since = StateNotRunning, waiting, since
+	case reported == nil && now.Sub(since) < 30*time.Second:
+		n.State, n.Reason, n.Since = State(agent.PhaseStarting), "its pod has just started", since
 	case reported == nil:
-		n.State, n.Since = StateSilent, w.since
+		n.State, n.Since = StateSilent, since
 		n.Reason = "its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes"
 	case now.Sub(reported.Time) > maxStatusAge:
 		n.State, n.Since = StateSilent, reported.Time
@@ -152,7 +152,7 @@ func (n *Node) setLogError(err error, node *corev1.Node) {
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
 		n.Reason = "no permission to read its pod's log"
 	case node != nil && n.Ready != string(corev1.ConditionTrue):
-		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node), readySince(node)
+		n.setUnreachable(node)
 	case node == nil && code >= 500:
 		n.State = StateUnreachable
 	}
@@ -161,20 +161,12 @@ func (n *Node) setLogError(err error, node *corev1.Node) {
 	}
 }
 
-// notReadyReason returns why a node is not ready.
-func notReadyReason(node *corev1.Node) string {
-	c := readyCondition(node)
-	if c == nil {
-		return "the node has not reported whether it is ready"
-	}
-	return oneLine(fmt.Sprintf("the node is not ready: %s: %s", c.Reason, c.Message))
-}
-
-func readySince(node *corev1.Node) time.Time {
+// setUnreachable sets the state of a node that is not ready.
+func (n *Node) setUnreachable(node *corev1.Node) {
+	n.State, n.Reason, n.Since = StateUnreachable, "the node has not reported whether it is ready", time.Time{}
 	if c := readyCondition(node); c != nil {
-		return c.LastTransitionTime.Time
+		n.Reason, n.Since = oneLine(fmt.Sprintf("the node is not ready: %s: %s", c.Reason, c.Message)), c.LastTransitionTime.Time
 	}
-	return time.Time{}
 }
 
 func readyCondition(node *corev1.Node) *corev1.NodeCondition {

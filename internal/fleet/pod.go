@@ -17,10 +17,9 @@ import (
 
 // agentStatus returns the status of the agent's container, or nil.
 func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == container {
-			return &pod.Status.ContainerStatuses[i]
-		}
+	all := pod.Status.ContainerStatuses
+	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }
@@ -31,35 +30,28 @@ func isAgentRunning(pod *corev1.Pod) bool {
 	return s != nil && s.State.Running != nil
 }
 
-// podWait holds why a pod is not running, and since when. The reason is "" if the pod
-// is running.
-type podWait struct {
-	reason string
-	since  time.Time
-}
-
 // podWaitReason returns why a pod is not running: the reason of the container that
-// blocks it, or the pod's own reason.
-func podWaitReason(pod *corev1.Pod) podWait {
+// blocks it, or the pod's own reason. It returns "" and the start if the pod is running.
+func podWaitReason(pod *corev1.Pod) (reason string, since time.Time) {
 	if s := agentStatus(pod); s != nil && s.State.Running != nil {
-		return podWait{since: s.State.Running.StartedAt.Time}
+		return "", s.State.Running.StartedAt.Time
 	}
-	since := pod.CreationTimestamp.Time
+	since = pod.CreationTimestamp.Time
 	if c, ready := podCondition(pod, corev1.PodReady); c != nil && !ready {
 		since = c.LastTransitionTime.Time
 	}
 	switch c, scheduled := podCondition(pod, corev1.PodScheduled); {
 	case pod.Status.Phase == corev1.PodFailed:
-		return podWait{oneLine(strings.Trim(fmt.Sprintf("its pod has failed: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since}
+		return oneLine(strings.Trim(fmt.Sprintf("its pod has failed: %s: %s", pod.Status.Reason, pod.Status.Message), ": ")), since
 	case c != nil && !scheduled:
-		return podWait{oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time}
+		return oneLine(fmt.Sprintf("its pod is not scheduled: %s", cmp.Or(c.Message, c.Reason))), c.LastTransitionTime.Time
 	}
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if text := blockingReason(&s); text != "" {
-			return podWait{oneLine(text), since}
+			return oneLine(text), since
 		}
 	}
-	return podWait{"its pod has not started yet", since}
+	return "its pod has not started yet", since
 }
 
 // blockingReason returns why a container blocks its pod, or "" if it does not. Waiting
@@ -123,7 +115,6 @@ func agentFlagValue(spec *corev1.PodSpec, name string) string {
 	return ""
 }
 
-// agentImage returns the agent's image.
 func agentImage(spec *corev1.PodSpec) string { return agentContainer(spec).Image }
 
 // agentContainer returns the agent's container, or an empty one.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/regcred/regcred/internal/agent"
+	"github.com/regcred/regcred/internal/apiserver"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/kube"
 )
@@ -86,7 +88,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		if complete, err = r.readPods(timed); err != nil {
 			break
 		}
-		pending := r.pending()
+		pending := len(r.places) - r.count((*nodeProgress).isDone)
 		if complete && pending == 0 || !remote.Sleep(timed, interval(pending)) {
 			break
 		}
@@ -108,9 +110,9 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 
 // setAbsent sets the desired state. there is false if the ConfigMap does not exist.
 func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
-	q := &apiCall{
-		verb: "patch", resource: "configmaps", namespace: r.Namespace, name: r.ConfigMap,
-		patch: []byte(`{"data":{"state":"absent"}}`),
+	q := &apiserver.Call{
+		Verb: "patch", Resource: "configmaps", Namespace: r.Namespace, Name: r.ConfigMap,
+		Body: map[string]any{"data": map[string]string{"state": "absent"}},
 	}
 	for {
 		_, err = r.doCall(ctx, q)
@@ -173,10 +175,9 @@ func (r *removalRun) notef(format string, args ...any) {
 	}
 }
 
-// pending returns the number of nodes that are not done.
-func (r *removalRun) pending() (n int) {
+func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
 	for _, p := range r.places {
-		if !p.isDone() {
+		if in(p) {
 			n++
 		}
 	}
@@ -266,7 +267,6 @@ func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Nod
 // keyOf returns the name of a pod's node, or a name for the pod if it has no node.
 func keyOf(pod *corev1.Pod) string { return cmp.Or(podNodeName(pod), "pod "+pod.Name) }
 
-// update updates a node from its pod's status.
 func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
 	n := newNode(pod, nodes, reported, failed, time.Now())
 	n.Name = keyOf(pod)
@@ -307,19 +307,13 @@ func (r *removalRun) notify(p *nodeProgress, was State) {
 	if p.State == was || r.Changed == nil {
 		return
 	}
-	removed := 0
-	for _, p := range r.places {
-		if p.removed() {
-			removed++
-		}
-	}
-	r.Changed(p.Node, removed, len(r.places))
+	r.Changed(p.Node, r.count((*nodeProgress).removed), len(r.places))
 }
 
 func (r *removalRun) result() *Removal {
 	res := &Removal{}
-	for name, p := range r.places {
-		switch {
+	for _, name := range slices.Sorted(maps.Keys(r.places)) {
+		switch p := r.places[name]; {
 		case p.removed():
 			res.Removed = append(res.Removed, name)
 		case p.State == StateDeleted:
@@ -328,9 +322,6 @@ func (r *removalRun) result() *Removal {
 			res.Missing = append(res.Missing, p.Node)
 		}
 	}
-	slices.Sort(res.Removed)
-	slices.Sort(res.Gone)
-	slices.SortFunc(res.Missing, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return res
 }
 

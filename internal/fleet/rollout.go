@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,6 @@ func isOutdated(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
 	return agentFlagValue(&pod.Spec, "--revision") != agentFlagValue(template, "--revision") || agentImage(&pod.Spec) != agentImage(template)
 }
 
-// newRollout returns the rollout progress of a DaemonSet on the given nodes.
 func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	r := Rollout{
 		Namespace: ds.Namespace, Name: ds.Name, Progress: ProgressDone,
@@ -137,20 +135,17 @@ func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 	n := Node{
 		Name: node.Name, Owner: agentFlagValue(&ds.Spec.Template.Spec, "--owner"), State: StateNoPod,
 		Reason: "the DaemonSet has no pod on this node: kubectl describe daemonset -n " + ds.Namespace + " " + ds.Name + " says why",
-		Since:  laterTime(node.CreationTimestamp, ds.CreationTimestamp),
+		Since:  node.CreationTimestamp.Time,
+	}
+	if n.Since.Before(ds.CreationTimestamp.Time) {
+		n.Since = ds.CreationTimestamp.Time
 	}
 	n.setNodeFields(node)
 	if n.Ready == string(corev1.ConditionUnknown) {
-		n.State, n.Reason, n.Since = StateUnreachable, notReadyReason(node)+"; it has no pod", readySince(node)
+		n.setUnreachable(node)
+		n.Reason += "; it has no pod"
 	}
 	return n
-}
-
-func laterTime(a, b metav1.Time) time.Time {
-	if a.Before(&b) {
-		a = b
-	}
-	return a.Time
 }
 
 // daemonSetKey returns the key of a pod's DaemonSet, which is in the pod's namespace.

@@ -151,7 +151,6 @@ func (c *Client) readStatuses(ctx context.Context, pods []corev1.Pod, progress f
 	return reported, failed
 }
 
-// setNodesAndRollouts sets Nodes and Rollouts.
 func (f *Fleet) setNodesAndRollouts(pods []corev1.Pod, sets []appsv1.DaemonSet, nodes map[string]*corev1.Node, reported []*agent.Status, failed []error) {
 	now := time.Now()
 	of := map[string][]Node{} // by daemonSetKey

@@ -29,7 +29,6 @@ var (
 // containerd, which uses root's group for users that are not in passwd.
 const passwdContent = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
 
-// imageFile is a file or directory of the image.
 type imageFile struct {
 	name    string // no leading slash; directories end with a slash
 	mode    fs.FileMode

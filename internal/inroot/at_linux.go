@@ -20,29 +20,25 @@ const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 // withHostPath calls do with a path under which this process can access a file of the
 // node. It does not follow a symlink in the last element.
 func (f FS) withHostPath(name string, do func(at string) error) error {
-	if f.isHostRoot() {
-		return f.withNodeName(name, do(f.HostPath(name)))
-	}
-	dir, base := splitPath(name)
-	file, err := f.openInRoot(dir, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return f.withNodeName(name, err)
-	}
-	defer file.Close()
-	return f.withNodeName(name, do(procFDPath(file)+"/"+base))
+	abs := filepath.Join("/", name) // only for other roots, because a name on this machine may be relative
+	return f.withOpenPath(name, filepath.Dir(abs), unix.O_DIRECTORY, "/"+filepath.Base(abs), do)
 }
 
-// withHostPathFollowing is like at, but follows a symlink in the last element.
+// withHostPathFollowing is like withHostPath, but follows a symlink in the last element.
 func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
+	return f.withOpenPath(name, name, 0, "", do)
+}
+
+func (f FS) withOpenPath(name, opened string, flags uint64, rest string, do func(at string) error) error {
 	if f.isHostRoot() {
 		return f.withNodeName(name, do(f.HostPath(name)))
 	}
-	file, err := f.openInRoot(name, unix.O_PATH)
+	file, err := f.openInRoot(opened, unix.O_PATH|flags)
 	if err != nil {
 		return f.withNodeName(name, err)
 	}
 	defer file.Close()
-	return f.withNodeName(name, do(procFDPath(file)))
+	return f.withNodeName(name, do(procFDPath(file)+rest))
 }
 
 // procFDPath returns a path to an open file that does not depend on the file's name.

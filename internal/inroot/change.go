@@ -4,6 +4,7 @@
 package inroot
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -32,35 +33,31 @@ func IsTemporary(name string) bool { return path.Ext(name) == tempExt }
 // hold a lock that every writer of the file takes.
 func (f FS) RemoveTempFiles(name string) {
 	dir, base := filepath.Split(name)
-	entries, _ := f.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+base+"-") && IsTemporary(e.Name()) {
-			_ = f.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
+	_ = f.removeTemp(dir, "."+base+"-")
 }
 
 // Sweep removes all that interrupted writes left behind in a directory, if it exists. Like
 // [FS.RemoveTempFiles] it needs a lock.
-func (f FS) Sweep(dir string) error {
+func (f FS) Sweep(dir string) error { return f.removeTemp(dir, "") }
+
+func (f FS) removeTemp(dir, prefix string) (err error) {
 	entries, _ := f.ReadDir(dir)
 	for _, e := range entries {
-		if !IsTemporary(e.Name()) {
-			continue
+		if IsTemporary(e.Name()) && strings.HasPrefix(e.Name(), prefix) {
+			err = cmp.Or(err, f.Remove(filepath.Join(dir, e.Name())))
 		}
-		if err := f.Remove(filepath.Join(dir, e.Name())); err != nil {
+	}
+	return err
+}
+
+// do calls Before and then a step of a change.
+func (f FS) do(step, name string, change func() error) error {
+	if f.Before != nil {
+		if err := f.Before(step, name); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// beforeStep calls Before.
-func (f FS) beforeStep(step, name string) error {
-	if f.Before == nil {
-		return nil
-	}
-	return f.Before(step, name)
+	return change()
 }
 
 // WriteFile writes a file, or replaces the file or symbolic link with that name.
@@ -104,11 +101,11 @@ func (f FS) replaceFile(name string, create func(temp string) error) error {
 
 // writeNewFile writes and syncs a new file. If that fails, it removes the file.
 func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err error) {
-	if err := f.beforeStep("create", name); err != nil {
+	var file *os.File
+	if err := f.do("create", name, func() (err error) {
+		file, err = os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		return err
-	}
-	file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	defer func() {
@@ -126,17 +123,13 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 		{"sync", file.Sync},
 	}
 	for _, s := range steps {
-		if err := f.beforeStep(s.name, name); err != nil {
-			return err
-		}
-		if err := s.do(); err != nil {
+		if err := f.do(s.name, name, s.do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setOwnerAndLabel sets a file's owner and label.
 func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 	if attr.Like != nil && !CopyOwner(file, attr.Like) {
 		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
@@ -153,25 +146,18 @@ func IsOwnerError(err error) bool {
 	return ok && failed.Op == chownOp
 }
 
-// renameAndSync renames a file and syncs the directory.
 func (f FS) renameAndSync(name, from, to string) error {
-	if err := f.beforeStep("rename", name); err != nil {
-		return err
+	err := f.do("rename", name, func() error { return os.Rename(from, to) })
+	if err == nil {
+		syncDir(filepath.Dir(to))
 	}
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(to))
-	return nil
+	return err
 }
 
 // Symlink creates a symbolic link, or replaces the file or link with that name.
 func (f FS) Symlink(target, name string) error {
 	return f.replaceFile(name, func(temp string) error {
-		if err := f.beforeStep("link", name); err != nil {
-			return err
-		}
-		return os.Symlink(target, temp)
+		return f.do("link", name, func() error { return os.Symlink(target, temp) })
 	})
 }
 
@@ -179,10 +165,7 @@ func (f FS) Symlink(target, name string) error {
 func (f FS) HardLink(name, as string) error {
 	return f.withHostPath(name, func(from string) error {
 		return f.replaceFile(as, func(temp string) error {
-			if err := f.beforeStep("link", as); err != nil {
-				return err
-			}
-			return os.Link(from, temp)
+			return f.do("link", as, func() error { return os.Link(from, temp) })
 		})
 	})
 }
@@ -198,10 +181,7 @@ func (f FS) Rename(from, to string) error {
 // must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	return f.withHostPath(name, func(at string) error {
-		if err := f.beforeStep("mkdir", name); err != nil {
-			return err
-		}
-		if err := os.Mkdir(at, mode); err != nil {
+		if err := f.do("mkdir", name, func() error { return os.Mkdir(at, mode) }); err != nil {
 			return err
 		}
 		err := os.Chmod(at, mode)
@@ -219,12 +199,11 @@ func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.Remov
 
 func (f FS) removeAndSync(name string, remove func(string) error) error {
 	err := f.withHostPath(name, func(at string) error {
-		if err := f.beforeStep("remove", name); err != nil {
+		return f.do("remove", name, func() error {
+			err := remove(at)
+			syncDir(filepath.Dir(at))
 			return err
-		}
-		err := remove(at)
-		syncDir(filepath.Dir(at))
-		return err
+		})
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

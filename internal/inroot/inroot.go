@@ -19,7 +19,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/regcred/regcred/internal/regularfile"
@@ -34,7 +33,6 @@ type FS struct {
 	Before func(step, name string) error
 }
 
-// maxFileSize limits how much is read from a file, in bytes.
 const maxFileSize = 16 << 20
 
 // isHostRoot reports whether the node is this machine.
@@ -109,10 +107,4 @@ func (f FS) withNodeName(name string, err error) error {
 		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	return err
-}
-
-// splitPath splits a name into directory and last element.
-func splitPath(name string) (dir, base string) {
-	name = path.Join("/", name)
-	return path.Dir(name), path.Base(name)
 }

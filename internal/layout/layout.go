@@ -25,6 +25,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -145,7 +146,7 @@ func (l *Layout) Close() { _ = l.root.Close() } // closing a directory handle ca
 // localError wraps an error as an [LocalError] of this machine.
 func (l *Layout) localError(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
-	if isDiskFull(err) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = fmt.Errorf("%w: free up space and pull again; verified blobs will not be downloaded again", err)
 	}
 	return &LocalError{err}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/regcred/regcred/internal/flock"
@@ -32,6 +33,9 @@ type pendingFile struct {
 	tmp  string // "" after the file was renamed or removed
 	name string
 }
+
+// canRenameOpenFiles is false on Windows.
+const canRenameOpenFiles = runtime.GOOS != "windows"
 
 // newPending creates a temporary file for a name. Its permissions follow the umask,
 // because images are not secret.
@@ -149,7 +153,11 @@ func isTemp(name string) bool {
 
 // removeIfStale removes a temporary file unless another process has locked it.
 func (l *Layout) removeIfStale(name string) {
-	f, err := l.root.OpenFile(name, os.O_WRONLY|openNonblock, 0)
+	flags := os.O_WRONLY
+	if runtime.GOOS != "windows" {
+		flags |= syscall.O_NONBLOCK // do not wait until the other end of a pipe is opened
+	}
+	f, err := l.root.OpenFile(name, flags, 0)
 	if err != nil {
 		return
 	}

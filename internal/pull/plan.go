@@ -82,7 +82,6 @@ func (s *session) selectManifest(ctx context.Context, index manifest, want platf
 	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
 }
 
-// fetchChild fetches a manifest listed in an index.
 func (s *session) fetchChild(ctx context.Context, d v1.Descriptor) (manifest, error) {
 	m, err := s.fetchManifest(ctx, d.Digest.String())
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 // allPlatforms is the [Puller.Platform] value that stores a whole index.
 const allPlatforms = "all"
 
-// platform selects which platforms of an image to pull.
 type platform struct {
 	all bool
 	v1.Platform

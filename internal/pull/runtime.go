@@ -133,7 +133,6 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	return &runtimePull{r, &runtimeapi.ImageSpec{Image: full, UserSpecifiedImage: image}, host}, nil
 }
 
-// isPresent reports whether the runtime has the image.
 func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found bool, err error) {
 	err = p.r.callWithReconnect(ctx, func(ctx context.Context) error {
 		got, err := p.r.imageStatus(ctx, p.spec)
@@ -179,7 +178,6 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	return nil
 }
 
-// try runs one pull with one credential.
 func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *RuntimeResult) error {
 	req := &runtimeapi.PullImageRequest{Image: p.spec}
 	if cred != nil {

@@ -77,7 +77,6 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	return resp, nil
 }
 
-// fetchManifest fetches a manifest by tag or digest.
 func (s *session) fetchManifest(ctx context.Context, id string) (manifest, error) {
 	for n := 1; ; n++ {
 		m, err := s.getManifest(ctx, id)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
@@ -77,9 +76,7 @@ type AWSTrust struct {
 type AWS struct {
 	*Server
 	dir string
-
-	mu    sync.Mutex
-	state AWSState
+	settings[AWSState]
 }
 
 // NewAWS starts the server. The caller must close it.
@@ -88,11 +85,12 @@ func NewAWS() (*AWS, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &AWS{dir: dir, state: AWSState{
+	a := &AWS{dir: dir}
+	a.state = AWSState{
 		Password: "open-sesame", Life: 12 * time.Hour,
 		SecretKey: canary.PasswordSecret + "-key", SessionToken: canary.TokenSecret + "-session", KeyLife: 6 * time.Hour,
 		Region: "eu-west-1",
-	}}
+	}
 	a.Server = NewServer(http.HandlerFunc(a.dispatch))
 	return a, nil
 }
@@ -101,20 +99,6 @@ func NewAWS() (*AWS, error) {
 func (a *AWS) Close() {
 	a.Server.Close()
 	os.RemoveAll(a.dir)
-}
-
-// Update changes all later responses.
-func (a *AWS) Update(change func(*AWSState)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	change(&a.state)
-}
-
-// currentState returns the current state.
-func (a *AWS) currentState() AWSState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.state
 }
 
 // Environ returns the variables that make an AWS SDK use only this server. They set no
@@ -206,7 +190,6 @@ func (s AWSState) serveECR(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isObject reports whether a body is a JSON object.
 func isObject(body io.Reader) bool {
 	var members map[string]any
 	return json.NewDecoder(body).Decode(&members) == nil && members != nil

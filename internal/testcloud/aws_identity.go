@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// metadataToken is the IMDSv2 session token.
 const metadataToken = "metadata-session"
 
 const (
@@ -65,7 +64,6 @@ func serveMetadataToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveContainer implements the container credentials endpoint.
 func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.Header.Get("Authorization") != s.ContainerToken {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
@@ -69,33 +68,19 @@ type AzureState struct {
 // [Azure.AddHosts] adds their real host names to a [FakeNetwork].
 type Azure struct {
 	*Server
-
-	mu    sync.Mutex
-	state AzureState
+	settings[AzureState]
 }
 
 // NewAzure starts the server. The caller must close it.
 func NewAzure() *Azure {
-	a := &Azure{state: AzureState{
+	a := &Azure{}
+	a.state = AzureState{
 		AccessToken: canary.TokenSecret + "-access",
 		Life:        3 * time.Hour,
 		Header:      canary.TokenSecret + "-header",
-	}}
+	}
 	a.Server = NewServer(http.HandlerFunc(a.dispatch))
 	return a
-}
-
-// Update changes all later responses.
-func (a *Azure) Update(change func(*AzureState)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	change(&a.state)
-}
-
-func (a *Azure) currentState() AzureState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.state
 }
 
 // AddHosts adds the real host names of the endpoints to a [FakeNetwork].
@@ -172,7 +157,6 @@ func (a *Azure) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveChallenge sends a login server's challenge.
 func (s AzureState) serveChallenge(w http.ResponseWriter, r *http.Request) {
 	challenge := s.Challenge
 	if challenge == "" {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred/internal/canary"
@@ -53,9 +52,7 @@ type Google struct {
 	*Server
 	net     *FakeNetwork
 	homeDir string
-
-	mu    sync.Mutex
-	state GoogleState
+	settings[GoogleState]
 }
 
 // NewGoogle starts the servers in a net under the default universe domain. The caller
@@ -65,10 +62,11 @@ func NewGoogle(net *FakeNetwork) (*Google, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Google{net: net, homeDir: home, state: GoogleState{
+	g := &Google{net: net, homeDir: home}
+	g.state = GoogleState{
 		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Life: time.Hour,
 		Email: "node@project.iam.gserviceaccount.com",
-	}}
+	}
 	g.Server = NewServer(http.HandlerFunc(g.dispatch))
 	g.AddHosts("googleapis.com")
 	return g, nil
@@ -84,20 +82,6 @@ func (g *Google) AddHosts(universe string) {
 func (g *Google) Close() {
 	g.Server.Close()
 	os.RemoveAll(g.homeDir)
-}
-
-// Update changes all later responses.
-func (g *Google) Update(change func(*GoogleState)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	change(&g.state)
-}
-
-// currentState returns the current state.
-func (g *Google) currentState() GoogleState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.state
 }
 
 // Environ returns the net's variables and the variables that make a Google SDK use only
@@ -163,7 +147,6 @@ func (g *Google) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokenResponse writes a token and its lifetime.
 func (s GoogleState) tokenResponse(token string, answer map[string]any) map[string]any {
 	answer["access_token"] = token
 	if !s.NoLife {
@@ -172,7 +155,6 @@ func (s GoogleState) tokenResponse(token string, answer map[string]any) map[stri
 	return answer
 }
 
-// writeMetadataValue writes a metadata value if it is set.
 func writeMetadataValue(w http.ResponseWriter, r *http.Request, text string) {
 	if text == "" {
 		http.NotFound(w, r)

@@ -34,7 +34,6 @@ type FakeNetwork struct {
 	proxy    *http.Server
 	inner    *http.Server   // serves the decrypted TLS connections
 	direct   []*http.Server // see [Net.ServeTLS]
-	conns    *connListener
 	addr     string
 	key      *ecdsa.PrivateKey
 	root     *x509.Certificate
@@ -58,12 +57,10 @@ func NewFakeNetwork() (*FakeNetwork, error) {
 		return nil, err
 	}
 	n.addr = listener.Addr().String()
-	n.conns = &connListener{addr: listener.Addr(), next: make(chan net.Conn), done: make(chan struct{})}
 	// Do not log clients that disconnect.
 	discard := log.New(io.Discard, "", 0)
 	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.serveProxy), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
-	go n.inner.Serve(n.conns)
 	go n.proxy.Serve(listener)
 	return n, nil
 }
@@ -134,7 +131,6 @@ func (n *FakeNetwork) CAPool() *x509.CertPool { return n.rootPool }
 // Close stops the net.
 func (n *FakeNetwork) Close() {
 	n.proxy.Close()
-	n.conns.Close()
 	n.inner.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +140,6 @@ func (n *FakeNetwork) Close() {
 	os.RemoveAll(n.dir)
 }
 
-// serveProxy implements the proxy.
 func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		n.dispatch(w, r)
@@ -160,14 +155,16 @@ func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
-	n.conns.add(tls.Server(&bufferedConn{conn, buffered.Reader}, &tls.Config{
+	err = n.inner.Serve(&singleListener{tls.Server(&bufferedConn{conn, buffered.Reader}, &tls.Config{
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return n.certificateFor(strings.ToLower(host))
 		},
-	}))
+	})})
+	if errors.Is(err, http.ErrServerClosed) {
+		conn.Close()
+	}
 }
 
-// dispatch calls the handler of the requested host.
 func (n *FakeNetwork) dispatch(w http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -237,7 +234,6 @@ func (n *FakeNetwork) createCA() (err error) {
 	return os.WriteFile(n.CAFile(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 }
 
-// certificateFor returns the certificate of a host.
 func (n *FakeNetwork) certificateFor(host string) (*tls.Certificate, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -266,34 +262,15 @@ type bufferedConn struct {
 
 func (c *bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// connListener is a listener that returns connections added by other code.
-type connListener struct {
-	addr net.Addr
-	next chan net.Conn
-	once sync.Once
-	done chan struct{}
-}
+// singleListener is a listener that returns one connection.
+type singleListener struct{ conn net.Conn }
 
-func (c *connListener) add(conn net.Conn) {
-	select {
-	case c.next <- conn:
-	case <-c.done:
-		conn.Close()
+func (l *singleListener) Accept() (conn net.Conn, err error) {
+	if conn, l.conn = l.conn, nil; conn == nil {
+		return nil, io.EOF
 	}
+	return conn, nil
 }
 
-func (c *connListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-c.next:
-		return conn, nil
-	case <-c.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (c *connListener) Close() error {
-	c.once.Do(func() { close(c.done) })
-	return nil
-}
-
-func (c *connListener) Addr() net.Addr { return c.addr }
+func (*singleListener) Close() error   { return nil }
+func (*singleListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -175,7 +175,25 @@ func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// writeJSON sends a JSON document.
+// settings guards the state of a simulated cloud.
+type settings[S any] struct {
+	mu    sync.Mutex
+	state S
+}
+
+// Update changes all later responses.
+func (s *settings[S]) Update(change func(*S)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.state)
+}
+
+func (s *settings[S]) currentState() S {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)

@@ -5,12 +5,17 @@ package testkube
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/regcred/regcred/internal/testfault"
 )
@@ -113,14 +118,10 @@ func (s *Server) waitForRelease(r *http.Request) bool {
 }
 
 func (f *Fault) writeHuge(w http.ResponseWriter) {
-	n := f.Bytes
-	if n == 0 {
-		n = 64 << 20
-	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprint(w, `{"metadata":{"annotations":{"filler":"`)
 	block := bytes.Repeat([]byte("x"), 64<<10)
-	for left := n; left > 0; left -= len(block) {
+	for left := cmp.Or(f.Bytes, 64<<20); left > 0; left -= len(block) {
 		if _, err := w.Write(block[:min(left, len(block))]); err != nil {
 			return
 		}
@@ -130,62 +131,59 @@ func (f *Fault) writeHuge(w http.ResponseWriter) {
 
 // writeStatus sends an API error if the fault has one.
 func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
-	resource, _, _ := strings.Cut(req.Resource, "/")
-	details := &metav1.StatusDetails{Name: req.Name, Kind: resource}
-	details.RetryAfterSeconds = int32(testfault.SetRetryAfter(w.Header(), f.RetryAfter))
-	say := func(code int, reason metav1.StatusReason, message string) {
-		if f.Message != "" {
-			message = f.Message
-		}
-		writeStatus(w, code, reason, message, details)
-	}
-	switch f.Kind {
-	case FaultUnauthorized:
-		say(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
-	case FaultForbidden:
-		say(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("%s %q is forbidden: User %q cannot %s resource %q in API group \"\" in the namespace %q",
-			resource, req.Name, req.User, req.Verb, req.Resource, req.Namespace))
-	case FaultNotFound:
-		say(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource, req.Name))
-	case FaultConflict:
-		say(http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("Operation cannot be fulfilled on %s %q: it has changed", resource, req.Name))
-	case FaultGone:
-		say(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
-	case FaultTooManyRequests:
-		say(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "Too many requests, please try again later.")
-	case FaultServerError:
-		say(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: request timed out")
-	case FaultUnavailable:
-		say(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down")
-	default:
+	err := f.statusError(req)
+	if err == nil {
 		return false
 	}
+	if f.Message != "" {
+		err.ErrStatus.Message = f.Message
+	}
+	testfault.SetRetryAfter(w.Header(), f.RetryAfter)
+	writeError(w, err)
 	return true
 }
 
-// wrapWriter returns a writer that modifies the response body if the fault does so.
-func (f *Fault) wrapWriter(w http.ResponseWriter) http.ResponseWriter {
+// statusError returns the API error of a fault, or nil.
+func (f *Fault) statusError(req Request) *apierrors.StatusError {
+	resource, _, _ := strings.Cut(req.Resource, "/")
+	switch f.Kind {
+	case FaultUnauthorized:
+		return apierrors.NewUnauthorized("Unauthorized")
+	case FaultForbidden:
+		return forbidden(req, fmt.Sprintf("User %q cannot %s resource %q in API group \"\" in the namespace %q", req.User, req.Verb, req.Resource, req.Namespace))
+	case FaultNotFound:
+		return notFound(resource, req.Name)
+	case FaultConflict:
+		return apierrors.NewConflict(schema.GroupResource{Resource: resource}, req.Name, errors.New("it has changed"))
+	case FaultGone:
+		return apierrors.NewResourceExpired("too old resource version")
+	case FaultTooManyRequests:
+		return apierrors.NewTooManyRequests("Too many requests, please try again later.", 0)
+	case FaultServerError:
+		return apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+	case FaultUnavailable:
+		return apierrors.NewServiceUnavailable("apiserver is shutting down")
+	}
+	return nil
+}
+
+// respondChanged sends a response that the fault changes. serve writes the correct
+// response.
+func (f *Fault) respondChanged(w http.ResponseWriter, serve func(http.ResponseWriter)) {
 	if f.Kind != FaultTruncate && f.Kind != FaultReplaceText {
-		return w
+		serve(w)
+		return
 	}
-	return &faultWriter{w, f}
-}
-
-// faultWriter expects the whole body in one Write call, as from writeJSON.
-type faultWriter struct {
-	http.ResponseWriter
-	fault *Fault
-}
-
-func (s *faultWriter) Write(p []byte) (int, error) {
-	if s.fault.Kind == FaultReplaceText {
-		_, err := s.ResponseWriter.Write(bytes.ReplaceAll(p, []byte(s.fault.Old), []byte(s.fault.New)))
-		return len(p), err
+	correct := httptest.NewRecorder()
+	serve(correct)
+	body := correct.Body.Bytes()
+	maps.Copy(w.Header(), correct.Header())
+	w.WriteHeader(correct.Code)
+	if f.Kind == FaultReplaceText {
+		_, _ = w.Write(bytes.ReplaceAll(body, []byte(f.Old), []byte(f.New)))
+		return
 	}
-	_, _ = s.ResponseWriter.Write(p[:len(p)/2])
-	_ = http.NewResponseController(s.ResponseWriter).Flush()
+	_, _ = w.Write(body[:len(body)/2])
+	_ = http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
-
-// Unwrap supports http.NewResponseController.
-func (s *faultWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -24,10 +25,6 @@ var listKinds = map[string]metav1.TypeMeta{
 	"nodes":      typeMeta("v1", "NodeList"),
 	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
 }
-
-// Put adds or replaces an object of the resource "pods", "nodes", "daemonsets" or
-// "configmaps" and returns its UID. The caller must not modify the object afterwards.
-func (st *store) Put(resource string, o metav1.Object) string { return st.putObject(resource, o) }
 
 // ConfigMap returns the data of a ConfigMap, or nil if it does not exist.
 func (st *store) ConfigMap(namespace, name string) map[string]string {
@@ -47,40 +44,11 @@ func (s *Server) SetLog(namespace, pod, text string) {
 	s.logs[objectKey{"pods", namespace, pod}] = text
 }
 
-// routeAdditional routes the requests that route does not handle.
-func routeAdditional(method string, parts []string) (req Request, ok bool) {
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		req.Group, parts = parts[1], parts[3:]
-	default:
-		return req, false
-	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
-		req.Namespace, parts = parts[1], parts[2:]
-	}
-	req.Resource = parts[0]
-	if len(parts) > 1 {
-		req.Name = parts[1]
-	}
-	switch {
-	case method == http.MethodGet && len(parts) == 1:
-		req.Verb = "list"
-		_, ok = listKinds[req.Resource]
-	case method == http.MethodGet && len(parts) == 3 && parts[0] == "pods" && parts[2] == "log":
-		req.Verb, req.Resource, ok = "get", "pods/log", true
-	case method == http.MethodPatch && len(parts) == 2 && parts[0] == "configmaps":
-		req.Verb, ok = "patch", true
-	}
-	return req, ok
-}
-
 // serveList sends a page of objects.
 func (s *Server) serveList(w http.ResponseWriter, query url.Values, req Request) {
 	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
-		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "unable to parse requirement", nil)
+		writeError(w, apierrors.NewBadRequest("unable to parse requirement"))
 		return
 	}
 	all, version := s.listObjects(req.Resource, req.Namespace, selector)
@@ -123,7 +91,7 @@ func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) 
 	text := s.logs[objectKey{"pods", req.Namespace, req.Name}]
 	s.mu.Unlock()
 	if s.getPod(req.Namespace, req.Name) == nil {
-		writeNotFound(w, "pods", req.Name)
+		writeError(w, notFound("pods", req.Name))
 		return
 	}
 	lines := slices.Collect(strings.Lines(text))
@@ -141,7 +109,7 @@ func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) 
 // servePatch merges a patch of the data field into a ConfigMap.
 func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, req Request) {
 	if r.Header.Get("Content-Type") != "application/merge-patch+json" {
-		writeStatus(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the body of the request was in an unknown format", nil)
+		writeError(w, apierrors.NewBadRequest("the body of the request was in an unknown format"))
 		return
 	}
 	var patch struct{ Data map[string]string }
@@ -150,7 +118,7 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, req Request)
 	}
 	old, ok := s.getObject(objectKey{"configmaps", req.Namespace, req.Name}).(*corev1.ConfigMap)
 	if !ok {
-		writeNotFound(w, "configmaps", req.Name)
+		writeError(w, notFound("configmaps", req.Name))
 		return
 	}
 	changed := old.DeepCopy()

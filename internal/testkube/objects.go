@@ -5,7 +5,6 @@ package testkube
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"sync"
@@ -59,7 +58,8 @@ func newStore() *store {
 // AddServiceAccount adds or replaces a service account and returns its UID. A different
 // UID means that it was deleted and recreated.
 func (st *store) AddServiceAccount(a ServiceAccount) string {
-	return st.putObject("serviceaccounts", &corev1.ServiceAccount{
+	return st.Put("serviceaccounts", &corev1.ServiceAccount{
+		TypeMeta:         typeMeta("v1", "ServiceAccount"),
 		ObjectMeta:       objectMeta(a.Namespace, a.Name, a.UID, a.Annotations),
 		ImagePullSecrets: secretReferences(a.PullSecrets),
 	})
@@ -67,7 +67,7 @@ func (st *store) AddServiceAccount(a ServiceAccount) string {
 
 // AddPod adds or replaces a pod and returns its UID.
 func (st *store) AddPod(p Pod) string {
-	return st.putObject("pods", &corev1.Pod{
+	return st.Put("pods", &corev1.Pod{
 		TypeMeta:   typeMeta("v1", "Pod"),
 		ObjectMeta: objectMeta(p.Namespace, p.Name, p.UID, nil),
 		Spec: corev1.PodSpec{
@@ -82,7 +82,7 @@ func (st *store) AddPod(p Pod) string {
 
 // AddSecret adds or replaces a secret and returns its UID.
 func (st *store) AddSecret(x Secret) string {
-	return st.putObject("secrets", &corev1.Secret{
+	return st.Put("secrets", &corev1.Secret{
 		TypeMeta:   typeMeta("v1", "Secret"),
 		ObjectMeta: objectMeta(x.Namespace, x.Name, x.UID, nil),
 		Type:       corev1.SecretType(x.Type),
@@ -97,7 +97,9 @@ func (st *store) Delete(resource, namespace, name string) {
 	delete(st.objects, objectKey{resource, namespace, name})
 }
 
-func (st *store) putObject(resource string, o metav1.Object) string {
+// Put adds or replaces an object of a resource such as "pods" and returns its UID. The
+// caller must not modify the object afterwards.
+func (st *store) Put(resource string, o metav1.Object) string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	k := objectKey{resource, o.GetNamespace(), o.GetName()}
@@ -122,13 +124,11 @@ func (st *store) getObject(k objectKey) metav1.Object {
 	return st.objects[k]
 }
 
-// getPod returns a pod, or nil.
 func (st *store) getPod(namespace, name string) *corev1.Pod {
 	pod, _ := st.getObject(objectKey{"pods", namespace, name}).(*corev1.Pod)
 	return pod
 }
 
-// getServiceAccount returns a service account, or nil.
 func (st *store) getServiceAccount(namespace, name string) *corev1.ServiceAccount {
 	account, _ := st.getObject(objectKey{"serviceaccounts", namespace, name}).(*corev1.ServiceAccount)
 	return account
@@ -163,6 +163,5 @@ func newUID() types.UID {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return types.UID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
 }

@@ -4,90 +4,105 @@
 package testkube
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/regcred/regcred/plugin"
 )
 
+// routes lists the endpoints with the verb and the resource that they are for. A
+// resource may also be part of the path.
+var routes = []struct{ pattern, verb, resource string }{
+	{"GET /api/v1/namespaces/{namespace}/{resource}/{name}", "get", ""},
+	{"GET /api/v1/namespaces/{namespace}/pods/{name}/log", "get", "pods/log"},
+	{"GET /api/v1/{resource}", "list", ""},
+	{"GET /api/v1/namespaces/{namespace}/{resource}", "list", ""},
+	{"GET /apis/{group}/v1/{resource}", "list", ""},
+	{"GET /apis/{group}/v1/namespaces/{namespace}/{resource}", "list", ""},
+	{"PATCH /api/v1/namespaces/{namespace}/configmaps/{name}", "patch", "configmaps"},
+	{"POST /api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", "create", "serviceaccounts/token"},
+	{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "create", "selfsubjectaccessreviews"},
+	{"POST /apis/authentication.k8s.io/v1/selfsubjectreviews", "create", "selfsubjectreviews"},
+}
+
+func (s *Server) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+			req := Request{
+				Verb: route.verb, Group: r.PathValue("group"), Resource: cmp.Or(route.resource, r.PathValue("resource")),
+				Namespace: r.PathValue("namespace"), Name: r.PathValue("name"),
+			}
+			_, canList := listKinds[req.Resource]
+			s.handle(w, r, req, req.Verb != "list" || canList)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.handle(w, r, Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false)
+	})
+	return mux
+}
+
 // ServeHTTP handles a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// handle responds to a request. ok is false if there is no such endpoint.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
-	req, ok := parseRoute(r)
 	req.UserAgent = r.UserAgent()
 	req.User = s.authenticatedUser(r)
-	fault := s.logRequest(&req)
-	if fault != nil {
-		if s.writeFault(w, r, req, fault) {
-			return
-		}
-		w = fault.wrapWriter(w)
+	serve := func(w http.ResponseWriter) { s.serve(w, r, req, ok) }
+	switch fault := s.logRequest(&req); {
+	case fault == nil:
+		serve(w)
+	case !s.writeFault(w, r, req, fault):
+		fault.respondChanged(w, serve)
 	}
+}
+
+// serve sends the correct response.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	switch {
 	case req.User == "":
-		writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
+		writeError(w, apierrors.NewUnauthorized("Unauthorized"))
+		return
 	case !ok:
-		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
-	default:
-		s.serve(w, r, req)
-	}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request) {
-	if denied := s.authorize(req); denied != "" {
-		writeForbidden(w, req, denied)
+		writeError(w, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Message: "the server could not find the requested resource",
+		}})
 		return
 	}
-	switch req.Resource {
-	case "serviceaccounts/token":
-		s.serveToken(w, r, req)
-	case "selfsubjectaccessreviews":
-		s.serveAccessReview(w, r, req)
-	case "selfsubjectreviews":
-		serveSelfReview(w, r, req)
-	case "pods/log":
-		s.serveLog(w, r.URL.Query(), req)
-	default:
-		s.serveObjects(w, r, req)
+	if denied := s.authorize(req); denied != "" {
+		writeError(w, forbidden(req, denied))
+		return
 	}
-}
-
-func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, req Request) {
-	switch req.Verb {
-	case "list":
+	switch {
+	case req.Resource == "serviceaccounts/token":
+		s.serveToken(w, r, req)
+	case req.Resource == "selfsubjectaccessreviews":
+		s.serveAccessReview(w, r, req)
+	case req.Resource == "selfsubjectreviews":
+		serveSelfReview(w, r, req)
+	case req.Resource == "pods/log":
+		s.serveLog(w, r.URL.Query(), req)
+	case req.Verb == "list":
 		s.serveList(w, r.URL.Query(), req)
-	case "patch":
+	case req.Verb == "patch":
 		s.servePatch(w, r, req)
 	default:
 		s.serveGet(w, req)
 	}
-}
-
-// parseRoute parses the path of a request. ok is false if there is no such endpoint.
-func parseRoute(r *http.Request) (req Request, ok bool) {
-	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	for i, p := range parts {
-		parts[i], _ = url.PathUnescape(p)
-	}
-	get, post := r.Method == http.MethodGet, r.Method == http.MethodPost
-	switch {
-	case get && len(parts) == 6 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}):
-		req = Request{Verb: "get", Resource: parts[4], Namespace: parts[3], Name: parts[5]}
-		return req, slices.Contains([]string{"serviceaccounts", "pods", "secrets"}, req.Resource)
-	case post && len(parts) == 7 && slices.Equal(parts[:3], []string{"api", "v1", "namespaces"}) && parts[4] == "serviceaccounts" && parts[6] == "token":
-		return Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: parts[3], Name: parts[5]}, true
-	case post && slices.Equal(parts, []string{"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
-		post && slices.Equal(parts, []string{"apis", "authentication.k8s.io", "v1", "selfsubjectreviews"}):
-		return Request{Verb: "create", Resource: parts[3]}, true
-	}
-	if req, ok := routeAdditional(r.Method, parts); ok {
-		return req, true
-	}
-	return Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false
 }
 
 // authenticatedUser returns the user for a request's bearer token, or "" if the token is unknown.
@@ -102,14 +117,90 @@ func (s *Server) authenticatedUser(r *http.Request) string {
 }
 
 func (s *Server) serveGet(w http.ResponseWriter, req Request) {
-	switch o := s.getObject(objectKey{req.Resource, req.Namespace, req.Name}).(type) {
-	case nil:
-		writeNotFound(w, req.Resource, req.Name)
-	case *corev1.ServiceAccount:
-		account := *o
-		account.TypeMeta = typeMeta("v1", "ServiceAccount")
-		writeJSON(w, http.StatusOK, account)
-	default:
-		writeJSON(w, http.StatusOK, o)
+	o := s.getObject(objectKey{req.Resource, req.Namespace, req.Name})
+	if o == nil {
+		writeError(w, notFound(req.Resource, req.Name))
+		return
 	}
+	writeJSON(w, http.StatusOK, o)
+}
+
+const maxBodySize = 3 << 20 // request size in bytes, as in the real API server
+
+func writeError(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.ErrStatus
+	status.TypeMeta = typeMeta("v1", "Status")
+	writeJSON(w, int(status.Code), status)
+}
+
+func notFound(resource, name string) *apierrors.StatusError {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+// forbidden returns an error of the real server's admission or authorizer.
+func forbidden(req Request, why string) *apierrors.StatusError {
+	resource, _, _ := strings.Cut(req.Resource, "/")
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, req.Name, errors.New(why))
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
+}
+
+// readJSON decodes a request's body. If decoding fails, readJSON sends the response.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBodySize)).Decode(v)
+	if err != nil {
+		writeError(w, apierrors.NewBadRequest("the request does not parse"))
+	}
+	return err == nil
+}
+
+// Request is a client's request.
+type Request struct {
+	Verb      string // get, list, create, patch
+	Group     string // API group; "" is the core group
+	Resource  string // plural, with any subresource, as in "serviceaccounts/token"
+	Namespace string
+	Name      string
+	User      string // "" if the bearer token is unknown
+	UserAgent string
+
+	// For a TokenRequest.
+	AccountUID          string
+	Audiences           []string
+	BoundKind           string // "v1/Pod"; "" if the token is not bound
+	BoundName, BoundUID string
+	ExpirationSeconds   *int64
+	Token               plugin.Secret // the issued token; empty after an error
+
+	index int // in the log
+}
+
+// Requests returns the clients' requests in order.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// CountRequests counts requests, including rejected ones. "" matches any verb or resource.
+func (s *Server) CountRequests(verb, resource string) int {
+	n := 0
+	for _, r := range s.Requests() {
+		if (verb == "" || verb == r.Verb) && (resource == "" || resource == r.Resource) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Server) logRequest(req *Request) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.index = len(s.log)
+	s.log = append(s.log, *req)
+	return s.faults.Next(func(f Fault) bool { return f.matches(*req) })
 }

@@ -20,11 +20,9 @@
 package testkube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -34,7 +32,10 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/testfault"
@@ -62,6 +63,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	addr    string
+	mux     *http.ServeMux
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	serving sync.Mutex // held by Start, Stop and Close
@@ -69,7 +71,7 @@ type Server struct {
 	// Guarded by serving.
 	http    *httptest.Server // with TLS
 	plain   *http.Server     // with Pipe
-	pipe    *pipeListener
+	pipe    *bufconn.Listener
 	stopped bool
 
 	*store
@@ -92,6 +94,7 @@ func New(opts Options) (*Server, error) {
 		opts.TokenLife = time.Hour
 	}
 	s := &Server{opts: opts, addr: "127.0.0.1:0", store: newStore(), release: make(chan struct{}), stopped: true}
+	s.mux = s.newMux()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.Start(); err != nil {
 		return nil, fmt.Errorf("starting an API server on loopback: %w", err)
@@ -124,7 +127,7 @@ func (s *Server) Start() error {
 }
 
 func (s *Server) startPipe() {
-	s.pipe = newPipeListener()
+	s.pipe = bufconn.Listen(64 << 10)
 	s.plain = s.newHTTPServer()
 	pipe, plain := s.pipe, s.plain
 	go func() {
@@ -190,10 +193,11 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	s.serving.Lock()
 	pipe := s.pipe
 	s.serving.Unlock()
-	if pipe == nil {
-		return nil, errors.New("testkube: the server does not listen on a pipe")
+	conn, err := pipe.DialContext(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = &net.OpError{Op: "dial", Net: network, Addr: pipe.Addr(), Err: syscall.ECONNREFUSED}
 	}
-	return pipe.dial(ctx, network)
+	return conn, err
 }
 
 // Token returns a user's bearer token.
@@ -207,17 +211,14 @@ func (s *Server) Kubeconfig(path, user string) error {
 	named := func(kind string, value map[string]any) []any {
 		return []any{map[string]any{"name": "testkube", kind: value}}
 	}
-	file := map[string]any{
+	data, err := json.Marshal(map[string]any{ // JSON is valid YAML
 		"apiVersion": "v1", "kind": "Config", "current-context": "testkube",
 		"clusters": named("cluster", map[string]any{"server": s.URL(), "certificate-authority-data": s.CA()}),
 		"users":    named("user", map[string]any{"token": s.Token(user)}),
 		"contexts": named("context", map[string]any{"cluster": "testkube", "user": "testkube"}),
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b) // JSON is valid YAML
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(file); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, b.Bytes(), 0o600)
+	return os.WriteFile(path, data, 0o600)
 }

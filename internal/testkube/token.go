@@ -9,24 +9,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/regcred/regcred/plugin"
 )
-
-// tokenError is an error response to a token request.
-type tokenError struct {
-	code    int
-	reason  metav1.StatusReason
-	message string
-	details *metav1.StatusDetails
-}
 
 // serveToken implements the TokenRequest API.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request) {
@@ -39,13 +32,12 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request)
 	refused := s.issueToken(req, &tr)
 	s.mu.Unlock()
 	if refused != nil {
-		writeStatus(w, refused.code, refused.reason, refused.message, refused.details)
+		writeError(w, refused)
 		return
 	}
 	writeJSON(w, http.StatusCreated, tr)
 }
 
-// recordTokenRequest adds the request's body to the log.
 func (s *Server) recordTokenRequest(req Request, tr *authenticationv1.TokenRequest) {
 	entry := &s.log[req.index]
 	entry.AccountUID, entry.Audiences = string(tr.UID), tr.Spec.Audiences
@@ -56,23 +48,22 @@ func (s *Server) recordTokenRequest(req Request, tr *authenticationv1.TokenReque
 }
 
 // issueToken issues the token. It performs checks in the same order as the real server.
-func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *tokenError {
+func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *apierrors.StatusError {
 	account := s.getServiceAccount(req.Namespace, req.Name)
 	if account == nil {
-		return notFoundError("serviceaccounts", req.Name)
+		return notFound("serviceaccounts", req.Name)
 	}
 	if tr.UID != "" && tr.UID != account.UID {
-		return conflictError("TokenRequest", "authentication.k8s.io", req.Name,
-			fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", tr.UID, account.UID))
+		return apierrors.NewConflict(schema.GroupResource{Group: "authentication.k8s.io", Resource: "TokenRequest"}, req.Name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", tr.UID, account.UID))
 	}
 	if why := s.checkNodeRestriction(req, tr); why != "" {
-		return &tokenError{http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("serviceaccounts %q is forbidden: %s", req.Name, why),
-			&metav1.StatusDetails{Name: req.Name, Kind: "serviceaccounts"}}
+		return forbidden(req, why)
 	}
 	var pod *corev1.Pod
 	if ref := tr.Spec.BoundObjectRef; ref != nil {
 		if pod = s.getPod(req.Namespace, ref.Name); pod == nil {
-			return notFoundError("pods", ref.Name)
+			return notFound("pods", ref.Name)
 		}
 		if refused := checkTokenBinding(account, pod, ref.UID); refused != nil {
 			return refused
@@ -83,30 +74,14 @@ func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *tok
 	return nil
 }
 
-func notFoundError(resource, name string) *tokenError {
-	return &tokenError{http.StatusNotFound, metav1.StatusReasonNotFound, resource + " " + strconv.Quote(name) + " not found",
-		&metav1.StatusDetails{Name: name, Kind: resource}}
-}
-
-func conflictError(kind, group, name, why string) *tokenError {
-	qualified := kind
-	if group != "" {
-		qualified += "." + group
-	}
-	return &tokenError{http.StatusConflict, metav1.StatusReasonConflict,
-		fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", qualified, name, why),
-		&metav1.StatusDetails{Name: name, Group: group, Kind: kind}}
-}
-
 // checkTokenBinding returns why a token cannot be bound to a pod, or "" if it can.
-func checkTokenBinding(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *tokenError {
+func checkTokenBinding(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *apierrors.StatusError {
 	switch {
 	case pod.Spec.ServiceAccountName != account.Name:
-		return &tokenError{http.StatusBadRequest, metav1.StatusReasonBadRequest,
-			fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account.Name), nil}
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account.Name))
 	case uid != "" && uid != pod.UID:
-		return conflictError("Pod", "", pod.Name,
-			fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", uid))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name,
+			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", uid))
 	}
 	return nil
 }

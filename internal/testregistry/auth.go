@@ -113,7 +113,6 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id authResult
 	return false
 }
 
-// sendChallenge sends a 401 with a challenge.
 func (s *Server) sendChallenge(w http.ResponseWriter, r *http.Request, why string) {
 	switch s.opts.Auth {
 	case AuthBasic:

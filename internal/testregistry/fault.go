@@ -4,9 +4,11 @@
 package testregistry
 
 import (
-	"context"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,88 +106,36 @@ func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, f *Fault) bo
 	return true
 }
 
-// wrapWriter returns a writer that applies the fault to the body.
-func (f *Fault) wrapWriter(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	sp := &faultWriter{ResponseWriter: w, ctx: r.Context(), fault: f}
+// respondChanged sends a response that the fault changes if it is successful. serve
+// writes the correct response.
+func (f *Fault) respondChanged(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter)) {
 	if f.Kind == FaultSlow && f.Bytes == 0 {
-		sp.sleepDelay()
+		testfault.Sleep(r.Context(), f.Delay)
+		serve(w)
+		return
 	}
-	return sp
-}
-
-// faultWriter writes a response and applies a fault to its body.
-type faultWriter struct {
-	http.ResponseWriter
-	ctx        context.Context // the request's context; done when the client disconnects or the server closes
-	fault      *Fault
-	headerSent bool // the header has been sent
-	isOK       bool // the status is 200
-	written    int64
-	waited     bool
-}
-
-func (sp *faultWriter) WriteHeader(status int) {
-	sp.headerSent, sp.isOK = true, status == http.StatusOK
-	sp.ResponseWriter.WriteHeader(status)
-}
-
-func (sp *faultWriter) Write(p []byte) (int, error) {
-	if !sp.headerSent {
-		sp.WriteHeader(http.StatusOK)
+	correct := httptest.NewRecorder()
+	serve(correct)
+	body := correct.Body.Bytes()
+	maps.Copy(w.Header(), correct.Header())
+	changes := correct.Code == http.StatusOK && len(body) > 0
+	if changes {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	if !sp.isOK || len(p) == 0 {
-		return sp.ResponseWriter.Write(p)
-	}
-	switch sp.fault.Kind {
-	case FaultTruncate:
-		return sp.writeCut(p)
-	case FaultCorrupt:
-		return sp.writeCorrupt(p)
-	default:
-		return sp.writeSlow(p)
-	}
-}
-
-// writeCut drops the bytes after the cut. net/http closes a connection if the
-// handler writes less than the Content-Length.
-func (sp *faultWriter) writeCut(p []byte) (int, error) {
-	keep := max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
-	n, err := sp.ResponseWriter.Write(p[:keep])
-	sp.written += int64(n)
-	if err != nil {
-		return n, err
-	}
-	return len(p), nil
-}
-
-func (sp *faultWriter) writeCorrupt(p []byte) (int, error) {
-	if sp.written == 0 {
-		p = slices.Clone(p)
-		p[len(p)/2] ^= 0xff
-	}
-	n, err := sp.ResponseWriter.Write(p)
-	sp.written += int64(n)
-	return n, err
-}
-
-func (sp *faultWriter) writeSlow(p []byte) (int, error) {
-	head := int64(0)
-	if !sp.waited {
-		head = max(0, min(int64(len(p)), sp.fault.Bytes-sp.written))
-		n, err := sp.ResponseWriter.Write(p[:head])
-		sp.written += int64(n)
-		if err != nil || sp.written < sp.fault.Bytes {
-			return n, err
+	w.WriteHeader(correct.Code)
+	if cut := min(int(f.Bytes), len(body)); changes {
+		switch f.Kind {
+		case FaultTruncate: // net/http closes the connection, because bytes are missing
+			body = body[:cut]
+		case FaultCorrupt:
+			body = slices.Clone(body)
+			body[len(body)/2] ^= 0xff
+		case FaultSlow:
+			_, _ = w.Write(body[:cut])
+			_ = http.NewResponseController(w).Flush()
+			testfault.Sleep(r.Context(), f.Delay)
+			body = body[cut:]
 		}
-		_ = http.NewResponseController(sp.ResponseWriter).Flush()
-		sp.sleepDelay()
 	}
-	n, err := sp.ResponseWriter.Write(p[head:])
-	return int(head) + n, err
-}
-
-// sleepDelay sleeps for the delay, or until the client disconnects or the server closes.
-func (sp *faultWriter) sleepDelay() {
-	sp.waited = true
-	testfault.Sleep(sp.ctx, sp.fault.Delay)
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }

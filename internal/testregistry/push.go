@@ -4,12 +4,11 @@
 package testregistry
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"math/rand"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -112,21 +111,9 @@ func (t storageTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	defer r.Body.Close()
-	w := &memoryResponse{header: http.Header{}, status: http.StatusOK}
+	w := httptest.NewRecorder()
 	t.storage.ServeHTTP(w, r)
-	return &http.Response{
-		StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Request: r,
-		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
-	}, nil
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
 }
-
-type memoryResponse struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *memoryResponse) Header() http.Header         { return w.header }
-func (w *memoryResponse) WriteHeader(status int)      { w.status = status }
-func (w *memoryResponse) Write(p []byte) (int, error) { return w.body.Write(p) }

@@ -166,12 +166,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, id authResult) {
 	fault := s.faults.Next(func(f Fault) bool { return f.matches(r) })
-	if fault != nil && s.writeFault(w, r, fault) {
-		return
+	switch {
+	case fault == nil:
+		s.serve(w, r, id)
+	case !s.writeFault(w, r, fault):
+		fault.respondChanged(w, r, func(w http.ResponseWriter) { s.serve(w, r, id) })
 	}
-	if fault != nil {
-		w = fault.wrapWriter(w, r)
-	}
+}
+
+// serve sends the correct response.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, id authResult) {
 	switch {
 	case r.URL.Path == tokenPath:
 		s.serveToken(w, r, id)

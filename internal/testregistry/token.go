@@ -83,12 +83,6 @@ func (s *Server) grantScopes(user string, scopes []string) []access {
 func (s *Server) storeToken(secret string, tok token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.opts.Now()
-	for k, t := range s.tokens {
-		if !now.Before(t.expires) {
-			delete(s.tokens, k)
-		}
-	}
 	s.tokens[secret] = tok
 }
 

@@ -115,7 +115,6 @@ func (l blockList) parse(key int, list *yaml.Node, lines *LineIndex) List {
 	return &l
 }
 
-// isItemStart reports whether a line begins with a dash.
 func isItemStart(line []byte) bool {
 	line = bytes.TrimLeft(line, " ")
 	return len(line) > 0 && line[0] == '-' && (len(line) == 1 || slices.Contains([]byte(blanks), line[1]))

@@ -82,23 +82,13 @@ func IsJSON(file []byte) bool {
 
 // FirstDocument returns the first YAML document of a text in UTF-8. next is as in
 // [KubeletDocument].
-func FirstDocument(text []byte) (document []byte, next int) {
-	end, line, more := documentEnd(text)
-	if !more {
-		line = 0
-	}
-	return text[:end], line
-}
-
-// documentEnd returns the end of the first document, the number of the line after it, and
-// whether anything except comments follows.
 //
 // A line that begins with --- or ... followed by a blank or the line end is always a
 // document marker, because no value can contain one. So no parser is needed; parsers
 // differ here.
-func documentEnd(text []byte) (end, line int, more bool) {
-	begun := false
-	end = len(text)
+func FirstDocument(text []byte) (document []byte, next int) {
+	begun, line := false, 0
+	end := len(text)
 	rest := bytes.TrimPrefix(text, []byte("\ufeff"))
 	for number := 1; len(rest) > 0; number++ {
 		start := len(text) - len(rest)
@@ -117,11 +107,11 @@ func documentEnd(text []byte) (end, line int, more bool) {
 			continue
 		}
 		if line > 0 {
-			return end, line, true
+			return text[:end], line
 		}
 		begun = true
 	}
-	return end, line, false
+	return text[:end], 0
 }
 
 func isDocumentMarker(line []byte) bool {

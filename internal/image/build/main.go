@@ -33,7 +33,6 @@ func main() {
 	}
 }
 
-// buildFlags holds the values of the flags.
 type buildFlags struct {
 	release   image.Release
 	license   string
@@ -71,25 +70,13 @@ func parseFlags(args []string) (*buildFlags, error) {
 	seconds := f.Int64("time", 0, "modification time to set on all files, in seconds since the Unix epoch")
 	f.StringVar(&o.license, "license", "LICENSE", "file with the license")
 	f.StringVar(&o.out, "o", "", "output directory, or a file ending in .tar")
-	f.Func("programs", "`OS/ARCH=DIR`: directory with a platform's programs; can be repeated", func(s string) error {
-		platform, dir, ok := strings.Cut(s, "=")
-		if !ok {
-			return errors.New("want OS/ARCH=DIR")
-		}
+	platformFlag(f, "programs", "OS/ARCH=DIR", "directory with a platform's programs; can be repeated", func(platform, dir string) {
 		if o.programs[platform] == nil {
 			o.platforms = append(o.platforms, platform)
 		}
 		o.programs[platform] = append(o.programs[platform], dir)
-		return nil
 	})
-	f.Func("bom", "`OS/ARCH=FILE`: software bill of materials for a platform's programs, in CycloneDX JSON", func(s string) error {
-		platform, file, ok := strings.Cut(s, "=")
-		if !ok {
-			return errors.New("want OS/ARCH=FILE")
-		}
-		o.boms[platform] = file
-		return nil
-	})
+	platformFlag(f, "bom", "OS/ARCH=FILE", "software bill of materials for a platform's programs, in CycloneDX JSON", func(platform, file string) { o.boms[platform] = file })
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -106,6 +93,18 @@ func parseFlags(args []string) (*buildFlags, error) {
 		}
 	}
 	return o, nil
+}
+
+// platformFlag defines a flag with a value for a platform.
+func platformFlag(f *flag.FlagSet, name, form, usage string, set func(platform, value string)) {
+	f.Func(name, "`"+form+"`: "+usage, func(s string) error {
+		platform, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("want " + form)
+		}
+		set(platform, value)
+		return nil
+	})
 }
 
 func (o *buildFlags) buildIndex() (v1.ImageIndex, error) {
