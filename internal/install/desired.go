@@ -46,14 +46,6 @@ type Desired struct {
 	SkipExec bool
 }
 
-// totalSize returns the total size of the files, in bytes.
-func totalSize(list []generation.NewFile) (bytes uint64) {
-	for _, s := range list {
-		bytes += uint64(s.Size)
-	}
-	return bytes
-}
-
 // gatherFiles loads and validates the configuration, and finds all files to install.
 func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.NewFile, err error) {
 	if d.Config == "" {

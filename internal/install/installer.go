@@ -14,7 +14,7 @@
 //
 // Each file is replaced by one rename, in an order in which a kubelet can start at any
 // time. A journal describes the change in progress: after a crash, the next change
-// finishes or undoes it ([Installer.Recover]). A lock prevents concurrent changes.
+// finishes or undoes it. A lock prevents concurrent changes.
 package install
 
 import (
@@ -78,8 +78,8 @@ func withHint(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// lock locks the node and reads its state again, because another process may have
-// changed it.
+// lock locks the node, reads its state again, because another process may have changed
+// it, and completes or undoes an interrupted change.
 func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if _, err := in.missingDirs(in.Store.Dir); err != nil {
 		return nil, err
@@ -88,7 +88,10 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
 	}
-	if err := in.rereadSetup(ctx); err != nil {
+	if err = in.rereadSetup(ctx); err == nil {
+		err = in.recoverInterrupted(ctx)
+	}
+	if err != nil {
 		unlock()
 		return nil, err
 	}

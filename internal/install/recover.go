@@ -21,18 +21,9 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// Recover completes or undoes an interrupted change. It makes the generation to which
+// recoverInterrupted completes or undoes an interrupted change. It makes the generation to which
 // the link "current" points take effect.
-func (in *Installer) Recover(ctx context.Context) error {
-	unlock, err := in.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return in.recoverLocked(ctx)
-}
-
-func (in *Installer) recoverLocked(ctx context.Context) error {
+func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	if err := in.fs().Sweep(in.Store.Dir); err != nil {
 		return err
 	}
