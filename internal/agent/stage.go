@@ -155,13 +155,13 @@ func dirNamesText(dir string) string {
 	if len(list) == 0 || err != nil {
 		return "nothing"
 	}
-	const most = 20
 	var names []string
-	for _, e := range list[:min(len(list), most)] {
+	for i, e := range list {
+		if i == 20 {
+			names = append(names, "…")
+			break
+		}
 		names = append(names, e.Name())
-	}
-	if len(list) > most {
-		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")
 }
