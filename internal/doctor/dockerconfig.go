@@ -209,15 +209,9 @@ func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin)
 // homeDirs returns the usual home directories below a root directory.
 func homeDirs(root string) []string {
 	list := []string{filepath.Join(root, "root")}
-	dir, err := os.Open(filepath.Join(root, "home"))
-	if err != nil {
-		return list
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(maxHomeDirs)
-	slices.Sort(names)
-	for _, name := range names {
-		list = append(list, filepath.Join(root, "home", name))
+	homes, _ := os.ReadDir(filepath.Join(root, "home"))
+	for _, e := range homes[:min(len(homes), maxHomeDirs)] {
+		list = append(list, filepath.Join(root, "home", e.Name()))
 	}
 	return list
 }

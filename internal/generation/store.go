@@ -40,14 +40,6 @@ func (s Store) GenerationPath(number int, parts ...string) string {
 	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
 }
 
-// ConfigPath returns the path of a generation's configuration.
-func (s Store) ConfigPath(number int) string { return s.GenerationPath(number, configDir) }
-
-// BinPath returns the path of a provider's executable.
-func (s Store) BinPath(number int, name string) string {
-	return s.GenerationPath(number, binDir, name)
-}
-
 // DispatcherPath returns the path of the dispatcher. The kubelet's bin dir contains
 // links to it.
 func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }

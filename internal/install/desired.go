@@ -52,7 +52,7 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
 		}
-		d.Config = in.hostPath(in.Store.ConfigPath(from.Number))
+		d.Config = in.hostPath(in.Store.GenerationPath(from.Number, generation.ConfigFilePath("")))
 	}
 	if cfg, err = config.Load(d.Config); err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ func (in *Installer) findExecutable(name string, d Desired, from *generation.Man
 		places = append(places, filepath.Join(d.BinDir, name))
 	}
 	if from != nil {
-		places = append(places, in.hostPath(in.Store.BinPath(from.Number, name)))
+		places = append(places, in.hostPath(in.Store.GenerationPath(from.Number, generation.ExecutablePath(name))))
 	}
 	for _, p := range places {
 		if _, err := os.Stat(p); err == nil {

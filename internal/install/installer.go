@@ -78,26 +78,6 @@ func withHint(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// lock locks the node, reads its state again, because another process may have changed
-// it, and completes or undoes an interrupted change.
-func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
-	if _, err := in.missingDirs(in.Store.Dir); err != nil {
-		return nil, err
-	}
-	unlock, err = in.Store.Lock(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
-	}
-	if err = in.rereadSetup(ctx); err == nil {
-		err = in.recoverInterrupted(ctx)
-	}
-	if err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
-}
-
 func (in *Installer) rereadSetup(ctx context.Context) error {
 	if in.ReadSetup == nil {
 		return nil

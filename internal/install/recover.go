@@ -21,6 +21,26 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
+// lock locks the node, reads its state again, because another process may have changed
+// it, and completes or undoes an interrupted change.
+func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
+	if _, err := in.missingDirs(in.Store.Dir); err != nil {
+		return nil, err
+	}
+	unlock, err = in.Store.Lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
+	}
+	if err = in.rereadSetup(ctx); err == nil {
+		err = in.recoverInterrupted(ctx)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
 // recoverInterrupted completes or undoes an interrupted change. It makes the generation to which
 // the link "current" points take effect.
 func (in *Installer) recoverInterrupted(ctx context.Context) error {

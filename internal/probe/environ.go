@@ -5,6 +5,7 @@ package probe
 
 import (
 	"net/url"
+	"strings"
 
 	"golang.org/x/net/http/httpproxy"
 
@@ -14,10 +15,7 @@ import (
 // proxyVariableNames returns the proxy variables for a scheme in the order Go reads
 // them.
 func proxyVariableNames(scheme string) []string {
-	if scheme == "http" {
-		return []string{"HTTP_PROXY", "http_proxy"}
-	}
-	return []string{"HTTPS_PROXY", "https_proxy"}
+	return []string{strings.ToUpper(scheme) + "_PROXY", scheme + "_proxy"}
 }
 
 // firstSetVariable returns the name and value of the first variable that is set.

@@ -131,13 +131,7 @@ func isForbiddenAddr(addr netip.Addr) bool {
 }
 
 func portOrDefault(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "http":
-		return "80"
-	}
-	return "443"
+	return cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443")
 }
 
 func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOrDefault(u)) }
