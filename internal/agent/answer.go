@@ -141,26 +141,17 @@ func joinReasons(list []report.ErrorHint) string {
 	return strings.Join(texts, "; ")
 }
 
-// chartValueNames maps flags of "regcred install" to the chart's values.
-func chartValueNames() map[string]string {
-	return map[string]string{
-		"--restart":   "the chart's value restart: IfNeeded",
-		"--reapplied": "the chart's value reapplied: true",
-		"--state-dir": "the chart's value stateDir",
-	}
-}
-
 // chartHint replaces a flag at the start of a hint with the corresponding chart value.
 // Commands in a hint are kept.
 func chartHint(hint string) string {
-	flag, rest, _ := strings.Cut(hint, " ")
-	flag, comma := strings.CutSuffix(flag, ",")
-	value, ok := chartValueNames()[flag]
-	if !ok {
-		return hint
+	for flag, value := range map[string]string{
+		"--restart":   "the chart's value restart: IfNeeded",
+		"--reapplied": "the chart's value reapplied: true",
+		"--state-dir": "the chart's value stateDir",
+	} {
+		if rest, ok := strings.CutPrefix(hint, flag); ok && (rest == "" || rest[0] == ' ' || rest[0] == ',') {
+			return value + rest
+		}
 	}
-	if comma {
-		value += ","
-	}
-	return strings.TrimSpace(value + " " + rest)
+	return hint
 }

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,12 +36,6 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
-// installArgs returns the arguments of install, except for the configuration.
-func (w agentTurn) installArgs() []string {
-	args := append(w.Install.args(), w.Install.stateDirArgs()...)
-	return append([]string{"--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}, args...)
-}
-
 // changeCommand changes the node.
 type changeCommand struct {
 	args       []string
@@ -48,8 +43,9 @@ type changeCommand struct {
 }
 
 func (w agentTurn) installCommand(more ...string) changeCommand {
-	args := append([]string{"install", w.Host.Path(configDir)}, w.installArgs()...)
-	return changeCommand{append(args, more...), []report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
+	args := []string{"install", w.Host.Path(configDir), "--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}
+	return changeCommand{slices.Concat(args, w.Install.args(), w.Install.stateDirArgs(), more),
+		[]report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
 // uninstallCommand allows a kubelet restart, because the kubelet would otherwise run
@@ -113,13 +109,9 @@ func (w agentTurn) redact(text string) string {
 // redactAll redacts each text that will be shown. The others are only counted, so their
 // content is dropped.
 func (w agentTurn) redactAll(list []string) (texts []string) {
-	for i, text := range list {
-		if i < maxDriftEntries {
-			text = w.redact(text)
-		} else {
-			text = "…"
-		}
-		texts = append(texts, text)
+	texts = slices.Repeat([]string{"…"}, len(list))
+	for i, text := range list[:min(len(list), maxDriftEntries)] {
+		texts[i] = w.redact(text)
 	}
 	return texts
 }

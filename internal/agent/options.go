@@ -50,23 +50,20 @@ func (i InstallFlags) args() []string {
 	for _, p := range i.Reserve {
 		args = append(args, "--reserve="+p)
 	}
-	if len(i.Reserve) == 0 {
-		args = append(args, "--reserve=")
-	}
-	if i.Restart {
-		args = append(args, "--restart")
-	}
-	if i.Reapplied {
-		args = append(args, "--reapplied")
-	}
-	if i.Probe != "" {
-		args = append(args, "--probe="+i.Probe)
-	}
-	if i.MaxStale != 0 {
-		args = append(args, "--max-stale="+i.MaxStale.String())
-	}
-	if i.Keep != 0 {
-		args = append(args, "--keep="+strconv.Itoa(i.Keep))
+	for _, f := range []struct {
+		arg   string
+		isSet bool
+	}{
+		{"--reserve=", len(i.Reserve) == 0},
+		{"--restart", i.Restart},
+		{"--reapplied", i.Reapplied},
+		{"--probe=" + i.Probe, i.Probe != ""},
+		{"--max-stale=" + i.MaxStale.String(), i.MaxStale != 0},
+		{"--keep=" + strconv.Itoa(i.Keep), i.Keep != 0},
+	} {
+		if f.isSet {
+			args = append(args, f.arg)
+		}
 	}
 	return args
 }

@@ -28,7 +28,12 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	})
 	build.Set(1)
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{build, nodeMetrics(a.Status), metrics.Collector{Counts: a.dispatcherCounts}} {
+	counts := func() *tally.Counts {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.counts
+	}
+	for _, c := range []prometheus.Collector{build, nodeMetrics(a.Status), metrics.Collector{Counts: counts}} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -41,17 +46,6 @@ func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status
-}
-
-func (a *Agent) dispatcherCounts() *tally.Counts {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.counts
-}
-
-// allPhases returns all phases.
-func allPhases() []Phase {
-	return []Phase{PhaseStarting, PhaseApplying, PhaseInstalled, PhasePlanned, PhaseDrifted, PhaseFailed, PhaseUnsupported, PhaseRemoved, PhaseNotRemoved}
 }
 
 // nodeMetrics collects the metrics of a status.
@@ -71,7 +65,7 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(name, help string, value float64) { send(prometheus.GaugeValue, name, help, nil, value) }
 	count := func(name, help string, n int) { send(prometheus.CounterValue, name, help, nil, float64(n)) }
 	gauge("generation", "Current generation on the node, or 0 if there is none.", float64(s.Generation))
-	for _, p := range allPhases() {
+	for _, p := range []Phase{PhaseStarting, PhaseApplying, PhaseInstalled, PhasePlanned, PhaseDrifted, PhaseFailed, PhaseUnsupported, PhaseRemoved, PhaseNotRemoved} {
 		v := 0.0
 		if p == s.Phase {
 			v = 1

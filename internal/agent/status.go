@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -105,10 +106,9 @@ func (s *Status) shortenTexts() {
 	if s.LastError != nil {
 		s.LastError = &Error{s.LastError.Time, shortenText(s.LastError.Message, maxReasonLength)}
 	}
-	list := truncateList(s.Drift)
-	s.Drift = nil
-	for _, text := range list {
-		s.Drift = append(s.Drift, shortenText(text, maxDriftTextLength))
+	s.Drift = slices.Clone(truncateList(s.Drift))
+	for i, text := range s.Drift {
+		s.Drift[i] = shortenText(text, maxDriftTextLength)
 	}
 }
 

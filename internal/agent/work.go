@@ -44,7 +44,7 @@ func (w agentTurn) maintain(ctx context.Context) {
 // installFirst installs on a node whose state is unknown.
 func (w agentTurn) installFirst(ctx context.Context) {
 	w.applyConfig(ctx, PhaseFailed)
-	if p := w.currentPhase(); ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
+	if p := w.Status().Phase; ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
 		w.publishStatus(0)                          // look may block if systemd hangs
 		_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; apply has reported the error
 	}
@@ -57,8 +57,8 @@ func (w agentTurn) repairNode(ctx context.Context) {
 		w.setPhase(PhaseDrifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.nextTime.UTC().Format(time.RFC3339)))
 		return
 	}
-	drift := w.currentDrift()
-	if w.applyConfig(ctx, PhaseDrifted); w.currentPhase() == PhaseInstalled {
+	drift := w.Status().Drift
+	if w.applyConfig(ctx, PhaseDrifted); w.Status().Phase == PhaseInstalled {
 		w.repairs.scheduleNext()
 		w.memory.Mended++
 		w.setPhase(PhaseInstalled, "")
@@ -107,6 +107,14 @@ func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	}
 	w.setPhase(PhaseApplying, "an install is running")
 	answer, err := w.changeOnce(ctx, w.installCommand())
+	if w.checkInstall(ctx, answer, err, otherwise) {
+		w.verifyInstall(ctx, answer)
+	}
+}
+
+// checkInstall reports whether an install succeeded. If it failed, the phase becomes
+// otherwise.
+func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err error, otherwise Phase) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -116,8 +124,9 @@ func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	case answer.reason() != "":
 		w.recordFailure(ctx, otherwise, errors.New(answer.reason()))
 	default:
-		w.verifyInstall(ctx, answer)
+		return true
 	}
+	return false
 }
 
 // verifyInstall checks a node after a successful install.
@@ -182,15 +191,7 @@ func (w agentTurn) reportPlan(ctx context.Context) {
 		return
 	}
 	answer, err := w.runChange(ctx, w.installCommand("--dry-run"))
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		w.recordFailure(ctx, PhaseFailed, err)
-	case answer.Outcome == report.ChangeRejected:
-		w.handleRefusal(answer)
-	case answer.reason() != "":
-		w.recordFailure(ctx, PhaseFailed, errors.New(answer.reason()))
-	default:
+	if w.checkInstall(ctx, answer, err, PhaseFailed) {
 		w.markSettled(PhasePlanned, w.redact(planText(answer)))
 	}
 }
@@ -322,16 +323,4 @@ func (w agentTurn) recordError(err error) {
 func (w agentTurn) handleUnsupported(err error) bool {
 	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
 	return ok && !w.memory.Reached
-}
-
-func (w agentTurn) currentPhase() Phase {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.status.Phase
-}
-
-func (w agentTurn) currentDrift() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.status.Drift
 }

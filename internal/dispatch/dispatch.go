@@ -85,10 +85,11 @@ func (p *Provider) callProviders(ctx context.Context, req *plugin.Request) (*ent
 		return !p.Entry.Serves(&c)
 	})}
 	entries.SetDefaultCacheType(own.Providers)
-	recorders := p.newRecorders(own)
+	recorders := map[string]*responseRecorder{}
 	opts := regcred.Options{InProcess: map[string]plugin.Provider{}, Timeout: ServeTimeout}
-	for name, r := range recorders {
-		opts.InProcess[name] = r
+	for i := range own.Providers {
+		r := &responseRecorder{Provider: p.pluginFor(own, i), running: &p.running}
+		recorders[own.Providers[i].Name], opts.InProcess[own.Providers[i].Name] = r, r
 	}
 	r := &entryResponses{image: name, entry: &p.Entry, providers: own.Providers}
 	k, err := regcred.New(own, opts)
@@ -110,15 +111,6 @@ type responseRecorder struct {
 
 	mu       sync.Mutex // the call may continue after ctx ends
 	response *plugin.Response
-}
-
-func (p *Provider) newRecorders(own *config.Config) map[string]*responseRecorder {
-	all := make(map[string]*responseRecorder, len(own.Providers))
-	for i := range own.Providers {
-		c := &own.Providers[i]
-		all[c.Name] = &responseRecorder{Provider: p.pluginFor(own, i), running: &p.running}
-	}
-	return all
 }
 
 func (p *Provider) pluginFor(own *config.Config, i int) plugin.Provider {

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -172,11 +173,7 @@ func (r *entryResponses) authKeys() (all []authKey) {
 		if a == nil {
 			continue
 		}
-		raw := make([]string, 0, len(a.Auth))
-		for key := range a.Auth {
-			raw = append(raw, key)
-		}
-		for _, k := range location.ParseKeys(raw) {
+		for _, k := range location.ParseKeys(slices.Collect(maps.Keys(a.Auth))) {
 			all = append(all, authKey{k, a.Auth[k.Raw]})
 		}
 	}

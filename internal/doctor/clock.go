@@ -5,12 +5,15 @@ package doctor
 
 import (
 	"net/http"
+	"sync"
 	"time"
 )
 
 // ClockSkew compares an API server's clock with this machine's.
 type ClockSkew struct {
 	Now      func() time.Time
+	next     http.RoundTripper
+	first    sync.Once
 	skew     time.Duration // how far the server's clock is ahead
 	measured bool
 }
@@ -18,13 +21,21 @@ type ClockSkew struct {
 // WrapTransport returns a transport that reads the server's time from the first
 // response. The transport is safe for concurrent use.
 func (s *ClockSkew) WrapTransport(next http.RoundTripper) http.RoundTripper {
-	return &clockTransport{next: next, clock: s}
+	s.next = next
+	return s
 }
 
-// measure takes the middle of the exchange as the time at which the response was sent.
-func (s *ClockSkew) measure(sent time.Time, answered string) {
-	date, err := http.ParseTime(answered)
-	if s.measured = err == nil; s.measured {
-		s.skew = date.Sub(sent.Add(s.Now().Sub(sent) / 2))
+// RoundTrip takes the middle of the exchange as the time at which the response was sent.
+func (s *ClockSkew) RoundTrip(req *http.Request) (*http.Response, error) {
+	sent := s.Now()
+	resp, err := s.next.RoundTrip(req)
+	if err == nil {
+		s.first.Do(func() {
+			date, err := http.ParseTime(resp.Header.Get("Date"))
+			if s.measured = err == nil; s.measured {
+				s.skew = date.Sub(sent.Add(s.Now().Sub(sent) / 2))
+			}
+		})
 	}
+	return resp, err
 }

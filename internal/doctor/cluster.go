@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
@@ -319,19 +318,4 @@ func accessText(a kube.Access) string {
 		return what + " in namespace " + a.Namespace
 	}
 	return fmt.Sprintf("%s of %s/%s", what, a.Namespace, a.Name)
-}
-
-type clockTransport struct {
-	next  http.RoundTripper
-	clock *ClockSkew
-	first sync.Once
-}
-
-func (t *clockTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	sent := t.clock.Now()
-	resp, err := t.next.RoundTrip(req)
-	if err == nil {
-		t.first.Do(func() { t.clock.measure(sent, resp.Header.Get("Date")) })
-	}
-	return resp, err
 }

@@ -19,30 +19,30 @@ import (
 func TestCheckClock(t *testing.T) {
 	tests := []struct {
 		name  string
-		clock ClockSkew
+		clock *ClockSkew
 		want  finding.Finding
 	}{
 		{
-			"unknown", ClockSkew{},
+			"unknown", &ClockSkew{},
 			finding.Finding{Severity: finding.SeveritySkipped, Message: "the API server's responses have no Date header", Fix: ""},
 		},
 		{
-			"near", ClockSkew{measured: true, skew: -30 * time.Second},
+			"near", &ClockSkew{measured: true, skew: -30 * time.Second},
 			finding.Finding{Severity: finding.SeverityOK, Message: "within 30s of the API server's clock", Fix: ""},
 		},
 		{
-			"ahead", ClockSkew{measured: true, skew: 31 * time.Second},
+			"ahead", &ClockSkew{measured: true, skew: 31 * time.Second},
 			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 31s ahead of this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 		{
-			"behind", ClockSkew{measured: true, skew: -5 * time.Minute},
+			"behind", &ClockSkew{measured: true, skew: -5 * time.Minute},
 			finding.Finding{Severity: finding.SeverityWarning, Message: "the API server's clock is 5m behind this machine's clock, so tokens might be rejected", Fix: "synchronize the clocks (NTP)"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &checkResults{check: "clock"}
-			checkClock(t.Context(), &Input{Cluster: &Cluster{Clock: &tt.clock}}, r)
+			checkClock(t.Context(), &Input{Cluster: &Cluster{Clock: tt.clock}}, r)
 			if diff := cmp.Diff([]Finding{{Check: "clock", Finding: tt.want}}, r.list); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}

@@ -126,7 +126,11 @@ func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Ori
 // DockerFindings returns the linter's findings about a docker config file on the node,
 // or nil if the file cannot be read.
 func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
-	data, err := regularfile.Read(ctx, path, maxDockerConfigSize)
+	return readDockerConfig(ctx, path, maxDockerConfigSize, now)
+}
+
+func readDockerConfig(ctx context.Context, path string, maxSize int64, now time.Time) *pullsecret.Result {
+	data, err := regularfile.Read(ctx, path, maxSize)
 	if err != nil {
 		return nil
 	}
@@ -205,15 +209,9 @@ func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin)
 // homeDirs returns the usual home directories below a root directory.
 func homeDirs(root string) []string {
 	list := []string{filepath.Join(root, "root")}
-	dir, err := os.Open(filepath.Join(root, "home"))
-	if err != nil {
-		return list
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(maxHomeDirs)
-	slices.Sort(names)
-	for _, name := range names {
-		list = append(list, filepath.Join(root, "home", name))
+	homes, _ := os.ReadDir(filepath.Join(root, "home"))
+	for _, e := range homes[:min(len(homes), maxHomeDirs)] {
+		list = append(list, filepath.Join(root, "home", e.Name()))
 	}
 	return list
 }
@@ -227,12 +225,7 @@ func findDockerConfigs(ctx context.Context, homes, known []string) (list []strin
 			if len(list) == maxStrayFiles || slices.ContainsFunc(known, func(p string) bool { return isSamePath(p, path) }) {
 				continue
 			}
-			kind := pullsecret.DockerConfig
-			if name == ".dockercfg" {
-				kind = pullsecret.Dockercfg
-			}
-			data, err := regularfile.Read(ctx, path, maxHomeConfigSize)
-			if err == nil && pullsecret.CheckAs(kind, path, data, time.Now()).Credentials > 0 {
+			if found := readDockerConfig(ctx, path, maxHomeConfigSize, time.Now()); found != nil && found.Credentials > 0 {
 				list = append(list, path)
 			}
 		}
@@ -267,12 +260,12 @@ func IgnoredReason(s *regcred.PullSecret) string {
 }
 
 // parseSecret returns why the kubelet cannot decode a pull secret.
-func parseSecret(s *regcred.PullSecret) (err error) {
+func parseSecret(s *regcred.PullSecret) error {
+	key, format := secretKeyDockerConfigJSON, dockerconfig.ConfigJSON
 	if s.Type == secretTypeDockercfg {
-		_, err = dockerconfig.Parse(s.Data[secretKeyDockercfg], dockerconfig.DockerCfg)
-	} else {
-		_, err = dockerconfig.Parse(s.Data[secretKeyDockerConfigJSON], dockerconfig.ConfigJSON)
+		key, format = secretKeyDockercfg, dockerconfig.DockerCfg
 	}
+	_, err := dockerconfig.Parse(s.Data[key], format)
 	return err
 }
 

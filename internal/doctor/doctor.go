@@ -57,6 +57,13 @@ func Checks() (names []string) {
 
 // checkTable is the table of all checks.
 func checkTable() []checkSpec {
+	requireDockerPaths := appliesIf("the directories of docker config files are unknown", func(w *Input) bool { return w.dockerConfigOrigin() != nil })
+	requireNode := appliesIf("this system does not run a kubelet", func(w *Input) bool { return w.Setup != nil })
+	requireGenerations := appliesIf("regcred install has not changed this node", func(w *Input) bool {
+		store := w.generationStore()
+		return w.Setup != nil && store.FS.Exists(store.Dir)
+	})
+	requireImage := appliesIf("requires --image", func(w *Input) bool { return w.Image != nil })
 	return []checkSpec{
 		{"config", false, alwaysApplies, checkConfig},
 		{"lint", false, requireConfig, checkLint},
@@ -101,6 +108,16 @@ func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResult
 
 func alwaysApplies(context.Context, *Input) error { return nil }
 
+// appliesIf returns a precondition. reason is why the check does not apply.
+func appliesIf(reason string, condition func(*Input) bool) func(context.Context, *Input) error {
+	return func(_ context.Context, w *Input) error {
+		if !condition(w) {
+			return notApplicable(reason)
+		}
+		return nil
+	}
+}
+
 func requireOrigin(_ context.Context, w *Input) error {
 	switch {
 	case w.OriginErr != nil:
@@ -116,27 +133,6 @@ func requireConfig(ctx context.Context, w *Input) error {
 		return err
 	}
 	return w.configErr
-}
-
-func requireDockerPaths(_ context.Context, w *Input) error {
-	if w.dockerConfigOrigin() == nil {
-		return notApplicable("the directories of docker config files are unknown")
-	}
-	return nil
-}
-
-func requireNode(_ context.Context, w *Input) error {
-	if w.Setup == nil {
-		return notApplicable("this system does not run a kubelet")
-	}
-	return nil
-}
-
-func requireGenerations(ctx context.Context, w *Input) error {
-	if store := w.generationStore(); w.Setup == nil || !store.FS.Exists(store.Dir) {
-		return notApplicable("regcred install has not changed this node")
-	}
-	return nil
 }
 
 func requireCluster(_ context.Context, w *Input) error {
@@ -178,13 +174,6 @@ func requireIdentityAndPod(ctx context.Context, w *Input) error {
 		return requireIdentity(ctx, w)
 	}
 	return err
-}
-
-func requireImage(_ context.Context, w *Input) error {
-	if w.Image == nil {
-		return notApplicable("requires --image")
-	}
-	return nil
 }
 
 // Run runs the checks with the given names, or all checks. Checks that do not apply are

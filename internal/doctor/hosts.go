@@ -35,15 +35,14 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 		case hop.Skipped != "" || slices.ContainsFunc(way.Hops[:n], func(h route.Hop) bool { return isSameHop(h, hop) }):
 		case got != nil && got.Accepted <= 0, ctx.Err() != nil:
 			rest = append(rest, hop.Base.Host)
-		case got != nil:
-			r := i.prober.Query(ctx, hop, creds[:got.Accepted])
+		default:
+			tried := creds
+			if got != nil {
+				tried = creds[:got.Accepted]
+			}
+			r := i.prober.Query(ctx, hop, tried)
 			if asked = append(asked, r); r.Pulls {
 				got, passed = r, got
-			}
-		default:
-			r := i.prober.Query(ctx, hop, creds)
-			if asked = append(asked, r); r.Pulls {
-				got = r
 			}
 		}
 	}

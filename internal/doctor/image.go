@@ -97,17 +97,19 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 		return nil, true
 	}
 	res, refused, err := i.Lookup(ctx)
-	if err != nil && ctx.Err() != nil {
-		i.checkProviders(ex, false)
+	i.checkProviders(ex, err == nil && len(res.Credentials) > 0)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		i.r.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.ContextCause(ctx))
 		return nil, false
-	}
-	if err != nil {
-		i.checkProviders(ex, false)
-		i.failStep("credentials", err)
+	case err != nil:
+		n := len(i.r.list)
+		i.r.addErrors(err, "")
+		for k := range i.r.list[n:] {
+			i.r.list[n+k].Check = "credentials"
+		}
 		return nil, false
 	}
-	i.checkProviders(ex, len(res.Credentials) > 0)
 	i.result.Credentials = report.NewCredentials(res.Credentials)
 	return res.Credentials, i.checkAttempts(res, refused)
 }
@@ -218,13 +220,4 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 		}
 	}
 	return way, true
-}
-
-// failStep adds an error of a step.
-func (i *Image) failStep(step string, err error) {
-	n := len(i.r.list)
-	i.r.addErrors(err, "")
-	for k := range i.r.list[n:] {
-		i.r.list[n+k].Check = step
-	}
 }

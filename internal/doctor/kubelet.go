@@ -16,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
 )
@@ -69,17 +70,12 @@ func (k *Kubelet) checkedPaths() (p configPaths, ok bool) {
 	if k.Origin == nil || k.Origin.NoProviders != nil {
 		return configPaths{}, false
 	}
-	for _, v := range []struct {
-		to   *string
-		from string
-	}{{&p.config, k.Origin.Config}, {&p.binDir, k.Origin.BinDir}} {
-		abs, err := filepath.Abs(v.from)
-		if err != nil || v.from == "" {
-			return configPaths{}, false
-		}
-		*v.to = abs
+	config, err := filepath.Abs(k.Origin.Config)
+	binDir, binErr := filepath.Abs(k.Origin.BinDir)
+	if errors.Join(err, binErr) != nil || k.Origin.Config == "" || k.Origin.BinDir == "" {
+		return configPaths{}, false
 	}
-	return p, true
+	return configPaths{config, binDir}, true
 }
 
 // compareKubelet compares the checked configuration with the flags of the running
@@ -220,10 +216,17 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 		}
 	}
 	for _, file := range files {
-		at, err := changeTime(file)
+		info, err := os.Stat(file)
+		if err != nil {
+			continue
+		}
+		at := info.ModTime()
+		if renamed := executable.ChangeTime(info); renamed.After(at) { // a rename updates only the ctime
+			at = renamed
+		}
 		// The kubelet reads the file moments after it starts. A time in the future
 		// means that the clock was set back.
-		if err != nil || !at.After(began.Add(configReadDelay)) || at.After(time.Now()) {
+		if !at.After(began.Add(configReadDelay)) || at.After(time.Now()) {
 			continue
 		}
 		result, so, fix := finding.SeverityWarning, "the kubelet keeps using the previous version of the file until it is restarted", k.restartCommand(false)

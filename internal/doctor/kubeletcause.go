@@ -158,11 +158,11 @@ func providerLogCauses() []logLineCause {
 // flagLogCauses returns errors of the kubelet's flags and configuration.
 func flagLogCauses() []logLineCause {
 	return []logLineCause{
-		newFlagCause(`unknown flag: (--[\w-]+)`, "the kubelet has no flag $1, BEING", "remove $1; then RESTART"),
-		newFlagCause(`flag needs an argument: (--[\w-]+)`, "the flag $1 has no value", "set a value; then RESTART"),
-		newFlagCause(`invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of the flag $1 has the wrong type", "correct it; then RESTART"),
-		newFeatureGateCause(`unrecognized feature gate: (\w+)`, "the kubelet has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
-		newFeatureGateCause(`cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		newSettingCause((*node.Reader).FlagOccurrences, `unknown flag: (--[\w-]+)`, "the kubelet has no flag $1, BEING", "remove $1; then RESTART"),
+		newSettingCause((*node.Reader).FlagOccurrences, `flag needs an argument: (--[\w-]+)`, "the flag $1 has no value", "set a value; then RESTART"),
+		newSettingCause((*node.Reader).FlagOccurrences, `invalid argument "[^"]*" for "(--[\w-]+)" flag`, "the value of the flag $1 has the wrong type", "correct it; then RESTART"),
+		newSettingCause((*node.Reader).GateSettings, `unrecognized feature gate: (\w+)`, "the kubelet has no feature gate $1, BEING: the name is misspelled, or the gate was removed", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
+		newSettingCause((*node.Reader).GateSettings, `cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)`, "feature gate $1 is locked to $3 and cannot be set to $2", "remove the gate from featureGates in the kubelet's configuration and from --feature-gates; then RESTART"),
 		newLogCause(`failed to load kubelet config file, path: ([^\s,]+), .*no such file or directory`, "the kubelet's configuration $1 does not exist", "this is expected until kubeadm init or kubeadm join has been run, which creates the file"),
 		newLogCause(`failed to load kubelet config file, path: ([^\s,]+), error: (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
 		newLogCause(`failed to load kubelet dropin file, path: ([^\s,]+), (.*)`, "the kubelet's configuration $1 cannot be read: $2", "fix it; then RESTART"),
@@ -230,18 +230,9 @@ func newBinDirCause(line string) logLineCause {
 	}}
 }
 
-// newFlagCause returns a flag error with the files that set the flag.
-func newFlagCause(line, text, fix string) logLineCause {
-	return setBy(line, text, fix, (*node.Reader).FlagOccurrences)
-}
-
-// newFeatureGateCause returns a feature gate error with the files that set the gate.
-func newFeatureGateCause(line, text, fix string) logLineCause {
-	return setBy(line, text, fix, (*node.Reader).GateSettings)
-}
-
-// setBy returns a cause with the files that set the name in the pattern's first group.
-func setBy(line, text, fix string, find func(*node.Reader, context.Context, string) []node.FlagOccurrence) logLineCause {
+// newSettingCause returns a cause with the files that set the name in the pattern's
+// first group, which is a flag or a feature gate.
+func newSettingCause(find func(*node.Reader, context.Context, string) []node.FlagOccurrence, line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause {
 		out := k.expandCause(text, fix, m)
 		if at := flagSourceText(find(k.Node, context.Background(), m[1])); at != "" {

@@ -28,7 +28,9 @@ type Finding struct {
 // MarshalJSON returns an object with the field check. It renames a finding's suggestion
 // to fix.
 func (f Finding) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonFinding{f.Check, f.Rule, f.Severity, f.Host, f.File, f.Line, f.Column, f.Path, f.Message, f.Fix, f.Log, f.Without})
+	j := jsonFinding{f.Check, f.Rule, f.Finding, f.Fix, f.Log, f.Without}
+	j.Finding.Provider, j.Finding.Fix = "", ""
+	return json.Marshal(j)
 }
 
 // UnmarshalJSON decodes the output of MarshalJSON.
@@ -37,9 +39,8 @@ func (f *Finding) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*f = Finding{j.Check, finding.Finding{
-		Rule: j.Rule, Severity: j.Severity, Host: j.Host, File: j.File, Line: j.Line, Column: j.Column, Path: j.Path, Message: j.Message, Fix: j.Fix,
-	}, j.Log, j.Without}
+	*f = Finding{j.Check, j.Finding, j.Log, j.Without}
+	f.Rule, f.Fix = j.Rule, j.Fix
 	return nil
 }
 
@@ -103,16 +104,10 @@ func (r *checkResults) addErrors(err error, fix string) {
 
 // jsonFinding holds the fields of a Finding in JSON.
 type jsonFinding struct {
-	Check    string            `json:"check"`
-	Rule     string            `json:"rule,omitempty"`
-	Severity finding.Severity  `json:"severity"`
-	Host     string            `json:"host,omitempty"`
-	File     string            `json:"file,omitempty"`
-	Line     int               `json:"line,omitempty"`
-	Column   int               `json:"column,omitempty"`
-	Path     string            `json:"path,omitempty"`
-	Message  string            `json:"message"`
-	Fix      string            `json:"fix,omitempty"`
-	Log      []string          `json:"log,omitempty"`
-	Without  *node.NoProviders `json:"without,omitempty"`
+	Check string `json:"check"`
+	Rule  string `json:"rule,omitempty"`
+	finding.Finding
+	Fix     string            `json:"fix,omitempty"`
+	Log     []string          `json:"log,omitempty"`
+	Without *node.NoProviders `json:"without,omitempty"`
 }

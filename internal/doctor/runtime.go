@@ -103,24 +103,19 @@ func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 // kubelet. If that is unknown, it returns the configuration of each containerd on the
 // node.
 func (r *Runtime) containerdRuntimes() ([]*containerd.Runtime, error) {
+	paths := containerdConfigPaths()
 	switch {
 	case r.config != "":
-		read, err := containerd.Read(r.node.Root, r.config, r.version)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // containerd uses its defaults
-		}
-		if err != nil {
-			return nil, err
-		}
-		return []*containerd.Runtime{read}, nil
+		paths = []string{r.config}
 	case r.found != nil && r.found.Name != "containerd":
 		return nil, nil
 	}
 	var found []*containerd.Runtime
-	for _, path := range containerdConfigPaths() {
+	for _, path := range paths {
 		read, err := containerd.Read(r.node.Root, path, r.version)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, containerd.ErrNoCRI):
+		case errors.Is(err, fs.ErrNotExist): // then containerd uses its defaults
+		case errors.Is(err, containerd.ErrNoCRI) && r.config == "":
 		case err != nil:
 			return nil, err
 		default:

@@ -29,5 +29,5 @@ func (a Attributes) IsSame(b Attributes) bool {
 		return a.info == b.info
 	}
 	return os.SameFile(a.info, b.info) && a.info.Size() == b.info.Size() &&
-		a.info.Mode() == b.info.Mode() && a.info.ModTime().Equal(b.info.ModTime()) && changeTime(a.info) == changeTime(b.info)
+		a.info.Mode() == b.info.Mode() && a.info.ModTime().Equal(b.info.ModTime()) && ChangeTime(a.info).Equal(ChangeTime(b.info))
 }

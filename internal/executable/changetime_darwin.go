@@ -6,12 +6,13 @@ package executable
 import (
 	"io/fs"
 	"syscall"
+	"time"
 )
 
-// changeTime returns a file's ctime. Unlike mtime, archives cannot set it.
-func changeTime(info fs.FileInfo) syscall.Timespec {
+// ChangeTime returns a file's ctime. Unlike mtime, archives cannot set it.
+func ChangeTime(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return s.Ctimespec
+		return time.Unix(s.Ctimespec.Unix())
 	}
-	return syscall.Timespec{}
+	return time.Time{}
 }

@@ -10,5 +10,5 @@ import (
 	"time"
 )
 
-// changeTime returns the mtime, because the ctime is not available here.
-func changeTime(info fs.FileInfo) time.Time { return info.ModTime() }
+// ChangeTime returns the mtime, because the ctime is not available here.
+func ChangeTime(info fs.FileInfo) time.Time { return info.ModTime() }

@@ -104,36 +104,22 @@ func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 
 // machineName returns the name of f's machine and its GOARCH.
 func (f *elfFile) machineName() (name, arch string) {
-	pick := func(little, big string) string {
-		if f.order == binary.ByteOrder(binary.BigEndian) {
-			return big
-		}
-		return little
-	}
-	switch n := f.order.Uint16(f.head[18:]); n {
-	case 3:
-		return "EM_386", "386"
-	case 8:
-		if f.is64 {
-			return "EM_MIPS", pick("mips64le", "mips64")
-		}
-		return "EM_MIPS", pick("mipsle", "mips")
-	case 21:
-		return "EM_PPC64", pick("ppc64le", "ppc64")
-	case 22:
-		return "EM_S390", "s390x"
-	case 40:
-		return "EM_ARM", "arm"
-	case 62:
-		return "EM_X86_64", "amd64"
-	case 183:
-		return "EM_AARCH64", "arm64"
-	case 243:
-		return "EM_RISCV", "riscv64"
-	case 258:
-		return "EM_LOONGARCH", "loong64"
-	default:
+	const mips, ppc64 = 8, 21
+	n := f.order.Uint16(f.head[18:])
+	known, ok := map[uint16][2]string{
+		3: {"EM_386", "386"}, mips: {"EM_MIPS", "mips"}, ppc64: {"EM_PPC64", "ppc64"}, 22: {"EM_S390", "s390x"}, 40: {"EM_ARM", "arm"},
+		62: {"EM_X86_64", "amd64"}, 183: {"EM_AARCH64", "arm64"}, 243: {"EM_RISCV", "riscv64"}, 258: {"EM_LOONGARCH", "loong64"},
+	}[n]
+	if !ok {
 		name = fmt.Sprintf("machine %d", n)
 		return name, name
 	}
+	name, arch = known[0], known[1]
+	if n == mips && f.is64 {
+		arch += "64"
+	}
+	if (n == mips || n == ppc64) && f.order == binary.ByteOrder(binary.LittleEndian) {
+		arch += "le"
+	}
+	return name, arch
 }

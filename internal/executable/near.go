@@ -45,7 +45,8 @@ func FindSimilar(dir, name string, taken func(string) bool) (near, cure string) 
 // at all.
 func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
 	const rename = "rename the file, or use its name in the configuration"
-	plain, packed := programStem(e.Name()), hasArchiveSuffix(e.Name())
+	plain := programStem(e.Name())
+	packed := slices.Contains(archiveSuffixes, strings.ToLower(strings.TrimPrefix(filepath.Ext(e.Name()), ".")))
 	same := plain == programStem(name)
 	switch {
 	case same && e.IsDir():
@@ -74,10 +75,6 @@ var archiveSuffixes = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "z
 // nameSuffixes lists what is appended to programs' names, apart from versions.
 var nameSuffixes = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
 	"static", "musl", "gnu", "bin", "sh", "exe", "old", "new", "bak", "orig", "tmp", "part", "download", "rc", "alpha", "beta"}
-
-func hasArchiveSuffix(name string) bool {
-	return slices.Contains(archiveSuffixes, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
-}
 
 // programStem returns a name without version, platform and archive suffix.
 func programStem(name string) string {

@@ -150,7 +150,9 @@ func TestBrokenStates(t *testing.T) {
 		{"later manifest", func(s generation.Store) error {
 			return os.WriteFile(s.GenerationPath(1, "manifest.json"), []byte(`{"schemaVersion":2,"host":7}`), 0o600)
 		}, "has schemaVersion 2, but this regcred release supports only schemaVersion 1 to 1"},
-		{"no configuration", func(s generation.Store) error { return s.FS.RemoveAll(s.ConfigPath(1)) }, "this generation is damaged"},
+		{"no configuration", func(s generation.Store) error {
+			return s.FS.RemoveAll(s.GenerationPath(1, generation.ConfigFilePath("")))
+		}, "this generation is damaged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(t)
@@ -218,7 +220,7 @@ func TestChanged(t *testing.T) {
 	if list := s.ModifiedFiles(t.Context(), m); list != nil {
 		t.Errorf("changed: %v", list)
 	}
-	plugin := s.BinPath(1, "plugin-1")
+	plugin := s.GenerationPath(1, generation.ExecutablePath("plugin-1"))
 	must.Do(t, os.WriteFile(plugin, []byte("another"), 0o755))
 	must.Do(t, os.Chmod(s.GenerationPath(1, generation.DispatcherName), 0o777))
 	if list, want := s.ModifiedFiles(t.Context(), m), []string{plugin, s.GenerationPath(1, generation.DispatcherName)}; !slices.Equal(list, want) {

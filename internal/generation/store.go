@@ -40,14 +40,6 @@ func (s Store) GenerationPath(number int, parts ...string) string {
 	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
 }
 
-// ConfigPath returns the path of a generation's configuration.
-func (s Store) ConfigPath(number int) string { return s.GenerationPath(number, configDir) }
-
-// BinPath returns the path of a provider's executable.
-func (s Store) BinPath(number int, name string) string {
-	return s.GenerationPath(number, binDir, name)
-}
-
 // DispatcherPath returns the path of the dispatcher. The kubelet's bin dir contains
 // links to it.
 func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }
@@ -110,15 +102,17 @@ func (s Store) FileSHA256(ctx context.Context, name string) string {
 		return ""
 	}
 	defer f.Close()
-	return hashFile(ctx, f)
-}
-
-func hashFile(ctx context.Context, f *os.File) string {
-	h := sha256.New()
-	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
+	sum, _, err := hashFile(ctx, f)
+	if err != nil {
 		return ""
 	}
-	return hexSum(h)
+	return sum
+}
+
+func hashFile(ctx context.Context, f *os.File) (sum string, size int64, err error) {
+	h := sha256.New()
+	size, err = io.Copy(h, regularfile.WithContext(ctx, f))
+	return hexSum(h), size, err
 }
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
@@ -149,17 +143,9 @@ func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from st
 		return NewFile{}, err
 	}
 	defer f.Close()
-	h := sha256.New()
-	size, err := io.Copy(h, regularfile.WithContext(ctx, f))
-	if err != nil {
-		return NewFile{}, err
-	}
-	return NewFile{
-		File: File{name, mode, hexSum(h)},
-		From: from,
-		Size: size,
-		Open: func() (io.ReadCloser, error) { return regularfile.Open(from) },
-	}, nil
+	sum, size, err := hashFile(ctx, f)
+	open := func() (io.ReadCloser, error) { return regularfile.Open(from) }
+	return NewFile{File: File{name, mode, sum}, From: from, Size: size, Open: open}, err
 }
 
 // ConfigFilePath returns the name of a configuration file in a generation.
@@ -185,7 +171,7 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err
 		return err
 	}
 	m.SchemaVersion = schemaVersion
-	if err := s.makeDir(s.Path(generationsDir), 0o755); err != nil {
+	if err := s.FS.Mkdir(s.Path(generationsDir), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	final := s.GenerationPath(m.Number)
@@ -208,13 +194,6 @@ func IsTemporary(name string) bool {
 
 // creatingDirName is the name of a generation that is being created.
 const creatingDirName = "new"
-
-func (s Store) makeDir(name string, mode fs.FileMode) error {
-	if err := s.FS.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
 
 // createDir creates a generation's directory. Only its owner can read it, because the
 // configuration may contain secrets.

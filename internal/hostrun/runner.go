@@ -41,8 +41,6 @@ type Command struct {
 	// program.
 	Args []string
 
-	Env []string // "NAME=value", in addition to systemd's variables
-
 	// Keep is the file for the program's standard output, so that the output is not
 	// lost if this process ends before the program. An existing file is replaced.
 	Keep string
@@ -77,7 +75,12 @@ const (
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
 	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
 	defer u.systemd.Close()
-	if u.stdout, err = c.newOutput(); err != nil {
+	if c.Keep != "" {
+		u.stdout, err = newFileOutput(c.Keep, maxStdout)
+	} else {
+		u.stdout, err = newOutput(maxStdout)
+	}
+	if err != nil {
 		return 0, err
 	}
 	defer u.stdout.close()
@@ -107,13 +110,6 @@ func (u *unitRun) unknownResultError(err error) error {
 		return err
 	}
 	return &UnknownResultError{u.runner.Unit, err}
-}
-
-func (c Command) newOutput() (*programOutput, error) {
-	if c.Keep != "" {
-		return newFileOutput(c.Keep, maxStdout)
-	}
-	return newOutput(maxStdout)
 }
 
 // unitRun is a single run of a program.

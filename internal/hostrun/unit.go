@@ -49,9 +49,6 @@ func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add("StandardOutputFileDescriptor", dbus.UnixFD(u.stdout.fd()))
 	add("StandardErrorFileDescriptor", dbus.UnixFD(u.stderr.fd()))
 	add("LogLevelMax", int32(4)) // warning: keep routine lines out of the journal
-	if len(c.Env) > 0 {
-		add("Environment", c.Env)
-	}
 	if c.Limit > 0 {
 		add("RuntimeMaxUSec", uint64(max(c.Limit/time.Microsecond, 1)))
 	}

@@ -23,15 +23,13 @@ func (c *generationChange) apply(ctx context.Context) error {
 		return err
 	}
 	number := c.to.Number
-	later := number > generationNumber(c.from)
-	useDispatcher := func(due bool) error {
-		if !due {
-			return nil
-		}
-		return c.Store.InstallDispatcher(number)
+	useDispatcher := func() error { return c.Store.InstallDispatcher(number) }
+	first, last := useDispatcher, func() error { return nil }
+	if number <= generationNumber(c.from) {
+		first, last = last, first
 	}
 	return inOrder(
-		func() error { return useDispatcher(later) },
+		first,
 		func() error { return c.putStage(ctx, generation.BeforeActivation) },
 		func() error { return c.Store.Activate(number) },
 		func() error { return c.recordEntries(ctx, c.to) },
@@ -39,7 +37,7 @@ func (c *generationChange) apply(ctx context.Context) error {
 		func() error { return c.putStage(ctx, generation.StageLast) },
 		func() error { return c.removeStage(ctx, generation.StageLast) },
 		func() error { return c.removeStage(ctx, generation.AfterActivation) },
-		func() error { return useDispatcher(!later) },
+		last,
 		func() error { return c.restartIfNeeded(ctx, before) },
 	)
 }
@@ -130,7 +128,8 @@ func (c *generationChange) kubeletState(ctx context.Context) (service.State, err
 	return c.Service.State(ctx)
 }
 
-// restartIfNeeded restarts the kubelet if the change requires it.
+// restartIfNeeded restarts the kubelet if the change requires it, and waits until it is
+// healthy.
 func (c *generationChange) restartIfNeeded(ctx context.Context, before service.State) error {
 	if !c.restart {
 		return nil
@@ -139,7 +138,16 @@ func (c *generationChange) restartIfNeeded(ctx context.Context, before service.S
 		return withHint("restart it by hand", "regcred found no service manager that can restart the kubelet")
 	}
 	c.restarted = true
-	return c.restartKubelet(ctx, before)
+	c.progressf("restarting %s", c.Service.Name)
+	if err := c.Service.Reload(ctx); err != nil {
+		return err
+	}
+	if err := c.Service.Restart(ctx); err != nil {
+		return err
+	}
+	c.progressf("waiting for the kubelet to become healthy")
+	_, err := c.Service.WaitHealthy(ctx, before, c.Criteria)
+	return err
 }
 
 // cleanUp cleans up after a change. Only a failure to remove the journal, which is
@@ -154,32 +162,14 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 	if err := c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to); err != nil {
 		c.progressf("a stale link remains: %v", err)
 	}
-	if err := c.removeOldGenerations(ctx); err != nil {
+	remove := c.Store.RemoveLeftovers
+	if c.action == actionInstall {
+		remove = func() error { return c.Store.RemoveOld(ctx, cmp.Or(c.Keep, 5)) }
+	}
+	if err := remove(); err != nil {
 		c.progressf("old generations remain: %v", err)
 	}
 	return c.removeJournal()
-}
-
-// removeOldGenerations removes old generations.
-func (c *generationChange) removeOldGenerations(ctx context.Context) error {
-	if c.action != actionInstall {
-		return c.Store.RemoveLeftovers()
-	}
-	return c.Store.RemoveOld(ctx, cmp.Or(c.Keep, 5))
-}
-
-// restartKubelet restarts the kubelet and waits until it is healthy.
-func (in *Installer) restartKubelet(ctx context.Context, before service.State) error {
-	in.progressf("restarting %s", in.Service.Name)
-	if err := in.Service.Reload(ctx); err != nil {
-		return err
-	}
-	if err := in.Service.Restart(ctx); err != nil {
-		return err
-	}
-	in.progressf("waiting for the kubelet to become healthy")
-	_, err := in.Service.WaitHealthy(ctx, before, in.Criteria)
-	return err
 }
 
 // probePull runs the test pull, if there is one.

@@ -38,6 +38,7 @@ type generationChange struct {
 	*Installer
 	action   changeKind
 	from, to *generation.Manifest // nil: none
+	files    []generation.NewFile // of an install
 	restart  bool                 // the kubelet must be restarted
 
 	restarted bool // the restart has begun
@@ -46,15 +47,9 @@ type generationChange struct {
 
 // run makes the change. It rolls back on an error, and when ctx ends. If the rollback
 // fails, the error states so.
-func (c *generationChange) run(ctx context.Context, prepare func() error) error {
-	if err := c.preflight(ctx, c.from, c.to); err != nil {
-		return c.abortChange(ctx, err)
-	}
-	if err := c.writeJournal(c.action, generationNumber(c.from), generationNumber(c.to)); err != nil && !(c.action == actionRollback && errors.Is(err, syscall.ENOSPC)) {
-		return c.abortChange(ctx, err)
-	}
-	if err := prepare(); err != nil {
-		return c.abortChange(ctx, err)
+func (c *generationChange) run(ctx context.Context) error {
+	if err := c.prepare(ctx); err != nil {
+		return errors.Join(err, c.removeNewGeneration(ctx))
 	}
 	err := c.apply(ctx)
 	if err == nil && c.to != nil {
@@ -72,6 +67,21 @@ func (c *generationChange) run(ctx context.Context, prepare func() error) error 
 			"%w; the rollback also failed: %w", err, backErr))
 	}
 	return c.wrapIfRestarted(fmt.Errorf("%w; the change was rolled back", err))
+}
+
+// prepare does everything that does not change the host yet.
+func (c *generationChange) prepare(ctx context.Context) error {
+	if err := c.preflight(ctx, c.from, c.to); err != nil {
+		return err
+	}
+	err := c.writeJSON(journalFile, journal{c.action, generationNumber(c.from), generationNumber(c.to), timestamp()})
+	switch {
+	case c.action == actionRollback && errors.Is(err, syscall.ENOSPC):
+		return nil
+	case err == nil && c.action == actionInstall:
+		return c.Store.Create(ctx, c.to, c.files)
+	}
+	return err
 }
 
 // RestartedError is returned if a change failed after the kubelet was restarted for it.
@@ -104,11 +114,6 @@ func (c *generationChange) finishChange(ctx context.Context) error {
 		return withHint("the next regcred install, rollback or uninstall cleans up", "%s, but the cleanup failed: %w", text, err)
 	}
 	return nil
-}
-
-// abortChange undoes a change that has not changed the host yet.
-func (c *generationChange) abortChange(ctx context.Context, cause error) error {
-	return errors.Join(cause, c.removeNewGeneration(ctx))
 }
 
 // rollBack rolls the node back, unless the previous generation is damaged.

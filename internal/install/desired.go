@@ -46,21 +46,13 @@ type Desired struct {
 	SkipExec bool
 }
 
-// totalSize returns the total size of the files, in bytes.
-func totalSize(list []generation.NewFile) (bytes uint64) {
-	for _, s := range list {
-		bytes += uint64(s.Size)
-	}
-	return bytes
-}
-
 // gatherFiles loads and validates the configuration, and finds all files to install.
 func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.NewFile, err error) {
 	if d.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
 		}
-		d.Config = in.hostPath(in.Store.ConfigPath(from.Number))
+		d.Config = in.hostPath(in.Store.GenerationPath(from.Number, generation.ConfigFilePath("")))
 	}
 	if cfg, err = config.Load(d.Config); err != nil {
 		return nil, nil, err
@@ -148,7 +140,7 @@ func (in *Installer) findExecutable(name string, d Desired, from *generation.Man
 		places = append(places, filepath.Join(d.BinDir, name))
 	}
 	if from != nil {
-		places = append(places, in.hostPath(in.Store.BinPath(from.Number, name)))
+		places = append(places, in.hostPath(in.Store.GenerationPath(from.Number, generation.ExecutablePath(name))))
 	}
 	for _, p := range places {
 		if _, err := os.Stat(p); err == nil {

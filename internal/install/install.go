@@ -22,9 +22,6 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 		return nil, err
 	}
 	defer unlock()
-	if err := in.recoverLocked(ctx); err != nil {
-		return nil, err
-	}
 	p, err := in.Plan(ctx, d)
 	if err != nil {
 		return p, err
@@ -41,15 +38,13 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return p, err
 	}
-	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, restart: len(p.Restart) > 0}
+	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, files: p.files, restart: len(p.Restart) > 0}
 	if p.Reactivate {
 		c.action = actionRollback
-		return p, c.run(ctx, func() error { return nil })
-	}
-	if p.To.Number, err = in.Store.NextNumber(p.To.Previous); err != nil {
+	} else if p.To.Number, err = in.Store.NextNumber(p.To.Previous); err != nil {
 		return p, err
 	}
-	return p, c.run(ctx, func() error { return in.Store.Create(ctx, p.To, p.files) })
+	return p, c.run(ctx)
 }
 
 // restartOnly restarts the kubelet of a node that is otherwise up to date.

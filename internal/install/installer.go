@@ -14,7 +14,7 @@
 //
 // Each file is replaced by one rename, in an order in which a kubelet can start at any
 // time. A journal describes the change in progress: after a crash, the next change
-// finishes or undoes it ([Installer.Recover]). A lock prevents concurrent changes.
+// finishes or undoes it. A lock prevents concurrent changes.
 package install
 
 import (
@@ -76,23 +76,6 @@ func (in *Installer) timeSinceBoot() (generation.BootTime, error) {
 // withHint adds a hint to an error.
 func withHint(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-// lock locks the node and reads its state again, because another process may have
-// changed it.
-func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
-	if _, err := in.missingDirs(in.Store.Dir); err != nil {
-		return nil, err
-	}
-	unlock, err = in.Store.Lock(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
-	}
-	if err := in.rereadSetup(ctx); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
 }
 
 func (in *Installer) rereadSetup(ctx context.Context) error {

@@ -5,6 +5,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,11 +34,7 @@ type journal struct {
 }
 
 func (j journal) String() string {
-	number := j.To
-	if number == 0 {
-		number = j.From
-	}
-	return fmt.Sprintf("%s of generation %d, started at %s,", j.Action, number, j.Started.Format("2006-01-02 15:04:05 MST"))
+	return fmt.Sprintf("%s of generation %d, started at %s,", j.Action, cmp.Or(j.To, j.From), j.Started.Format("2006-01-02 15:04:05 MST"))
 }
 
 const journalFile = "journal.json"
@@ -49,10 +46,6 @@ func (in *Installer) readJournal(ctx context.Context) (j journal, err error) {
 			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err
-}
-
-func (in *Installer) writeJournal(a changeKind, from, to int) error {
-	return in.writeJSON(journalFile, journal{a, from, to, timestamp()})
 }
 
 func (in *Installer) removeJournal() error { return in.fs().Remove(in.Store.Path(journalFile)) }

@@ -20,7 +20,6 @@ import (
 // Names of regcred's files on a node.
 const (
 	ownConfigName  = "90-regcred.json"
-	nodeConfigName = "90-regcred.yaml"
 	kubeletDirName = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
 )
 
@@ -107,9 +106,10 @@ func (in *Installer) hostFiles(ctx context.Context, m *generation.Manifest) (lis
 	return list, nil
 }
 
-// missingLayoutDirs lists the directories that a layout needs and that do not exist
-// yet.
-func (in *Installer) missingLayoutDirs(l generation.KubeletLayout) (dirs []string, err error) {
+// layoutDirs returns the directories that were created for a layout, and those that
+// must still be created.
+func (in *Installer) layoutDirs(l generation.KubeletLayout) (dirs []string, err error) {
+	dirs = slices.Clip(l.Dirs)
 	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
 		if file == "" {
 			continue
@@ -155,7 +155,11 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.Kind == generation.ConfigKindShared {
-		return []generation.HostFile{{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: sharedConfigStage(l)}}, nil
+		own := generation.HostFile{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
+		if l.DropIn != "" { // the flags change the bin dir, and the old one has no links to the dispatcher
+			own.Stage = generation.StageLast
+		}
+		return []generation.HostFile{own}, nil
 	}
 	own := generation.HostFile{Kind: generation.HostKindFile, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
 	var data []byte
@@ -177,24 +181,6 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 	return append(list, own), nil
 }
 
-// sharedConfigStage returns the stage in which entries are added to the node's own
-// file. If the flags change the bin dir, the file comes last, because the old bin dir
-// has no links to the dispatcher.
-func sharedConfigStage(l generation.KubeletLayout) generation.InstallStage {
-	if l.DropIn != "" {
-		return generation.StageLast
-	}
-	return generation.AfterActivation
-}
-
-// flagsStage returns the stage in which the flags are changed.
-func flagsStage(l generation.KubeletLayout) generation.InstallStage {
-	if l.Kind != generation.ConfigKindShared {
-		return generation.StageLast
-	}
-	return generation.AfterActivation
-}
-
 // flagFiles returns the files that set the kubelet's flags.
 func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
@@ -204,20 +190,22 @@ func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list 
 	if in.Setup.Unit == nil {
 		return nil, fmt.Errorf("%s: the unit no longer exists", l.DropIn)
 	}
+	stage := generation.AfterActivation
+	if l.Kind != generation.ConfigKindShared {
+		stage = generation.StageLast
+	}
+	add := func(path, text string) {
+		list = append(list, generation.HostFile{Kind: generation.HostKindFile, Path: path, Mode: 0o644, Content: fileHeader + text, Stage: stage})
+	}
 	args := kubeletFlags(l)
 	if l.NodeConfig != "" {
-		text, err := nodeadmDropIn(args)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, generation.HostFile{Kind: generation.HostKindFile, Path: l.NodeConfig, Mode: 0o644, Content: text, Stage: flagsStage(l)})
+		add(l.NodeConfig, nodeadmDropIn(args))
 	}
 	command := in.Setup.Unit.Exec
-	text := fmt.Sprintf(fileHeader+
-		"# The command of %s followed by two flags, which override earlier ones.\n"+
+	add(l.DropIn, fmt.Sprintf("# The command of %s followed by two flags, which override earlier ones.\n"+
 		"# regcred status reports when the two commands no longer match.\n"+
-		"[Service]\nExecStart=\nExecStart=%s\n", command.File, command.With(args...))
-	return append(list, generation.HostFile{Kind: generation.HostKindFile, Path: l.DropIn, Mode: 0o644, Content: text, Stage: flagsStage(l)}), nil
+		"[Service]\nExecStart=\nExecStart=%s\n", command.File, command.With(args...)))
+	return list, nil
 }
 
 // kubeletFlags returns the kubelet's flags.

@@ -14,13 +14,9 @@ import (
 )
 
 // nodeadmDropIn returns a drop-in for EKS's nodeadm, which appends the drop-in's flags.
-func nodeadmDropIn(args []string) (string, error) {
-	list, err := json.Marshal(args)
-	if err != nil {
-		return "", err
-	}
-	return fileHeader +
-		"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n", nil
+func nodeadmDropIn(args []string) string {
+	list, _ := json.Marshal(args) // cannot fail for strings
+	return "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n"
 }
 
 // nodeadmEnvFile is the file to which nodeadm writes the kubelet's flags at each boot:

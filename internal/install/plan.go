@@ -84,8 +84,8 @@ func (in *Installer) currentForPlan(ctx context.Context) (from *generation.Manif
 	if unlinked = in.checkCurrent(from); unlinked == nil {
 		return from, nil, nil
 	}
-	if from, err = in.latestReadable(ctx); err != nil || from == nil {
-		return nil, nil, cmp.Or(err, unlinked)
+	if from, _ = in.latestReadable(ctx); from == nil {
+		return nil, nil, unlinked
 	}
 	return from, unlinked, nil
 }
@@ -210,21 +210,6 @@ func (p *Plan) hasSamePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
-// layoutDirs returns the directories that were created for a layout, and those that
-// must still be created.
-func (in *Installer) layoutDirs(l generation.KubeletLayout) ([]string, error) {
-	more, err := in.missingLayoutDirs(l)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range more {
-		if !slices.Contains(l.Dirs, d) {
-			l.Dirs = append(slices.Clip(l.Dirs), d)
-		}
-	}
-	return l.Dirs, nil
-}
-
 // restartReasons returns why the running kubelet must be restarted for the given
 // entries and layout.
 func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLayout, want []entries.Entry) (why []string, err error) {
@@ -343,7 +328,6 @@ func (e *UnsupportedNodeError) Error() string {
 
 // checkWritable returns an error if a file cannot be written.
 func (in *Installer) checkWritable(p *Plan) error {
-	const margin = 4 << 20 // reserved for manifests, the journal and the kubelet's directories
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
@@ -362,8 +346,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 		}
 	}
 	for _, d := range dirs {
-		there := in.existingAncestor(d)
-		if err := in.fs().WritableError(there); err != nil {
+		if err := in.fs().WritableError(in.existingAncestor(d)); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
@@ -371,8 +354,12 @@ func (in *Installer) checkWritable(p *Plan) error {
 	if in.fs().IsNoExec(state) {
 		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().HostPath(state))
 	}
-	if free, err := in.fs().FreeBytes(state); err == nil && !p.Reactivate && free < totalSize(p.files)+margin {
-		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().HostPath(state), free>>20, (totalSize(p.files)+margin)>>20)
+	needed := uint64(4 << 20) // for manifests, the journal and the kubelet's directories
+	for _, f := range p.files {
+		needed += uint64(f.Size)
+	}
+	if free, err := in.fs().FreeBytes(state); err == nil && !p.Reactivate && free < needed {
+		return fmt.Errorf("nothing was changed: %s has %d MiB free, but %d MiB are needed", in.fs().HostPath(state), free>>20, needed>>20)
 	}
 	return nil
 }

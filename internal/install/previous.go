@@ -65,18 +65,16 @@ func sameHostFiles(a, b []generation.HostFile) bool {
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
 }
 
-// latestReadable returns the latest readable generation, or nil.
-func (in *Installer) latestReadable(ctx context.Context) (*generation.Manifest, error) {
+// latestReadable returns the latest readable generation. Without any, it returns nil and,
+// if there are generations, an error.
+func (in *Installer) latestReadable(ctx context.Context) (m *generation.Manifest, err error) {
 	numbers, err := in.Store.ListNumbers()
-	if err != nil {
-		return nil, err
-	}
 	for _, n := range slices.Backward(numbers) {
-		if m, err := in.Store.Manifest(ctx, n); err == nil {
+		if m, err = in.Store.Manifest(ctx, n); err == nil {
 			return m, nil
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // hasDeadLinks reports whether a generation has links to third-party executables that no

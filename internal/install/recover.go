@@ -21,18 +21,29 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// Recover completes or undoes an interrupted change. It makes the generation to which
-// the link "current" points take effect.
-func (in *Installer) Recover(ctx context.Context) error {
-	unlock, err := in.lock(ctx)
-	if err != nil {
-		return err
+// lock locks the node, reads its state again, because another process may have changed
+// it, and completes or undoes an interrupted change.
+func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
+	if _, err := in.missingDirs(in.Store.Dir); err != nil {
+		return nil, err
 	}
-	defer unlock()
-	return in.recoverLocked(ctx)
+	unlock, err = in.Store.Lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
+	}
+	if err = in.rereadSetup(ctx); err == nil {
+		err = in.recoverInterrupted(ctx)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
-func (in *Installer) recoverLocked(ctx context.Context) error {
+// recoverInterrupted completes or undoes an interrupted change. It makes the generation to which
+// the link "current" points take effect.
+func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	if err := in.fs().Sweep(in.Store.Dir); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -20,9 +21,6 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 		return nil, err
 	}
 	defer unlock()
-	if err := in.recoverLocked(ctx); err != nil {
-		return nil, err
-	}
 	numbers, err := in.Store.ListNumbers()
 	if err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 		return nil, err
 	}
 	c := &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}
-	return to, c.run(ctx, func() error { return nil })
+	return to, c.run(ctx)
 }
 
 // rollbackFrom returns the current generation, or nil if it is damaged, because a
@@ -113,9 +111,6 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	if err := in.recoverLocked(ctx); err != nil {
-		return err
-	}
 	m, err := in.uninstallFrom(ctx)
 	if err != nil {
 		return err
@@ -138,7 +133,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	c := &generationChange{Installer: in, action: actionUninstall, from: m, restart: len(why) > 0}
-	return c.run(ctx, func() error { return nil })
+	return c.run(ctx)
 }
 
 // uninstallFrom returns the generation whose host files must be removed: the current
@@ -148,14 +143,9 @@ func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, e
 	if err == nil && m != nil || isUnreadable(err) {
 		return m, err
 	}
-	numbers, listErr := in.Store.ListNumbers()
-	if listErr != nil {
-		return nil, listErr
+	latest, otherErr := in.latestReadable(ctx)
+	if latest == nil {
+		return nil, cmp.Or(otherErr, err)
 	}
-	for _, n := range slices.Backward(numbers) {
-		if m, err = in.Store.Manifest(ctx, n); err == nil {
-			return m, nil
-		}
-	}
-	return nil, err
+	return latest, nil
 }

@@ -149,7 +149,11 @@ func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
 // UsesTokens reports whether the registry uses tokens. If it does, a 401 from the
 // registry does not mean that the password is wrong, because the token server would
 // reject a wrong password.
-func (r *Registry) UsesTokens() bool { return r.pings.usesTokens() }
+func (r *Registry) UsesTokens() bool {
+	r.pings.mu.Lock()
+	defer r.pings.mu.Unlock()
+	return wantsToken(r.pings.header)
+}
 
 // authenticator returns the authenticator for a credential. It never turns a credential
 // into an anonymous login.

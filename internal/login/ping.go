@@ -35,13 +35,6 @@ func (p *pingCache) store(req *http.Request, resp *http.Response) {
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
 }
 
-// usesTokens reports whether the registry uses tokens.
-func (p *pingCache) usesTokens() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return wantsToken(p.header)
-}
-
 // wantsToken reports whether go-containerregistry will request a token. It reads one
 // challenge from each line, and uses the first that it supports.
 func wantsToken(h http.Header) bool {

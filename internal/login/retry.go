@@ -97,11 +97,11 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if budget == nil {
 		budget = NewRetryBudget(r.retry)
 	}
+	isRead := req.Method == http.MethodGet || req.Method == http.MethodHead // a request body cannot be sent twice
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := shouldRetry(resp, err)
-		// A request body cannot be sent twice.
-		if !again || !isReadRequest(req) || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
+		if !again || !isRead || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
@@ -121,10 +121,6 @@ func WithoutRateLimitWait(ctx context.Context) context.Context {
 
 func skipsRateLimitWait(req *http.Request, resp *http.Response) bool {
 	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(noWaitKey{}) != nil
-}
-
-func isReadRequest(req *http.Request) bool {
-	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }
 
 func shouldRetry(resp *http.Response, err error) (again bool, asked time.Duration) {

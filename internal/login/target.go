@@ -65,16 +65,8 @@ func (t Target) matchesHost(scheme, host string) bool {
 
 // hostPort returns host:port.
 func hostPort(scheme, host string) string {
-	u := url.URL{Scheme: scheme, Host: host}
-	port := u.Port()
-	switch {
-	case port != "":
-	case scheme == "http":
-		port = "80"
-	default:
-		port = "443"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
+	u := url.URL{Host: host}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80"}[scheme], "443"))
 }
 
 // stripPort removes the port and, for an IPv6 address, the brackets.

@@ -200,8 +200,7 @@ func unmarkContentRequest(req *http.Request) (unmarked *http.Request, content bo
 	if !content {
 		return req, false
 	}
-	unmarked = new(http.Request)
-	*unmarked = *req
+	unmarked = req.WithContext(req.Context()) // a shallow copy
 	unmarked.Header = req.Header.Clone()
 	delete(unmarked.Header, contentHeader)
 	if signed[0] != "" {

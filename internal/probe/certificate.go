@@ -188,14 +188,6 @@ func (a *session) plainHTTPFix() string {
 	return fmt.Sprintf(`%s; to use plain HTTP, set server = "http://%s" in containerd's /etc/containerd/certs.d/%s/hosts.toml, or insecure = true in CRI-O's registries.conf`, secure, a.base.Host, a.base.Host)
 }
 
-func systemPool() *x509.CertPool {
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return x509.NewCertPool()
-	}
-	return pool
-}
-
 func durationText(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return terminal.FormatCount(int(d.Hours()/24), "day")

@@ -10,12 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/remote"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // requestChallenge requests the manifest without a credential, as containerd does, and
@@ -36,9 +34,7 @@ func (a *session) requestChallenge(ctx context.Context) bool {
 	switch status := got.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return a.reportUnavailable(got)
-	case status == http.StatusUnauthorized:
-		return a.readChallenge(ctx, got)
-	case status == http.StatusOK && !isWebPage(got):
+	case status == http.StatusUnauthorized, status == http.StatusOK && !isWebPage(got):
 		return a.readChallenge(ctx, got)
 	}
 	return a.ping(ctx, got)
@@ -74,13 +70,7 @@ func (a *session) redactedText(ctx context.Context, err error) string {
 
 // reportUnavailable reports a response that means "try again later".
 func (a *session) reportUnavailable(got serverResponse) bool {
-	fix := "try again later, or contact the registry's operator"
-	if got.StatusCode == http.StatusTooManyRequests {
-		fix = "if pulls are anonymous, use a credential; otherwise, pull less often or use a mirror"
-	}
-	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; retry after %s", terminal.FormatDuration(after))
-	}
+	fix := a.statusFix(got.StatusCode, nil) + retryAfterText(got)
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", got.StatusCode, http.StatusText(got.StatusCode)))
 	return a.addFailedStep(StepChallenge, fix, "%s responds with %s", a.base.Host, text)
 }
@@ -98,14 +88,13 @@ func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
 		a.addStep(StepChallenge, finding.SeverityOK, "", "%s requires no credential", a.base.Host)
 		return true
 	}
-	c := &Challenge{Scheme: canonicalScheme(said.Scheme), Realm: said.Parameters["realm"], Service: said.Parameters["service"], Scope: said.Parameters["scope"]}
-	switch c.Scheme {
-	case "Basic":
-		a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: singleLine(c.Realm)}
+	switch strings.ToLower(said.Scheme) {
+	case "basic":
+		a.result.Challenge = &Challenge{Scheme: "Basic", Realm: singleLine(said.Parameters["realm"])}
 		a.addStep(StepChallenge, finding.SeverityOK, "", "%s requests Basic authentication", a.base.Host)
 		return true
-	case "Bearer":
-		return a.checkBearerRealm(c)
+	case "bearer":
+		return a.checkBearerRealm(said.Parameters["realm"], said.Parameters["service"], said.Parameters["scope"])
 	}
 	words := strings.Fields(got.Header.Get("WWW-Authenticate"))
 	if len(words) == 0 {
@@ -115,26 +104,16 @@ func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
 		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Truncate(words[0], 100))
 }
 
-// canonicalScheme returns the canonical spelling of an authentication scheme.
-func canonicalScheme(s string) string {
-	for _, known := range []string{"Basic", "Bearer"} {
-		if strings.EqualFold(s, known) {
-			return known
-		}
-	}
-	return s
-}
-
 // checkBearerRealm checks the realm of a Bearer challenge.
-func (a *session) checkBearerRealm(c *Challenge) bool {
-	realm, err := url.Parse(c.Realm)
+func (a *session) checkBearerRealm(address, service, scope string) bool {
+	realm, err := url.Parse(address)
 	if err != nil || realm.Host == "" {
 		return a.addFailedStep(StepChallenge, "in the registry's settings, set the token server's address to https://HOST/PATH", "%s requires a token, but the realm in its challenge is not a URL", a.base.Host)
 	}
 	at := (&url.URL{Scheme: realm.Scheme, Host: realm.Host, Path: realm.Path}).String()
-	a.result.Challenge = &Challenge{Scheme: c.Scheme, Realm: singleLine(at), Service: singleLine(c.Service), Scope: singleLine(c.Scope)}
+	a.result.Challenge = &Challenge{Scheme: "Bearer", Realm: singleLine(at), Service: singleLine(service), Scope: singleLine(scope)}
 	a.tokens.realm = realm
-	text := fmt.Sprintf("%s requires a token from %s (service %q, scope %q)", a.base.Host, at, c.Service, c.Scope)
+	text := fmt.Sprintf("%s requires a token from %s (service %q, scope %q)", a.base.Host, at, service, scope)
 	switch {
 	case isLoopback(realm.Hostname()) && !isLoopback(a.base.Hostname()):
 		return a.addFailedStep(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would connect to itself", text)

@@ -102,7 +102,8 @@ func (a *session) resolveHost(ctx context.Context, host string) ([]netip.Addr, b
 	if n := hostsFileLine(ctx, host); n > 0 {
 		where = fmt.Sprintf("%s:%d", hostsFilePath, n)
 	} else if r.usesSearchFirst(host) {
-		if own, err := a.lookupAddrs(ctx, host+"."); err != nil || !sameAddrs(own, addrs) {
+		own, err := a.lookupAddrs(ctx, host+".")
+		if err != nil || !slices.ContainsFunc(own, func(addr netip.Addr) bool { return slices.Contains(addrs, addr) }) {
 			a.addStep(StepDNS, finding.SeverityWarning, fmt.Sprintf("set options ndots:%d in %s, or use the fully qualified name", strings.Count(host, "."), resolvConfPath),
 				"%s was found in a search domain (%s); with ndots:%d, search domains are tried before the name itself", host, strings.Join(r.search, ", "), r.ndots)
 		}
@@ -121,10 +122,6 @@ func (a *session) lookupAddrs(ctx context.Context, host string) ([]netip.Addr, e
 	return addrs[:min(len(addrs), maxAddresses)], err
 }
 
-func sameAddrs(a, b []netip.Addr) bool {
-	return slices.ContainsFunc(a, func(addr netip.Addr) bool { return slices.Contains(b, addr) })
-}
-
 // allowedAddrs removes addresses that must not be contacted.
 func (a *session) allowedAddrs(host, where string, addrs []netip.Addr) ([]netip.Addr, bool) {
 	var fit []netip.Addr
@@ -141,10 +138,9 @@ func (a *session) allowedAddrs(host, where string, addrs []netip.Addr) ([]netip.
 	if len(fit) == 0 {
 		return nil, a.addFailedStep(StepDNS, "check why the name resolves to this address: "+where, "%s is %s (%s): %v", host, strings.Join(names, ", "), where, errForbiddenAddr)
 	}
-	if isAllowedIP(host) {
-		return fit, true
+	if _, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); err != nil {
+		a.addStep(StepDNS, finding.SeverityOK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
 	}
-	a.addStep(StepDNS, finding.SeverityOK, "", "%s is %s (%s)", host, strings.Join(names, ", "), where)
 	return fit, true
 }
 

@@ -8,30 +8,20 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpproxy"
-)
 
-func getenv(environ []string, name string) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+	"github.com/regcred/regcred/internal/node"
+)
 
 // proxyVariableNames returns the proxy variables for a scheme in the order Go reads
 // them.
 func proxyVariableNames(scheme string) []string {
-	if scheme == "http" {
-		return []string{"HTTP_PROXY", "http_proxy"}
-	}
-	return []string{"HTTPS_PROXY", "https_proxy"}
+	return []string{strings.ToUpper(scheme) + "_PROXY", scheme + "_proxy"}
 }
 
 // firstSetVariable returns the name and value of the first variable that is set.
 func firstSetVariable(environ []string, names ...string) (name, value string) {
 	for _, name := range names {
-		if value := getenv(environ, name); value != "" {
+		if value := node.Getenv(environ, name); value != "" {
 			return name, value
 		}
 	}

@@ -15,6 +15,7 @@ package probe
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/route"
@@ -22,7 +23,7 @@ import (
 
 // Query queries one host and tries each credential in turn until one is accepted.
 func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Credential) *Result {
-	a := &session{Prober: p, hop: hop, base: *hop.Base, result: &Result{URL: hop.URL, Accepted: -1}}
+	a := &session{Prober: p, hop: hop, base: *hop.Base, result: &Result{URL: hop.URL, Accepted: -1}, dialed: map[string]netip.AddrPort{}}
 	if hop.HTTPToo {
 		a.base.Scheme = "https"
 	}
@@ -33,7 +34,9 @@ func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Crede
 	if a.openConnection(ctx, &a.base) && a.requestChallenge(ctx) {
 		a.tryCredentials(ctx, creds)
 	}
-	a.close()
+	if a.tokens != nil {
+		a.tokens.inner.CloseIdleConnections()
+	}
 	if n := len(a.result.Steps); n > 0 && ctx.Err() != nil {
 		a.result.Steps[n-1].Fix = "" // the step had no time left, so the cause is unknown
 	}

@@ -6,6 +6,8 @@ package probe
 import (
 	"cmp"
 	"time"
+
+	"github.com/regcred/regcred/internal/node"
 )
 
 // Prober queries hosts for one image. It is safe for concurrent use as long as its
@@ -38,4 +40,4 @@ type Runtime struct {
 	Own []string // this process's environment, for hints about variables that the runtime lacks
 }
 
-func (r *Runtime) getenv(name string) string { return getenv(r.Environ, name) }
+func (r *Runtime) getenv(name string) string { return node.Getenv(r.Environ, name) }

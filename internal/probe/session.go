@@ -69,22 +69,11 @@ const maxMessageSize = 2000
 
 func singleLine(s string) string { return shown.EscapeLine(login.Truncate(s, maxMessageSize)) }
 
-func (a *session) close() {
-	if a.tokens != nil {
-		a.tokens.inner.CloseIdleConnections()
-	}
-}
-
 // environmentOwner returns the name of the process whose environment is used.
 func (a *session) environmentOwner() string { return cmp.Or(a.Runtime.Where, "this process") }
 
 // runtimeName returns the runtime's name for use in a sentence.
-func (a *session) runtimeName() string {
-	if a.Runtime.Name == "" {
-		return "the runtime"
-	}
-	return a.Runtime.Name
-}
+func (a *session) runtimeName() string { return cmp.Or(a.Runtime.Name, "the runtime") }
 
 func (a *session) stepTimeout() time.Duration { return cmp.Or(a.StepTimeout, 5*time.Second) }
 
@@ -142,13 +131,7 @@ func isForbiddenAddr(addr netip.Addr) bool {
 }
 
 func portOrDefault(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "http":
-		return "80"
-	}
-	return "443"
+	return cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443")
 }
 
 func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOrDefault(u)) }
@@ -157,10 +140,4 @@ func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOrD
 // case, with or without a trailing dot.
 func isLoopback(host string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || registry.IsLoopback(host)
-}
-
-// isAllowedIP reports whether a host is an IP address.
-func isAllowedIP(host string) bool {
-	_, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
-	return err == nil
 }

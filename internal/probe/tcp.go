@@ -24,7 +24,7 @@ const remainingDialTimeout = 300 * time.Millisecond
 
 // dialResult is the result of a connection attempt to one address.
 type dialResult struct {
-	at   netip.AddrPort
+	i    int // of the address
 	conn net.Conn
 	err  error
 }
@@ -50,9 +50,6 @@ func (a *session) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	default:
 		a.addStep(StepTCP, finding.SeverityOK, "", "%s: %s", hostPort(u), text)
 	}
-	if a.dialed == nil {
-		a.dialed = map[string]netip.AddrPort{}
-	}
 	a.dialed[hostPort(u)] = netip.MustParseAddrPort(conn.RemoteAddr().String())
 	return conn, true
 }
@@ -62,32 +59,28 @@ func (a *session) dialAll(ctx context.Context, addrs []netip.Addr, port uint16) 
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
 	done := make(chan dialResult, len(addrs))
-	for _, addr := range addrs {
+	for i, addr := range addrs {
 		go func() {
-			at := netip.AddrPortFrom(addr, port)
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
-			done <- dialResult{at, conn, err}
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", netip.AddrPortFrom(addr, port).String())
+			done <- dialResult{i, conn, err}
 		}()
 	}
-	came := map[netip.Addr]string{}
+	said = make([]string, len(addrs))
 	for range addrs {
 		d := <-done
+		text := "connected"
 		switch {
 		case d.err != nil:
-			came[d.at.Addr()] = a.connectErrorText(ctx, d.err)
+			text = a.connectErrorText(ctx, d.err)
 			slow = slow || ctx.Err() != nil || isTimeout(d.err)
 		case first == nil:
 			first = d.conn
-			came[d.at.Addr()] = "connected"
 			timer := time.AfterFunc(remainingDialTimeout, cancel)
 			defer timer.Stop()
 		default:
 			d.conn.Close()
-			came[d.at.Addr()] = "connected"
 		}
-	}
-	for _, addr := range addrs {
-		said = append(said, addr.String()+" "+came[addr])
+		said[d.i] = addrs[d.i].String() + " " + text
 	}
 	return first, said, slow
 }

@@ -6,6 +6,7 @@ package probe
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,9 @@ func (a *session) loadCertificates(ctx context.Context) error {
 			return fmt.Errorf("read the CAs set in %s: %w", a.hop.File, err)
 		}
 		if a.pool == nil {
-			a.pool = systemPool()
+			if a.pool, _ = x509.SystemCertPool(); a.pool == nil {
+				a.pool = x509.NewCertPool()
+			}
 		}
 		if !a.pool.AppendCertsFromPEM(data) {
 			return fmt.Errorf("%s, set in %s, contains no PEM certificate", file, a.hop.File)

@@ -39,10 +39,7 @@ func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential
 			a.addFailedStep(StepManifest, "", "%s: %v", login.FailedAttempt{Credential: cred}.CredentialText(), ContextCause(ctx))
 			return
 		}
-		if !a.requestToken(ctx, cred) {
-			continue
-		}
-		if a.requestManifest(ctx, cred) {
+		if a.requestToken(ctx, cred) && a.requestManifest(ctx, cred) {
 			a.recordAccepted(from, i, shown)
 			return
 		}
@@ -51,10 +48,7 @@ func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential
 
 // usableCredentials returns the credentials that the runtime would send to the host.
 func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Credential {
-	switch {
-	case a.result.Challenge == nil:
-		return nil
-	case a.hop.Shown == route.CredentialKubelet, a.hop.Shown == route.CredentialHeader:
+	if a.result.Challenge != nil && (a.hop.Shown == route.CredentialKubelet || a.hop.Shown == route.CredentialHeader) {
 		return creds
 	}
 	return nil
@@ -84,19 +78,19 @@ func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bo
 		return a.addTokenError(ctx, cred, err)
 	}
 	a.session = session
+	who := login.FailedAttempt{Credential: cred}.CredentialText()
 	if what, fix := a.tokens.missingTokenProblem(); what != "" {
-		return a.addFailedStep(StepToken, fix, "%s: %s", login.FailedAttempt{Credential: cred}.CredentialText(), what)
+		return a.addFailedStep(StepToken, fix, "%s: %s", who, what)
 	}
 	c := a.result.Challenge
 	if c == nil || c.Scheme != "Bearer" {
 		return true
 	}
-	who := login.FailedAttempt{Credential: cred}.CredentialText()
 	if missingAccess := a.missingAccessText(); missingAccess != "" {
 		a.addStep(StepToken, finding.SeverityWarning, a.statusFix(http.StatusForbidden, cred), "%s: %s issued a token that does not grant access to this image: %s", who, a.tokens.realm.Host, missingAccess)
-		return true
+	} else {
+		a.addStep(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	}
-	a.addStep(StepToken, finding.SeverityOK, "", "%s: %s issues a token", who, a.tokens.realm.Host)
 	return true
 }
 
@@ -222,10 +216,15 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 	case cred == nil && a.hop.Shown == route.CredentialHeader:
 		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that the header is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
+	return a.addFailedStep(StepManifest, fix+retryAfterText(got), "%s: %s", try.CredentialText(), text)
+}
+
+// retryAfterText returns how long a server requests to wait, or "".
+func retryAfterText(got serverResponse) string {
 	if after, ok := remote.RetryAfter(got.Header, time.Now()); ok && after > 0 {
-		fix += fmt.Sprintf("; retry after %s", terminal.FormatDuration(after))
+		return fmt.Sprintf("; retry after %s", terminal.FormatDuration(after))
 	}
-	return a.addFailedStep(StepManifest, fix, "%s: %s", try.CredentialText(), text)
+	return ""
 }
 
 // checkManifest checks the manifest, and the platforms of an index.
@@ -328,33 +327,28 @@ func (a *session) statusFix(status int, cred *regcred.Credential) string {
 // statusHints explains statuses that services use in a special way, by service and
 // status.
 func statusHints(owner string) map[int]string {
-	switch owner {
-	case "Docker Hub":
-		return map[int]string{
+	google := map[int]string{
+		http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",
+	}
+	return map[string]map[int]string{
+		"Docker Hub": {
 			http.StatusUnauthorized: "Docker Hub also returns this status for a missing repository: check the repository name, the user, and the access token's read permission",
-		}
-	case "Amazon ECR":
-		return map[int]string{
+		},
+		"Amazon ECR": {
 			http.StatusForbidden: "ECR: allow ecr:BatchGetImage and ecr:GetDownloadUrlForLayer in the node role's policy and, for cross-account pulls, also in the repository policy; tokens expire after 12 hours",
 			http.StatusNotFound:  "ECR: the repository or tag does not exist in this account and region",
-		}
-	case "Google Artifact Registry", "Google Container Registry":
-		return map[int]string{
-			http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",
-		}
-	case "Azure Container Registry":
-		return map[int]string{
+		},
+		"Google Artifact Registry":  google,
+		"Google Container Registry": google,
+		"Azure Container Registry": {
 			http.StatusUnauthorized: "ACR also returns this status for a missing repository: check its name, and grant AcrPull to the identity",
-		}
-	case "GitHub Packages":
-		return map[int]string{
+		},
+		"GitHub Packages": {
 			http.StatusForbidden: "GitHub: the token needs the read:packages scope, its user needs access to the package, and an organization with SSO must authorize the token",
 			http.StatusNotFound:  "GitHub also returns this status for packages that the user is not allowed to see",
-		}
-	case "Quay.io":
-		return map[int]string{
+		},
+		"Quay.io": {
 			http.StatusUnauthorized: "Quay also returns this status if the repository does not exist or this robot account is not allowed to read it",
-		}
-	}
-	return nil
+		},
+	}[owner]
 }

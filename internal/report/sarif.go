@@ -23,16 +23,13 @@ type sarifLog struct {
 }
 
 type sarifRun struct {
-	Tool        sarifTool         `json:"tool"`
+	Tool struct {
+		Driver sarifDriver `json:"driver"`
+	} `json:"tool"`
 	Invocations []sarifInvocation `json:"invocations,omitempty"`
 	ColumnKind  string            `json:"columnKind"`
 	Results     []sarifResult     `json:"results"`
-	Properties  *sarifProperties  `json:"properties,omitempty"`
-}
-
-// sarifProperties contains the number of findings suppressed by comments.
-type sarifProperties struct {
-	Suppressed int `json:"suppressed"`
+	Properties  map[string]int    `json:"properties,omitempty"` // number of findings suppressed by comments
 }
 
 // sarifInvocation is set if a file could not be checked, because a log without results
@@ -45,10 +42,6 @@ type sarifInvocation struct {
 type sarifNotification struct {
 	Level   string    `json:"level"`
 	Message sarifText `json:"message"`
-}
-
-type sarifTool struct {
-	Driver sarifDriver `json:"driver"`
 }
 
 type sarifDriver struct {
@@ -75,16 +68,12 @@ type sarifText struct {
 }
 
 type sarifLocation struct {
-	Physical sarifPhysical `json:"physicalLocation"`
-}
-
-type sarifPhysical struct {
-	Artifact sarifArtifact `json:"artifactLocation"`
-	Region   *sarifRegion  `json:"region,omitempty"`
-}
-
-type sarifArtifact struct {
-	URI string `json:"uri"`
+	Physical struct {
+		Artifact struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+		Region *sarifRegion `json:"region,omitempty"`
+	} `json:"physicalLocation"`
 }
 
 type sarifRegion struct {
@@ -128,16 +117,17 @@ func SARIF(version string, read func(file string) []byte, list []finding.Finding
 		}
 		result := sarifResult{RuleID: f.Rule, Level: sarifLevel(f.Severity), Message: sarifText{text}}
 		if f.File != "" {
-			at := sarifPhysical{Artifact: sarifArtifact{sarifURI(f.File)}}
+			result.Locations = []sarifLocation{{}}
+			at := &result.Locations[0].Physical
+			at.Artifact.URI = sarifURI(f.File)
 			if f.Line > 0 {
 				at.Region = &sarifRegion{f.Line, in(f.File).toCharacters(f.Line, f.Column)}
 			}
-			result.Locations = []sarifLocation{{at}}
 		}
 		run.Results = append(run.Results, result)
 	}
 	if suppressed > 0 {
-		run.Properties = &sarifProperties{suppressed}
+		run.Properties = map[string]int{"suppressed": suppressed}
 	}
 	if len(failed) > 0 {
 		run.Invocations = []sarifInvocation{{}}

@@ -138,7 +138,11 @@ func (v *Validation) ApplyFilter(f *Filter) {
 
 func (v *Validation) addProblems(err error) {
 	for _, e := range shown.FlattenErrors(err) {
-		v.Problems = append(v.Problems, newProblem(e))
+		p := Problem{Message: e.Error(), text: e.Error()}
+		if f, ok := errors.AsType[*config.FieldError](e); ok {
+			p = Problem{f.File, f.Line, f.Column, f.Path, f.Msg, f.Value, e.Error()}
+		}
+		v.Problems = append(v.Problems, p)
 	}
 }
 
@@ -151,13 +155,6 @@ func (v *Validation) addFindings(findings []finding.Finding) {
 			v.Findings = append(v.Findings, f)
 		}
 	}
-}
-
-func newProblem(err error) Problem {
-	if e, ok := errors.AsType[*config.FieldError](err); ok {
-		return Problem{e.File, e.Line, e.Column, e.Path, e.Msg, e.Value, err.Error()}
-	}
-	return Problem{Message: err.Error(), text: err.Error()}
 }
 
 // String returns the problem with its position on one line.

@@ -23,8 +23,7 @@ func commandOutput(ctx context.Context, name string, args ...string) (string, er
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = plainEnvironment()
 	cmd.WaitDelay = time.Second
-	var stdout headBuffer
-	var stderr tailBuffer
+	var stdout, stderr headBuffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -101,17 +100,3 @@ func (h *headBuffer) String() string {
 	}
 	return string(h.kept)
 }
-
-// tailBuffer is a writer that keeps the last bytes.
-type tailBuffer struct{ kept []byte }
-
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	n := len(p)
-	t.kept = append(t.kept, p[max(0, n-maxReadBytes):]...)
-	if over := len(t.kept) - maxReadBytes; over > maxReadBytes {
-		t.kept = bytes.Clone(t.kept[over:])
-	}
-	return n, nil
-}
-
-func (t *tailBuffer) String() string { return string(t.kept[max(0, len(t.kept)-maxReadBytes):]) }

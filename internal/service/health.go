@@ -4,34 +4,14 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
-	"strconv"
 	"syscall"
 	"time"
 )
-
-// HealthURL returns the kubelet's health endpoint for its healthzBindAddress and
-// healthzPort. It returns "" if the port is 0, which disables the endpoint.
-func HealthURL(bindAddress string, port int) string {
-	if port == 0 {
-		return ""
-	}
-	host := cmp.Or(bindAddress, "127.0.0.1")
-	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
-		host = "127.0.0.1"
-		if addr.Is6() {
-			host = "::1"
-		}
-	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/healthz"
-}
 
 // healthCheckTimeout is the timeout of a health check.
 const healthCheckTimeout = 5 * time.Second

@@ -16,25 +16,6 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func TestHealthURL(t *testing.T) {
-	for _, tt := range []struct {
-		address string
-		port    int
-		want    string
-	}{
-		{"127.0.0.1", 10248, "http://127.0.0.1:10248/healthz"},
-		{"", 10248, "http://127.0.0.1:10248/healthz"},
-		{"0.0.0.0", 1, "http://127.0.0.1:1/healthz"},
-		{"::", 1, "http://[::1]:1/healthz"},
-		{"::1", 1, "http://[::1]:1/healthz"},
-		{"127.0.0.1", 0, ""},
-	} {
-		if got := HealthURL(tt.address, tt.port); got != tt.want {
-			t.Errorf("%s, %d: got %s, want %s", tt.address, tt.port, got, tt.want)
-		}
-	}
-}
-
 // answer returns a handler that responds with a status.
 func answer(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }

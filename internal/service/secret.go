@@ -12,18 +12,8 @@ import (
 // redact redacts what looks like a secret in a log line: kubelets log their flags, k3s
 // its token, and both log other programs' errors.
 func redact(line string) string {
-	for _, s := range secretPatterns() {
-		line = s.ReplaceAllString(line, "${1}"+scrub.Mask+"${2}")
-	}
-	return line
-}
-
-// secretPatterns returns patterns that match secrets. Text in their capture groups is
-// kept.
-func secretPatterns() []*regexp.Regexp {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
-	var list []*regexp.Regexp
-	for _, form := range []string{
+	for _, form := range []string{ // text in capture groups is kept
 		`(://)[^\s"'@]*:[^\s"']*(@)`,                             // user and password of a URL
 		`()\beyJ[\w-]{8,}(?:\.[\w-]*)*()`,                        // JSON Web Token
 		`(?i)(\b(?:bearer|basic) +)[\w.~+/=-]{8,}()`,             // header
@@ -33,7 +23,7 @@ func secretPatterns() []*regexp.Regexp {
 		`(?i)(` + names + `\\*["']\s*:\s*\\*["']?)[^\s"'\\,]+()`, // "NAME": "VALUE"
 		`(?i)(passw(?:or)?d:\s*\\*["']?)[^\s"'\\,]+()`,
 	} {
-		list = append(list, regexp.MustCompile(form))
+		line = regexp.MustCompile(form).ReplaceAllString(line, "${1}"+scrub.Mask+"${2}")
 	}
-	return list
+	return line
 }

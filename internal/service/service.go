@@ -7,7 +7,7 @@
 //	before, err := s.State(ctx)
 //	err = s.Reload(ctx)  // a unit or drop-in has changed
 //	err = s.Restart(ctx)
-//	now, err := s.WaitHealthy(ctx, before, service.HealthCriteria{Health: service.HealthURL("127.0.0.1", 10248)})
+//	now, err := s.WaitHealthy(ctx, before, service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz"})
 //
 // The unit's state is not enough: with systemd's Type=simple, a kubelet that exits after
 // a second is "active" and then "activating". A kubelet is healthy if its process is a
@@ -15,7 +15,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -87,5 +86,3 @@ func (s Service) State(ctx context.Context) (state State, err error) {
 	})
 	return state, err
 }
-
-func (s Service) pollInterval() time.Duration { return cmp.Or(s.Poll, 500*time.Millisecond) }

@@ -25,13 +25,6 @@ type HealthCriteria struct {
 // TimeoutOrDefault returns Within or, if it is 0, the default.
 func (w HealthCriteria) TimeoutOrDefault() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
 
-func (w HealthCriteria) withDefaults() HealthCriteria {
-	w.Stable = cmp.Or(w.Stable, 10*time.Second)
-	w.Within = w.TimeoutOrDefault()
-	w.Restarts = cmp.Or(w.Restarts, 3)
-	return w
-}
-
 // UnhealthyError is returned if no new, healthy kubelet is running.
 type UnhealthyError struct {
 	Unit   string
@@ -60,9 +53,10 @@ func (e *UnhealthyError) Unwrap() error { return e.Why }
 // want.Stable. It returns the unit's last state. Errors are of type [*UnhealthyError].
 // It returns early if the unit has ended or keeps restarting.
 func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCriteria) (State, error) {
-	want = want.withDefaults()
+	want.Stable = cmp.Or(want.Stable, 10*time.Second)
+	want.Restarts = cmp.Or(want.Restarts, 3)
 	begin := time.Now()
-	bounded, cancel := context.WithTimeoutCause(ctx, want.Within, timeoutError("timed out"))
+	bounded, cancel := context.WithTimeoutCause(ctx, want.TimeoutOrDefault(), timeoutError("timed out"))
 	defer cancel()
 	w := healthWatch{service: s, want: want, before: before, previous: before}
 	err := w.run(bounded)
@@ -92,7 +86,7 @@ type healthWatch struct {
 
 // run polls the unit's state until the wait is over.
 func (w *healthWatch) run(ctx context.Context) error {
-	tick := time.NewTicker(w.service.pollInterval())
+	tick := time.NewTicker(cmp.Or(w.service.Poll, 500*time.Millisecond))
 	defer tick.Stop()
 	for {
 		done, err := w.poll(ctx)

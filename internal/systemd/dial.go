@@ -32,7 +32,8 @@ func (c *Client) connect(ctx, within context.Context) error {
 	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Path(), pingUntilReply) })
 	if err != nil && c.Bus != "" && life.Err() == nil {
 		privateErr := err
-		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, sayHelloToBus) }); err != nil {
+		hello := func(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
+		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, hello) }); err != nil {
 			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.Path(), kernelError(privateErr), c.Bus, kernelError(err))
 		}
 	}
@@ -61,9 +62,6 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 	}
 	return conn, nil
 }
-
-// sayHelloToBus registers a connection with a bus.
-func sayHelloToBus(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
 
 // pingUntilReply sends pings until one gets a response, even an error. systemd 252 does not read
 // a message that arrived together with the end of the authentication until another

@@ -114,7 +114,7 @@ func openDir(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() || !isOwnedByUser(info) || !onlyOwnerCanWrite(info.Mode()) {
+	if !info.IsDir() || !isWritableOnlyByUser(info) {
 		return nil, errors.New("the path must be a directory that only this user can write to; nothing was changed")
 	}
 	root, err := os.OpenRoot(dir)

@@ -7,7 +7,5 @@ package tally
 
 import "io/fs"
 
-// isOwnedByUser returns true, because files have an owner and mode only on Unix.
-func isOwnedByUser(fs.FileInfo) bool { return true }
-
-func onlyOwnerCanWrite(fs.FileMode) bool { return true }
+// isWritableOnlyByUser returns true, because files have an owner and mode only on Unix.
+func isWritableOnlyByUser(fs.FileInfo) bool { return true }

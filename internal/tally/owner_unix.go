@@ -11,10 +11,9 @@ import (
 	"syscall"
 )
 
-// isOwnedByUser reports whether this process's user owns a file.
-func isOwnedByUser(info fs.FileInfo) bool {
+// isWritableOnlyByUser reports whether this process's user owns a file and no other user
+// may write to it.
+func isWritableOnlyByUser(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
+	return ok && int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o022 == 0
 }
-
-func onlyOwnerCanWrite(mode fs.FileMode) bool { return mode.Perm()&0o022 == 0 }

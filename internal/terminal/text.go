@@ -182,12 +182,7 @@ func (t *Text) FormatExpiry(at *time.Time) string {
 // Table adds rows under a header. If a row is too wide, each row becomes a block of
 // lines.
 func (t *Text) Table(header []string, rows [][]string) {
-	widths := make([]int, len(header))
-	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(escapeLine(cell)))
-		}
-	}
+	widths := columnWidths(header, rows)
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
@@ -196,21 +191,34 @@ func (t *Text) Table(header []string, rows [][]string) {
 		t.tableBlocks(header, rows)
 		return
 	}
-	t.tableRow(widths, header)
-	for _, row := range rows {
-		t.tableRow(widths, row)
+	for _, row := range append([][]string{header}, rows...) {
+		t.out.WriteString(rowText(widths, row) + "\n")
 	}
 }
 
-// TruncatedTable adds rows under a header. The cells of one column have the color of their
-// row's mark. TruncatedTable truncates lines that are too wide and reports whether it did.
-func (t *Text) TruncatedTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
+func columnWidths(header []string, rows [][]string) []int {
 	widths := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(escapeLine(cell)))
 		}
 	}
+	return widths
+}
+
+// rowText pads the cells of a row to the columns' widths.
+func rowText(widths []int, cells []string) string {
+	var line strings.Builder
+	for i, cell := range cells {
+		fmt.Fprintf(&line, "%-*s  ", widths[i], escapeLine(cell))
+	}
+	return strings.TrimRight(line.String(), " ")
+}
+
+// TruncatedTable adds rows under a header. The cells of one column have the color of their
+// row's mark. TruncatedTable truncates lines that are too wide and reports whether it did.
+func (t *Text) TruncatedTable(header []string, rows [][]string, column int, marks []Mark) (cut bool) {
+	widths := columnWidths(header, rows)
 	t.truncatedRow(widths, header, -1, "")
 	for i, row := range rows {
 		if t.truncatedRow(widths, row, column, marks[i]) {
@@ -226,11 +234,7 @@ func (t *Text) truncatedRow(widths []int, cells []string, column int, mark Mark)
 	for _, w := range widths[:max(0, column)] {
 		begin += w + 2
 	}
-	var b strings.Builder
-	for i, cell := range cells {
-		fmt.Fprintf(&b, "%-*s  ", widths[i], escapeLine(cell))
-	}
-	line := []rune(strings.TrimRight(b.String(), " "))
+	line := []rune(rowText(widths, cells))
 	if cut = t.Width > 0 && len(line) > t.Width; cut {
 		line = append(line[:t.Width-1], '…')
 	}
@@ -241,14 +245,6 @@ func (t *Text) truncatedRow(widths []int, cells []string, column int, mark Mark)
 	}
 	t.out.WriteString(string(line) + "\n")
 	return cut
-}
-
-func (t *Text) tableRow(widths []int, cells []string) {
-	var line strings.Builder
-	for i, cell := range cells {
-		fmt.Fprintf(&line, "%-*s  ", widths[i], escapeLine(cell))
-	}
-	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
 // tableBlocks adds each row as a block: the first cell in front, and one line for each other

@@ -106,7 +106,7 @@ func TestService(t *testing.T) {
 // restartKubelet restarts the machine's kubelet several times; two of the restarts must fail.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitClient{m, "kubelet.service"}
-	want := service.HealthCriteria{Health: service.HealthURL("127.0.0.1", 10248), Stable: 3 * time.Second}
+	want := service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz", Stable: 3 * time.Second}
 	restart := func() (before service.State, c unitResult) {
 		t.Helper()
 		before = u.state(t)
