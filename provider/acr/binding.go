@@ -4,6 +4,7 @@
 package acr
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // boundIdentity returns the identity that is bound to the service account. The token endpoint
@@ -46,11 +48,8 @@ func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 // because a proxy could not resolve the name.
 func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
-	path := b.CAFile
-	if path == "" {
-		path = DefaultBindingCA
-	}
-	pem, err := readFile(path, false)
+	path := cmp.Or(b.CAFile, DefaultBindingCA)
+	pem, err := secretfile.ReadTrusted(path)
 	if err != nil {
 		return remote.Client{}, fmt.Errorf("read the identity binding CA %w", err)
 	}

@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // certificateToken gets a token with a client certificate.
 func (s *session) certificateToken(ctx context.Context, cfg *config) (string, error) {
-	data, err := readFile(cfg.ClientCertPath, true)
+	data, err := secretfile.ReadSecret(cfg.ClientCertPath)
 	if err != nil {
 		return "", fmt.Errorf("aadClientCertPath %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -142,9 +143,13 @@ func (s *session) noIdentityError(why string) error {
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
 	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
-	// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
-	// the pod sets a user or group.
-	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
+	read := secretfile.ReadSecret
+	if s.opts.pod != nil {
+		// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
+		// the pod sets a user or group.
+		read = secretfile.ReadTrusted
+	}
+	data, err := read(cfg.FederatedTokenFile)
 	if err != nil {
 		return "", fmt.Errorf("%s %w", name, err)
 	}
