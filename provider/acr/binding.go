@@ -36,11 +36,8 @@ func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 		}
 		token, err := clientCredentials(ctx, client, "get a token through the identity binding", "https://"+s.opts.Binding.SNIName+"/",
 			clientID, assertionParams(s.req.ServiceAccountToken.Reveal()))
-		if err != nil {
-			return "", addHint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
-				s.opts.Binding.apiServerAddress(), s.serviceAccountName(), clientID))
-		}
-		return token, nil
+		return token, addHint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
+			s.opts.Binding.apiServerAddress(), s.serviceAccountName(), clientID))
 	}}, nil
 }
 

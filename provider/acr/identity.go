@@ -94,11 +94,8 @@ func (s *session) federatedIdentity(clientID, tenant string) (identity, error) {
 	}
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
 		token, err := s.entraToken(ctx, clientID, tenant, assertionParams(s.req.ServiceAccountToken.Reveal()))
-		if err != nil {
-			return "", addEntraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
-				clientID, s.serviceAccountName()))
-		}
-		return token, nil
+		return token, addEntraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
+			clientID, s.serviceAccountName()))
 	}}, nil
 }
 
@@ -121,10 +118,7 @@ func (s *session) nodeIdentity() (identity, error) {
 	case cfg.ClientSecret != "":
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})
-			if err != nil {
-				return "", addEntraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
-			}
-			return token, nil
+			return token, addEntraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
 		}
 	case cfg.ClientCertPath != "":
 		who.token = func(ctx context.Context) (string, error) { return s.certificateToken(ctx, cfg) }
@@ -158,9 +152,6 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 		return "", fmt.Errorf("%s %q: empty or not a token", name, cfg.FederatedTokenFile)
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertionParams(proof))
-	if err != nil {
-		return "", addEntraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
-			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
-	}
-	return token, nil
+	return token, addEntraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
+		"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
 }
