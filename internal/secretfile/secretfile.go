@@ -130,12 +130,7 @@ func readOnce(paths []string) ([]File, error) {
 // simplifyError removes the name of the system call from an error.
 func simplifyError(path string, err error) error {
 	err = regularfile.BareError(err)
-	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
-	_, large := errors.AsType[*regularfile.TooLargeError](err)
-	switch {
-	case irregular:
-		return fmt.Errorf("%q: is %s, not a regular file", path, refused.Kind())
-	case large:
+	if _, large := errors.AsType[*regularfile.TooLargeError](err); large {
 		return fmt.Errorf("%q: %w; check that this is the right file", path, err)
 	}
 	return fmt.Errorf("%q: %w", path, err)
