@@ -36,11 +36,8 @@ const (
 // Key is a private key that signs tokens. It cannot be printed.
 type Key struct {
 	signer    crypto.Signer
-	algorithm string // see RFC 7518, section 3.1, and RFC 8037, section 3.1
+	algorithm string // RS256, PS256, ES256 or EdDSA (RFC 7518, section 3.1; RFC 8037, section 3.1)
 }
-
-// Algorithm returns the signature algorithm: RS256, PS256, ES256 or EdDSA.
-func (k *Key) Algorithm() string { return k.algorithm }
 
 // Format writes the algorithm for every verb.
 func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }

@@ -32,7 +32,7 @@ type warningHandler struct {
 	slog.Handler
 	w     io.Writer
 	name  string
-	attrs []slog.Attr
+	attrs []string
 }
 
 func (h *warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -43,27 +43,27 @@ func (h *warningHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
-	attrs := slices.Clone(h.attrs)
+	attrs := slices.Clip(h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
+		attrs = append(attrs, formatAttr(a))
 		return true
 	})
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", h.name, r.Message)
-	for i, a := range attrs {
-		separator := ", "
-		if i == 0 {
-			separator = ": "
-		}
-		fmt.Fprintf(&b, "%s%s=%q", separator, a.Key, a.Value.Resolve().String())
+	text := h.name + ": " + r.Message
+	if len(attrs) > 0 {
+		text += ": " + strings.Join(attrs, ", ")
 	}
-	_, err := io.WriteString(h.w, b.String()+"\n")
+	_, err := io.WriteString(h.w, text+"\n")
 	return err
 }
 
+func formatAttr(a slog.Attr) string { return fmt.Sprintf("%s=%q", a.Key, a.Value.Resolve().String()) }
+
 func (h *warningHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
-	c.Handler, c.attrs = h.Handler.WithAttrs(attrs), append(slices.Clip(h.attrs), attrs...)
+	c.Handler, c.attrs = h.Handler.WithAttrs(attrs), slices.Clip(h.attrs)
+	for _, a := range attrs {
+		c.attrs = append(c.attrs, formatAttr(a))
+	}
 	return &c
 }
 

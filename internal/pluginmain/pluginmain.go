@@ -29,6 +29,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/scrub"
 	"github.com/regcred/regcred/plugin"
 )
@@ -72,6 +73,20 @@ func NewFlagSet() *pflag.FlagSet {
 	return flags
 }
 
+// AddOtherHostsFlag adds the flag --other-hosts.
+func AddOtherHostsFlag(flags *pflag.FlagSet, value *string) {
+	flags.TextVar((*registry.OtherHosts)(value), "other-hosts", registry.OtherHostsFail,
+		"`fail|empty`: how to respond for hosts that this plugin does not serve; empty returns no credential")
+}
+
+// AddMirrorFlags adds the flags --mirror and --mirror-origin.
+func AddMirrorFlags(flags *pflag.FlagSet, entries *[]string, origin *string) {
+	flags.StringArrayVar(entries, "mirror", nil,
+		"`SOURCE=TARGET[/PATH]`: return TARGET's credential for images that begin with SOURCE, because the runtime pulls them from TARGET; repeatable")
+	flags.TextVar((*registry.MirrorOrigin)(origin), "mirror-origin", registry.MirrorOrigin(""),
+		"`none|trusted`: use none if the runtime never falls back to SOURCE, or trusted if SOURCE is allowed to receive the credential")
+}
+
 // AddIgnoredKlogFlags makes flags accept and ignore klog's flags, which existing
 // configurations contain. Every [Program] has --v.
 func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
@@ -80,18 +95,15 @@ func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 		"add_dir_header", "skip_headers", "skip_log_headers", "one_output",
 	} {
 		flags.Bool(name, false, "")
+		flags.Lookup(name).Hidden = true
 	}
 	for _, name := range []string{
 		"vmodule", "alsologtostderrthreshold", "stderrthreshold", "log_dir", "log_file",
 		"log_file_max_size", "log_backtrace_at", "log-flush-frequency",
 	} {
 		flags.String(name, "", "")
+		flags.Lookup(name).Hidden = true
 	}
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Usage == "" {
-			f.Hidden = true
-		}
-	})
 }
 
 // Main runs the program with the process's arguments, streams and environment, then
@@ -105,7 +117,11 @@ func (p Program) Main() {
 // Run runs the program and returns the exit code of [plugin.Serve], or 1 if a flag or
 // setting is invalid.
 func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	verbosity := p.Flags.IntP("v", p.verbosityShorthand(), 0, "log `level` for standard error: 2 logs steps, 4 logs details")
+	verbosityShorthand := "v"
+	if p.VersionShorthand == "v" {
+		verbosityShorthand = ""
+	}
+	verbosity := p.Flags.IntP("v", verbosityShorthand, 0, "log `level` for standard error: 2 logs steps, 4 logs details")
 	version := p.Flags.BoolP("version", p.VersionShorthand, false, "print the version")
 	switch err := p.Flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -145,14 +161,6 @@ func (p Program) checkArgs() error {
 		}
 	}
 	return nil
-}
-
-// verbosityShorthand returns "v", unless -v is the shorthand for --version.
-func (p Program) verbosityShorthand() string {
-	if p.VersionShorthand == "v" {
-		return ""
-	}
-	return "v"
 }
 
 // printError prints an error on one line, which the kubelet logs. It redacts arguments,

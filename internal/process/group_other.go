@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-//go:build !unix && !windows
+//go:build !unix
 
 package process
 
@@ -10,16 +10,18 @@ import (
 	"syscall"
 )
 
-// Other systems, such as js/wasm, cannot run programs; the package only has to compile
-// there.
+// These are Windows, and systems such as js/wasm that cannot run programs, where the package
+// only has to compile.
 
 func newProcessGroup() *syscall.SysProcAttr { return nil }
 
+// killGroup kills only the program, because Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }
 
+// terminateGroup does nothing, because Windows has no SIGTERM.
 func terminateGroup(*os.Process) bool { return false }
 
 const (
-	errTextBusy   = syscall.EBUSY
-	errExecFormat = syscall.ENOEXEC
+	errTextBusy   = syscall.Errno(32)  // ERROR_SHARING_VIOLATION
+	errExecFormat = syscall.Errno(193) // ERROR_BAD_EXE_FORMAT
 )

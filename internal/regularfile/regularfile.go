@@ -138,29 +138,43 @@ func checkRegular(name string, info fs.FileInfo) error {
 }
 
 func read(ctx context.Context, in fileSystem, name string, max int64) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	whole := func() (r result) {
-		f, err := open(in, name)
-		if err != nil {
-			return result{err: err}
+	var data []byte
+	var err error
+	whole := func() {
+		var f *os.File
+		if f, err = open(in, name); err == nil {
+			defer f.Close()
+			data, err = ReadAll(f, max)
 		}
-		defer f.Close()
-		r.data, r.err = ReadAll(f, max)
-		return r
 	}
 	if ctx.Done() == nil {
-		r := whole()
-		return r.data, r.err
+		whole()
+		return data, err
 	}
-	done := make(chan result, 1)
-	go func() { done <- whole() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		whole()
+	}()
 	select {
-	case r := <-done:
-		return r.data, r.err
+	case <-done:
+		return data, err
 	case <-ctx.Done():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: context.Cause(ctx)}
 	}
+}
+
+// WithContext returns a reader that fails once ctx is done.
+func WithContext(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }

@@ -30,7 +30,7 @@ type failover struct {
 // RoundTrip implements [http.RoundTripper]. It returns a [*UnreachableError] if no host can
 // be reached.
 func (a *failover) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := checkRedirect(req); err != nil {
+	if err := CheckRedirect(req, nil); err != nil {
 		return nil, err
 	}
 	failed := &UnreachableError{}

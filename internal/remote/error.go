@@ -14,7 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -187,14 +187,6 @@ func networkCause(err error) error {
 	return errors.New("the response is not valid HTTP")
 }
 
-// statusText returns the status text, or the number if none exists.
-func statusText(status int) string {
-	if text := http.StatusText(status); text != "" {
-		return text
-	}
-	return "status " + strconv.Itoa(status)
-}
-
 // requestID returns the ID that the endpoint's operator can use to find the request.
 func requestID(h http.Header) string {
 	for _, name := range []string{
@@ -234,43 +226,28 @@ func azureErrorCode(description string) string {
 	return ""
 }
 
-// SetResponse sets the status, error code and request ID from an error response.
-func (e *Error) SetResponse(status int, header http.Header, body []byte) {
-	e.Status, e.Code, e.RequestID = status, errorCode(body), requestID(header)
-}
-
 // errorCode returns the code in an error response's body: "error" of OAuth (RFC 6749,
 // section 5.2), "error.status" of Google, or "errors[0].code" of a registry.
 func errorCode(body []byte) string {
-	var oauth struct {
-		Error       string `json:"error"`
+	var wire struct {
+		Error       any    `json:"error"`
 		Description string `json:"error_description"`
-	}
-	var google struct {
-		Error struct {
-			Status string `json:"status"`
-		} `json:"error"`
-	}
-	var registry struct {
-		Errors []struct {
+		Errors      []struct {
 			Code string `json:"code"`
 		} `json:"errors"`
 	}
+	_ = json.Unmarshal(body, &wire) // fields with an unexpected type stay empty
 	var codes []string
-	if json.Unmarshal(body, &oauth) == nil {
-		codes = append(codes, oauth.Error, azureErrorCode(oauth.Description))
+	switch e := wire.Error.(type) {
+	case string:
+		codes = append(codes, e)
+	case map[string]any:
+		status, _ := e["status"].(string)
+		codes = append(codes, status)
 	}
-	if json.Unmarshal(body, &google) == nil {
-		codes = append(codes, google.Error.Status)
+	codes = append(codes, azureErrorCode(wire.Description))
+	if len(wire.Errors) > 0 {
+		codes = append(codes, wire.Errors[0].Code)
 	}
-	if json.Unmarshal(body, &registry) == nil && len(registry.Errors) > 0 {
-		codes = append(codes, registry.Errors[0].Code)
-	}
-	var shown []string
-	for _, code := range codes {
-		if isErrorCodeOrID(code) {
-			shown = append(shown, code)
-		}
-	}
-	return strings.Join(shown, ", ")
+	return strings.Join(slices.DeleteFunc(codes, func(code string) bool { return !isErrorCodeOrID(code) }), ", ")
 }

@@ -4,8 +4,10 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -37,7 +39,7 @@ type ProxyError struct {
 
 // Error returns the status.
 func (e *ProxyError) Error() string {
-	return "the proxy refused the connection: " + statusText(e.Status)
+	return "the proxy refused the connection: " + cmp.Or(http.StatusText(e.Status), fmt.Sprintf("status %d", e.Status))
 }
 
 // onProxyConnectResponse implements [http.Transport.OnProxyConnectResponse].

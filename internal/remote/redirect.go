@@ -28,10 +28,10 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("did not follow a redirect to another host, %.100q", e.Host)
 }
 
-// checkRedirect rejects redirects to another scheme or host, and more than [maxRedirects]
-// redirects. [http.Client] and the AWS SDK set Response to the redirect response that
-// led to the request.
-func checkRedirect(req *http.Request) error {
+// CheckRedirect is an [http.Client.CheckRedirect] that rejects redirects to another scheme or
+// host, and more than [maxRedirects] redirects. [http.Client] and the AWS SDK set Response to
+// the redirect response that led to the request.
+func CheckRedirect(req *http.Request, _ []*http.Request) error {
 	redirects := 0
 	for to := req; to.Response != nil && to.Response.Request != nil; to = to.Response.Request {
 		from := to.Response.Request.URL
@@ -43,28 +43,6 @@ func checkRedirect(req *http.Request) error {
 		}
 	}
 	return nil
-}
-
-// GuardRedirects returns a round tripper that applies the redirect rules of [Transport],
-// whatever redirects the client would follow.
-func GuardRedirects(next http.RoundTripper) http.RoundTripper { return redirectGuard{next} }
-
-type redirectGuard struct{ http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (g redirectGuard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := checkRedirect(req); err != nil {
-		closeBody(req)
-		return nil, err
-	}
-	return g.RoundTripper.RoundTrip(req)
-}
-
-// CloseIdleConnections implements [http.Client.CloseIdleConnections].
-func (g redirectGuard) CloseIdleConnections() {
-	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 func closeBody(req *http.Request) {

@@ -15,6 +15,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 		defer own.CloseIdleConnections()
 		transport = own
 	}
-	client := &http.Client{Transport: GuardRedirects(transport)}
+	client := &http.Client{Transport: transport, CheckRedirect: CheckRedirect}
 	for attempt := 1; ; attempt++ {
 		answer, failed := c.try(ctx, client, call)
 		if failed == nil {
@@ -92,17 +93,11 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 		}
 		failed.Attempts = attempt
 		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
-		attempts, backoff := maxAttempts, c.Backoff
-		if backoff <= 0 {
-			backoff = 250 * time.Millisecond
-		}
+		attempts, backoff := maxAttempts, cmp.Or(c.Backoff, 250*time.Millisecond)
 		if call.Patient && failed.Err == nil {
 			attempts, backoff = 2*maxAttempts, 4*backoff
 		}
-		if attempt >= attempts || !again || ctx.Err() != nil {
-			return nil, failed
-		}
-		if !Sleep(ctx, retryDelay(attempt, backoff, failed.retryAfter)) {
+		if attempt >= attempts || !again || ctx.Err() != nil || !Sleep(ctx, retryDelay(attempt, backoff, failed.retryAfter)) {
 			return nil, failed
 		}
 	}
@@ -110,10 +105,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 
 // try makes one attempt.
 func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Response, *Error) {
-	timeout := c.Timeout
-	if timeout <= 0 {
-		timeout = 14 * time.Second
-	}
+	timeout := cmp.Or(c.Timeout, 14*time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %v", timeout))
 	defer cancel()
 	failed := &Error{Step: call.Step, Method: call.httpMethod(), Endpoint: RedactEndpoint(call.URL)}
@@ -138,7 +130,7 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Respo
 		failed.Err = Cause(ctx, err)
 		return nil, failed
 	case !call.acceptsStatus(resp.StatusCode):
-		failed.SetResponse(resp.StatusCode, resp.Header, body)
+		failed.Status, failed.Code, failed.RequestID = resp.StatusCode, errorCode(body), requestID(resp.Header)
 		failed.retryAfter, _ = RetryAfter(resp.Header, time.Now())
 		return nil, failed
 	}

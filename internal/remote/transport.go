@@ -116,7 +116,7 @@ func (t *Transport) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	err := checkRedirect(req)
+	err := CheckRedirect(req, nil)
 	if err == nil && req.URL.Scheme == "https" {
 		return t.roundTripTLS(req)
 	}

@@ -58,8 +58,8 @@ func TestRedirectsEnd(t *testing.T) {
 	}{
 		"to itself":     {&http.Client{Transport: remote.WrapTransport(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/1.1", 4, "redirect loop"},
 		"elsewhere":     {&http.Client{Transport: remote.WrapTransport(sdk)}, other.URL, "HTTP/1.1", 1, "redirect to another host"},
-		"guard, itself": {&http.Client{Transport: remote.GuardRedirects(sdk), CheckRedirect: followAll}, s.URL + "/again", "HTTP/2.0", 4, "redirect loop"},
-		"guard, other":  {&http.Client{Transport: remote.GuardRedirects(sdk)}, other.URL, "HTTP/2.0", 1, "redirect to another host"},
+		"check, itself": {&http.Client{Transport: sdk, CheckRedirect: remote.CheckRedirect}, s.URL + "/again", "HTTP/2.0", 4, "redirect loop"},
+		"check, other":  {&http.Client{Transport: sdk, CheckRedirect: remote.CheckRedirect}, other.URL, "HTTP/2.0", 1, "redirect to another host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			location = tt.location

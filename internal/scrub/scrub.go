@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -128,13 +129,9 @@ func containsForm(text, form string) bool {
 func allForms(secrets []Secret) []Secret {
 	var forms []Secret
 	for _, s := range secrets {
-		for _, form := range secretForms(s.Text) {
+		trimmed := strings.TrimSpace(s.Text) // a password file may end in a newline
+		for _, form := range slices.Concat(secretForms(s.Text), secretForms(trimmed)) {
 			forms = append(forms, Secret{form, s.Name})
-		}
-		if trimmed := strings.TrimSpace(s.Text); trimmed != s.Text { // a password file with a trailing newline
-			for _, form := range secretForms(trimmed) {
-				forms = append(forms, Secret{form, s.Name})
-			}
 		}
 	}
 	slices.SortStableFunc(forms, func(a, b Secret) int {
@@ -158,9 +155,9 @@ func secretForms(s string) []string {
 		quoted[1 : len(quoted)-1],
 		string(marshalled[1 : len(marshalled)-1]),
 		plain.String()[1 : plain.Len()-len("\"\n")],
-		percentEncode(s, "-_.~", "%20"),
-		percentEncode(s, "-_.~", "+"),         // in a query
-		percentEncode(s, "-_.~$&+=:@", "%20"), // in a path
+		strings.ReplaceAll(url.QueryEscape(s), "+", "%20"),
+		url.QueryEscape(s),
+		url.PathEscape(s),
 		hex.EncodeToString([]byte(s)),
 		strings.ToUpper(hex.EncodeToString([]byte(s))),
 		base64.RawStdEncoding.EncodeToString([]byte(s)),
@@ -182,22 +179,6 @@ func stableBase64(encoded string, from, to int) string {
 		return ""
 	}
 	return encoded[first:last]
-}
-
-// percentEncode returns s with URL encoding.
-func percentEncode(s, plain, space string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		switch {
-		case c == ' ':
-			b.WriteString(space)
-		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(plain, c) >= 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
 }
 
 // redactedByte records whether a byte is redacted, and the name for its mask.

@@ -4,10 +4,7 @@
 // Package secretfile reads files with passwords: regular files of a bounded
 // size, and consistent sets of files.
 //
-//	files, err := secretfile.Read("/etc/registry/password")
-//	if err == nil {
-//		err = files[0].Private()
-//	}
+//	password, err := secretfile.ReadSecret("/etc/registry/password")
 //
 // Errors name the file and never contain its content.
 package secretfile
@@ -51,6 +48,23 @@ func (f File) CheckNotWritable() error {
 		return fmt.Errorf("%q: other users can change it; run chmod o-w %q", f.Path, f.Path)
 	}
 	return nil
+}
+
+// ReadSecret returns the contents of a file that other users can neither read nor change.
+func ReadSecret(path string) ([]byte, error) { return readChecked(path, File.CheckNotExposed) }
+
+// ReadTrusted returns the contents of a file that other users cannot change.
+func ReadTrusted(path string) ([]byte, error) { return readChecked(path, File.CheckNotWritable) }
+
+func readChecked(path string, check func(File) error) ([]byte, error) {
+	files, err := Read(path)
+	if err == nil {
+		err = check(files[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return files[0].Data, nil
 }
 
 // Format prints only the path of f, because its data is secret.
@@ -116,12 +130,7 @@ func readOnce(paths []string) ([]File, error) {
 // simplifyError removes the name of the system call from an error.
 func simplifyError(path string, err error) error {
 	err = regularfile.BareError(err)
-	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
-	_, large := errors.AsType[*regularfile.TooLargeError](err)
-	switch {
-	case irregular:
-		return fmt.Errorf("%q: is %s, not a regular file", path, refused.Kind())
-	case large:
+	if _, large := errors.AsType[*regularfile.TooLargeError](err); large {
 		return fmt.Errorf("%q: %w; check that this is the right file", path, err)
 	}
 	return fmt.Errorf("%q: %w", path, err)

@@ -16,6 +16,7 @@
 package acr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,14 +64,10 @@ func New(opts Options) (*Provider, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Budget = cmp.Or(opts.Budget, remote.RequestTimeout)
 	if opts.now == nil {
 		opts.now = time.Now
-	}
-	if opts.Budget <= 0 {
-		opts.Budget = remote.RequestTimeout
 	}
 	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: newArcAgent(runtime.GOOS, opts.Getenv)}, nil
 }
@@ -130,13 +127,13 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 		return s.staticResponse(ctx, reg, *who.static)
 	}
 	// The challenge does not need the token, so request both in parallel.
-	asked := s.startChallenge(ctx, reg)
-	defer asked.stop()
+	wait, stop := s.startChallenge(ctx, reg)
+	defer stop()
 	token, err := who.token(ctx)
 	if err != nil {
 		return nil, err
 	}
-	refresh, err := s.exchangeToken(ctx, reg, asked, who.tenant, token)
+	refresh, err := s.exchangeToken(ctx, reg, wait, who.tenant, token)
 	if err != nil {
 		return nil, err
 	}

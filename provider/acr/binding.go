@@ -4,6 +4,7 @@
 package acr
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/remote"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // boundIdentity returns the identity that is bound to the service account. The token endpoint
@@ -34,11 +36,8 @@ func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 		}
 		token, err := clientCredentials(ctx, client, "get a token through the identity binding", "https://"+s.opts.Binding.SNIName+"/",
 			clientID, assertionParams(s.req.ServiceAccountToken.Reveal()))
-		if err != nil {
-			return "", addHint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
-				s.opts.Binding.apiServerAddress(), s.serviceAccountName(), clientID))
-		}
-		return token, nil
+		return token, addHint(err, fmt.Sprintf("the request was sent to %s; check that an identity binding allows %s to use identity %.100q",
+			s.opts.Binding.apiServerAddress(), s.serviceAccountName(), clientID))
 	}}, nil
 }
 
@@ -46,11 +45,8 @@ func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 // because a proxy could not resolve the name.
 func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
-	path := b.CAFile
-	if path == "" {
-		path = DefaultBindingCA
-	}
-	pem, err := readFile(path, false)
+	path := cmp.Or(b.CAFile, DefaultBindingCA)
+	pem, err := secretfile.ReadTrusted(path)
 	if err != nil {
 		return remote.Client{}, fmt.Errorf("read the identity binding CA %w", err)
 	}

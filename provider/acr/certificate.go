@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
 )
 
 // certificateToken gets a token with a client certificate.
 func (s *session) certificateToken(ctx context.Context, cfg *config) (string, error) {
-	data, err := readFile(cfg.ClientCertPath, true)
+	data, err := secretfile.ReadSecret(cfg.ClientCertPath)
 	if err != nil {
 		return "", fmt.Errorf("aadClientCertPath %w", err)
 	}
@@ -41,10 +42,7 @@ func (s *session) certificateToken(ctx context.Context, cfg *config) (string, er
 		return "", fmt.Errorf("aadClientCertPath %q: %w", cfg.ClientCertPath, err)
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertionParams(signed))
-	if err != nil {
-		return "", addEntraHint(err, "check tenantId, aadClientId and the application's certificate")
-	}
-	return token, nil
+	return token, addEntraHint(err, "check tenantId, aadClientId and the application's certificate")
 }
 
 // parseCertificate returns the RSA key and its certificate from PEM data.

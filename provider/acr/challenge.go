@@ -77,9 +77,5 @@ func splitParamValue(s string) (value, rest string) {
 
 // isTokenRune reports whether r is a tchar (RFC 9110, section 5.6.2).
 func isTokenRune(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return true
-	}
-	return strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	return consistsOf(string(r), "!#$%&'*+-.^_`|~")
 }

@@ -47,7 +47,11 @@ func readConfig(path string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cloud configuration %q: %w", path, err)
 	}
-	if err := checkFilePermissions(files[0], cfg.hasSecret()); err != nil {
+	check := files[0].CheckNotWritable // the file determines where secrets are sent
+	if cfg.hasSecret() {
+		check = files[0].CheckNotExposed
+	}
+	if err := check(); err != nil {
 		return nil, fmt.Errorf("cloud configuration %w", err)
 	}
 	return cfg, nil
@@ -75,7 +79,7 @@ type environmentFile struct {
 
 func readEnvironmentFile(path string) (environmentFile, error) {
 	var env environmentFile
-	data, err := readFile(path, false)
+	data, err := secretfile.ReadTrusted(path) // it determines where secrets are sent
 	if err != nil {
 		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %w", err)
 	}
@@ -83,28 +87,6 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %q: %w", path, err)
 	}
 	return env, nil
-}
-
-// checkFilePermissions rejects a file that other users can write, because it determines where secrets
-// are sent or which CA is trusted. If the file contains a secret, other users must not
-// be able to read it either.
-func checkFilePermissions(file secretfile.File, secret bool) error {
-	if secret {
-		return file.CheckNotExposed()
-	}
-	return file.CheckNotWritable()
-}
-
-// readFile reads a guarded file. Errors begin with the file name.
-func readFile(path string, secret bool) ([]byte, error) {
-	files, err := secretfile.Read(path)
-	if err == nil {
-		err = checkFilePermissions(files[0], secret)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return files[0].Data, nil
 }
 
 // unmarshalYAML parses YAML, including JSON, as the upstream plugin does.

@@ -13,50 +13,36 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchangeToken exchanges the access token for the registry's refresh token.
-func (s *session) exchangeToken(ctx context.Context, reg acrHost, asked *pendingChallenge, tenant, token string) (string, error) {
-	address, service, err := s.waitForChallenge(ctx, reg, asked)
-	if err != nil {
-		return "", err
-	}
-	return s.requestRefreshToken(ctx, address, service, tenant, token)
-}
-
-// pendingChallenge is a challenge request in progress.
-type pendingChallenge struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the challenge or err is set
-	answer *remote.Response
-	err    error
-}
-
 const challengeStep = "get the registry's authentication challenge"
 
-// startChallenge starts the challenge request. The caller must call end.
-func (s *session) startChallenge(ctx context.Context, reg acrHost) *pendingChallenge {
+// startChallenge starts the challenge request, whose result wait returns. The caller must call
+// stop.
+func (s *session) startChallenge(ctx context.Context, reg acrHost) (wait func() (*remote.Response, error), stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &pendingChallenge{cancel: cancel, done: make(chan struct{})}
 	client := s.client // the session is not safe for concurrent use
+	done := make(chan struct{})
+	var answer *remote.Response
+	var err error
 	go func() {
-		defer close(a.done)
-		a.answer, a.err = client.Do(ctx, remote.Call{
+		defer close(done)
+		answer, err = client.Do(ctx, remote.Call{
 			Step: challengeStep, URL: "https://" + reg.server + "/v2/", Accept: []int{http.StatusUnauthorized, http.StatusOK},
 		})
 	}()
-	return a
-}
-
-// stop cancels the request.
-func (a *pendingChallenge) stop() {
-	a.cancel()
-	<-a.done
+	wait = func() (*remote.Response, error) {
+		<-done
+		return answer, err
+	}
+	return wait, func() {
+		cancel()
+		<-done
+	}
 }
 
 // waitForChallenge returns the URL and service name for the exchange, based on the registry's
 // challenge.
-func (s *session) waitForChallenge(ctx context.Context, reg acrHost, asked *pendingChallenge) (address, service string, err error) {
-	<-asked.done
-	answer, err := asked.answer, asked.err
+func (s *session) waitForChallenge(ctx context.Context, reg acrHost, wait func() (*remote.Response, error)) (address, service string, err error) {
+	answer, err := wait()
 	if err != nil {
 		return "", "", addHint(err, "check the registry name, and check that the node can reach the registry")
 	}
@@ -91,7 +77,12 @@ func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service 
 	return "", "", errors.New("the registry did not send the Bearer challenge that an Azure container registry sends")
 }
 
-func (s *session) requestRefreshToken(ctx context.Context, address, service, tenant, token string) (string, error) {
+// exchangeToken exchanges the access token for the registry's refresh token.
+func (s *session) exchangeToken(ctx context.Context, reg acrHost, wait func() (*remote.Response, error), tenant, token string) (string, error) {
+	address, service, err := s.waitForChallenge(ctx, reg, wait)
+	if err != nil {
+		return "", err
+	}
 	form := url.Values{
 		"grant_type":    {"access_token_refresh_token"},
 		"service":       {service},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -93,11 +94,8 @@ func (s *session) federatedIdentity(clientID, tenant string) (identity, error) {
 	}
 	return identity{tenant: tenant, token: func(ctx context.Context) (string, error) {
 		token, err := s.entraToken(ctx, clientID, tenant, assertionParams(s.req.ServiceAccountToken.Reveal()))
-		if err != nil {
-			return "", addEntraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
-				clientID, s.serviceAccountName()))
-		}
-		return token, nil
+		return token, addEntraHint(err, fmt.Sprintf("check that application %.100q has a federated credential for the cluster's issuer, %s and the configured audience",
+			clientID, s.serviceAccountName()))
 	}}, nil
 }
 
@@ -120,10 +118,7 @@ func (s *session) nodeIdentity() (identity, error) {
 	case cfg.ClientSecret != "":
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})
-			if err != nil {
-				return "", addEntraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
-			}
-			return token, nil
+			return token, addEntraHint(err, "check tenantId, aadClientId and aadClientSecret in the cloud configuration")
 		}
 	case cfg.ClientCertPath != "":
 		who.token = func(ctx context.Context) (string, error) { return s.certificateToken(ctx, cfg) }
@@ -142,9 +137,13 @@ func (s *session) noIdentityError(why string) error {
 
 func (s *session) federatedToken(ctx context.Context, cfg *config) (string, error) {
 	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
-	// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
-	// the pod sets a user or group.
-	data, err := readFile(cfg.FederatedTokenFile, s.opts.pod == nil)
+	read := secretfile.ReadSecret
+	if s.opts.pod != nil {
+		// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
+		// the pod sets a user or group.
+		read = secretfile.ReadTrusted
+	}
+	data, err := read(cfg.FederatedTokenFile)
 	if err != nil {
 		return "", fmt.Errorf("%s %w", name, err)
 	}
@@ -153,9 +152,6 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 		return "", fmt.Errorf("%s %q: empty or not a token", name, cfg.FederatedTokenFile)
 	}
 	token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, assertionParams(proof))
-	if err != nil {
-		return "", addEntraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
-			"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
-	}
-	return token, nil
+	return token, addEntraHint(err, s.opts.settingHint("check tenantId and aadClientId in the cloud configuration, and the application's federated credential",
+		"check AZURE_TENANT_ID and AZURE_CLIENT_ID, and the issuer, subject and audience of the identity's federated credential"))
 }

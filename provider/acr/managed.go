@@ -44,15 +44,13 @@ func (s *session) managedToken(ctx context.Context, cfg *config) (string, error)
 	id := cfg.UserAssignedIdentityID
 	token, err := s.requestManagedToken(ctx, id)
 	switch {
-	case err == nil:
-		return token, nil
 	case isNoResponse(err):
 		return "", addHint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
 	case id == "":
-		return "", addHint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
+		return token, addHint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
 			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
 	}
-	return "", addHint(err, fmt.Sprintf("check that identity %.200q", id)+
+	return token, addHint(err, fmt.Sprintf("check that identity %.200q", id)+
 		s.opts.settingHint(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
 }
 

@@ -63,9 +63,9 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// addHint adds a fix to an error unless the error already has one.
+// addHint adds a fix to an error unless the error is nil or already has one.
 func addHint(err error, what string) error {
-	if _, ok := errors.AsType[*remote.UnknownCAError](err); ok {
+	if _, ok := errors.AsType[*remote.UnknownCAError](err); ok || err == nil {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, what)

@@ -33,8 +33,9 @@ type step struct {
 type errorContext struct {
 	wire          httpClient
 	step          step
-	fallbackError string   // error from the endpoint tried before the fallback
-	sources       []any    // sources of the SDK's configuration
+	fallbackError string // error from the endpoint tried before the fallback
+	environ       config.EnvConfig
+	profile       config.SharedConfig
 	secrets       []string // redacted
 }
 
@@ -118,24 +119,24 @@ func (t *errorContext) describeCause(ctx context.Context, err error) string {
 	return err.Error()
 }
 
+// fileVariable is an environment variable that names a file.
+type fileVariable struct{ name, file string }
+
+func (t *errorContext) profileFiles() []fileVariable {
+	return []fileVariable{{"AWS_CONFIG_FILE", t.environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", t.environ.SharedCredentialsFile}}
+}
+
 const tokenFileEnv = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
 // describeMissingFiles returns the configured files that do not exist. The SDK treats
 // missing profile files as empty.
 func (t *errorContext) describeMissingFiles() (text string) {
-	for _, source := range t.sources {
-		environ, ok := source.(config.EnvConfig)
-		if !ok {
-			continue
-		}
-		for _, v := range []struct{ name, file string }{
-			{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
-			{"AWS_WEB_IDENTITY_TOKEN_FILE", environ.WebIdentityTokenFilePath},
-			{tokenFileEnv, os.Getenv(tokenFileEnv)}, // the SDK reads it for each request
-		} {
-			if _, err := os.Stat(v.file); v.file != "" && err != nil {
-				text += fmt.Sprintf("; %s points to %q, which cannot be found", v.name, v.file)
-			}
+	for _, v := range append(t.profileFiles(),
+		fileVariable{"AWS_WEB_IDENTITY_TOKEN_FILE", t.environ.WebIdentityTokenFilePath},
+		fileVariable{tokenFileEnv, os.Getenv(tokenFileEnv)}, // the SDK reads it for each request
+	) {
+		if _, err := os.Stat(v.file); v.file != "" && err != nil {
+			text += fmt.Sprintf("; %s points to %q, which cannot be found", v.name, v.file)
 		}
 	}
 	return text

@@ -27,55 +27,44 @@ func InPod(opts Options) (*Provider, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	for _, pair := range incompletePairs(opts.Getenv) {
-		if pair.set != "" && pair.missing != "" {
-			return nil, fmt.Errorf("%s is set but %s is not; %s", pair.set, pair.missing, pair.fix)
-		}
+	if err := checkVariables(opts.Getenv); err != nil {
+		return nil, err
 	}
 	opts.pod = true
 	return New(opts)
 }
 
-// variablePair is a variable that is set and another variable that must be set with it.
-type variablePair struct{ set, missing, fix string }
-
-// incompletePairs returns variables that must be set together but are not. It stops at
-// the source that the SDK would use: keys take precedence over a token file, and a
+// checkVariables returns an error if a variable is set without another variable that it needs.
+// It stops at the source that the SDK would use: keys take precedence over a token file, and a
 // token file over the container endpoint.
-func incompletePairs(getenv func(string) string) []variablePair {
-	set := func(names ...string) string {
-		i := slices.IndexFunc(names, func(name string) bool { return getenv(name) != "" })
-		if i < 0 {
-			return ""
-		}
-		return names[i]
-	}
-	lacks := func(names ...string) string {
-		if set(names...) != "" {
-			return ""
-		}
-		return strings.Join(names, " or ")
-	}
+func checkVariables(getenv func(string) string) error {
+	isSet := func(name string) bool { return getenv(name) != "" }
 	key, secret := []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"}, []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"}
+	role, file := []string{"AWS_ROLE_ARN"}, []string{"AWS_WEB_IDENTITY_TOKEN_FILE"}
 	const keys = "set both keys or neither"
-	list := []variablePair{
-		{set(key...), lacks(secret...), keys},
-		{set(secret...), lacks(key...), keys},
-	}
-	if set(key...) != "" {
-		return list
-	}
 	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, so that EKS sets both variables, or unset this variable"
-	role, file := "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"
-	list = append(list, variablePair{set(role), lacks(file), irsa}, variablePair{set(file), lacks(role), irsa})
-	if set(file) != "" {
-		return list
+	for _, v := range []struct {
+		names, needs []string // one of each is enough
+		fix          string
+		last         bool // the SDK uses this source
+	}{
+		{secret, key, keys, false},
+		{key, secret, keys, true},
+		{role, file, irsa, false},
+		{file, role, irsa, true},
+		{[]string{tokenFileEnv, "AWS_CONTAINER_AUTHORIZATION_TOKEN"}, []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"},
+			"EKS Pod Identity sets both variables; recreate the association and then the pod, or unset this variable", true},
+	} {
+		i := slices.IndexFunc(v.names, isSet)
+		switch {
+		case i < 0:
+		case !slices.ContainsFunc(v.needs, isSet):
+			return fmt.Errorf("%s is set but %s is not; %s", v.names[i], strings.Join(v.needs, " or "), v.fix)
+		case v.last:
+			return nil
+		}
 	}
-	return append(list, variablePair{
-		set(tokenFileEnv, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
-		lacks("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
-		"EKS Pod Identity sets both variables; recreate the association and then the pod, or unset this variable",
-	})
+	return nil
 }
 
 // Name returns [Name].

@@ -15,22 +15,11 @@ import (
 // read, or a credentials file that contains no credentials. The SDK would treat both as
 // empty and use the node's identity.
 func (s *session) checkProfile() error {
-	var environ config.EnvConfig
-	var profile config.SharedConfig
-	for _, source := range s.sources {
-		switch c := source.(type) {
-		case config.EnvConfig:
-			environ = c
-		case config.SharedConfig:
-			profile = c
-		}
-	}
+	environ, profile := s.environ, s.profile
 	if environ.Credentials.HasKeys() || environ.WebIdentityTokenFilePath != "" || hasIdentity(profile) {
 		return nil
 	}
-	for _, v := range []struct{ name, file string }{
-		{"AWS_CONFIG_FILE", environ.SharedConfigFile}, {"AWS_SHARED_CREDENTIALS_FILE", environ.SharedCredentialsFile},
-	} {
+	for _, v := range s.profileFiles() {
 		if v.file == "" {
 			continue
 		}

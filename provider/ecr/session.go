@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -84,32 +85,21 @@ func (s *session) readSDKConfig(ctx context.Context, asNode bool) error {
 	limit := s.opts.Budget * 2 / 9
 	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v; one of the files might be a named pipe or on an unresponsive mount", limit))
 	defer cancel()
-	cfg, err := readConfig(within, options)
+	// The SDK may block reading a file.
+	cfg, err := await.Call(within, "read the AWS configuration", func() (aws.Config, error) { return config.LoadDefaultConfig(within, options...) })
 	if err != nil {
 		return s.stepError(within, err)
 	}
 	s.attempts = maxAttempts(ctx, cfg.ConfigSources)
 	s.wire.useCustomCAs(cfg.HTTPClient, s.opts.base())
-	s.cfg, s.metadata.session, s.sources = cfg, s, cfg.ConfigSources
+	s.cfg, s.metadata.session = cfg, s
+	for _, source := range cfg.ConfigSources {
+		switch c := source.(type) {
+		case config.EnvConfig:
+			s.environ = c
+		case config.SharedConfig:
+			s.profile = c
+		}
+	}
 	return nil
-}
-
-// readConfig loads the configuration. It returns when ctx is canceled, even if the SDK
-// is still blocked reading a file.
-func readConfig(ctx context.Context, options []func(*config.LoadOptions) error) (aws.Config, error) {
-	type result struct {
-		cfg aws.Config
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		cfg, err := config.LoadDefaultConfig(ctx, options...)
-		done <- result{cfg, err}
-	}()
-	select {
-	case r := <-done:
-		return r.cfg, r.err
-	case <-ctx.Done():
-		return aws.Config{}, context.Cause(ctx)
-	}
 }

@@ -21,7 +21,7 @@ const maxCredentialLifetime = 12 * time.Hour
 
 // authorize gets the registry's credential and its expiry. The credential is nil if ECR
 // returns none.
-func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time, error) {
+func (s *session) authorize(ctx context.Context) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	get, what, actions := s.privateToken, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
 	if s.host.public {
 		get, what = s.publicToken, "get an authorization token from ECR Public"
@@ -34,20 +34,18 @@ func (s *session) authorize(ctx context.Context) (plugin.AuthConfig, *time.Time,
 		"InvalidSignature":   "the secret key or the node's clock is wrong",
 	}})
 	s.log.Info("requesting an authorization token", "host", s.host.registry, "region", s.cfg.Region, "public", s.host.public)
-	var token *string
-	var expires *time.Time
-	err := s.callWithFallback(func() (err error) {
-		token, expires, err = get(ctx)
+	err = s.callWithFallback(func() error {
+		token, end, err := get(ctx)
+		if err == nil {
+			auth, err = decodeToken(token)
+		}
+		expires = end
 		return err
 	})
 	if err != nil {
-		return plugin.AuthConfig{}, nil, s.stepError(ctx, err)
+		err = s.stepError(ctx, err)
 	}
-	auth, err := decodeToken(token)
-	if err != nil {
-		return plugin.AuthConfig{}, nil, s.stepError(ctx, err)
-	}
-	return auth, expires, nil
+	return auth, expires, err
 }
 
 func (s *session) privateToken(ctx context.Context) (*string, *time.Time, error) {

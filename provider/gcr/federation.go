@@ -62,7 +62,7 @@ func (p *Provider) credentialsFileToken(ctx context.Context) (accessToken, error
 // the file, because it determines where a token is sent. Errors contain only names and
 // hosts.
 func (p *Provider) readFederation() (federationConfig, error) {
-	data, err := readFile(p.opts.CredentialsFile)
+	data, err := secretfile.ReadTrusted(p.opts.CredentialsFile)
 	if err != nil {
 		return federationConfig{}, err
 	}
@@ -126,7 +126,9 @@ func checkServiceAddress(name, address, service, universe string) error {
 
 // subjectToken returns the token to exchange.
 func (f *federationConfig) subjectToken() (plugin.Secret, error) {
-	data, err := readFile(f.Source.File)
+	// Other users may read a token, because the kubelet gives it mode 0644 unless the pod
+	// sets a user or group.
+	data, err := secretfile.ReadTrusted(f.Source.File)
 	if err != nil {
 		return plugin.Secret{}, err
 	}
@@ -143,18 +145,4 @@ func (f *federationConfig) subjectToken() (plugin.Secret, error) {
 		return plugin.Secret{}, fmt.Errorf("%q: empty or not a token", f.Source.File)
 	}
 	return plugin.NewSecret(text), nil
-}
-
-// readFile reads a file that other users cannot write. They may read it, because the
-// kubelet gives a token mode 0644 unless the pod sets a user or group. Errors start
-// with the file name.
-func readFile(path string) ([]byte, error) {
-	files, err := secretfile.Read(path)
-	if err == nil {
-		err = files[0].CheckNotWritable()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return files[0].Data, nil
 }

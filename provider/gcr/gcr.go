@@ -130,12 +130,8 @@ func New(opts Options) (*Provider, error) {
 		metadataHosts = []string{opts.MetadataHost}
 	}
 	opts.MetadataHost = metadataHosts[0]
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Budget <= 0 {
-		opts.Budget = remote.RequestTimeout
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Budget = cmp.Or(opts.Budget, remote.RequestTimeout)
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}

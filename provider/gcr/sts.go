@@ -48,50 +48,45 @@ const jwtType = "urn:ietf:params:oauth:token-type:jwt"
 
 // exchangeToken calls the Security Token Service (RFC 8693).
 func (p *Provider) exchangeToken(ctx context.Context, address, audience, tokenType string, subject plugin.Secret) (accessToken, error) {
-	call, err := newPostCall(stepPod, address, map[string]string{
+	return p.postForToken(ctx, stepPod, address, http.Header{}, map[string]string{
 		"audience":             audience,
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
 		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
 		"scope":                oauthScope,
 		"subject_token":        subject.Reveal(),
 		"subject_token_type":   tokenType,
-	})
-	if err != nil {
-		return accessToken{}, err
-	}
-	answer, err := p.client().Do(ctx, call)
-	if err != nil {
-		return accessToken{}, err
-	}
-	token, err := parseOAuthToken(answer.Body)
-	if err != nil {
-		return accessToken{}, badResponseError(stepPod, http.MethodPost, call.URL, err)
-	}
-	return token, nil
+	}, func(answer *remote.Response) (accessToken, error) { return parseOAuthToken(answer.Body) })
 }
 
 // impersonateAccount gets a token of a Google service account from the IAM credentials
 // service.
 func (p *Provider) impersonateAccount(ctx context.Context, as accessToken, address string) (accessToken, error) {
 	account := accountFromURL(address)
-	step := fmt.Sprintf("impersonate %q", truncate(account))
 	p.opts.Logger.Info("impersonating a Google service account", "account", account)
-	call, err := newPostCall(step, address, map[string][]string{"scope": {oauthScope}})
-	if err != nil {
-		return accessToken{}, err
+	header := http.Header{"Authorization": {"Bearer " + as.value.Reveal()}}
+	body := map[string][]string{"scope": {oauthScope}}
+	return p.postForToken(ctx, fmt.Sprintf("impersonate %q", truncate(account)), address, header, body, func(answer *remote.Response) (accessToken, error) {
+		now, err := http.ParseTime(answer.Header.Get("Date"))
+		if err != nil {
+			now = time.Now()
+		}
+		return parseImpersonatedToken(answer.Body, now)
+	})
+}
+
+// postForToken sends a JSON body and parses the token in the response.
+func (p *Provider) postForToken(ctx context.Context, step, address string, header http.Header, body any, parse func(*remote.Response) (accessToken, error)) (token accessToken, err error) {
+	call := remote.Call{Step: step, URL: address, Header: header}
+	call.Header.Set("Content-Type", "application/json")
+	if call.Body, err = json.Marshal(body); err != nil {
+		return token, err
 	}
-	call.Header.Set("Authorization", "Bearer "+as.value.Reveal())
 	answer, err := p.client().Do(ctx, call)
 	if err != nil {
-		return accessToken{}, err
+		return token, err
 	}
-	now, err := http.ParseTime(answer.Header.Get("Date"))
-	if err != nil {
-		now = time.Now()
-	}
-	token, err := parseImpersonatedToken(answer.Body, now)
-	if err != nil {
-		return accessToken{}, badResponseError(step, http.MethodPost, call.URL, err)
+	if token, err = parse(answer); err != nil {
+		return token, badResponseError(step, http.MethodPost, address, err)
 	}
 	return token, nil
 }
@@ -108,12 +103,4 @@ func accountFromURL(address string) string {
 		return account
 	}
 	return name
-}
-
-// newPostCall returns a call that sends a JSON body.
-func newPostCall(step, address string, body any) (remote.Call, error) {
-	data, err := json.Marshal(body)
-	return remote.Call{
-		Step: step, URL: address, Body: data, Header: http.Header{"Content-Type": {"application/json"}},
-	}, err
 }

@@ -66,7 +66,7 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 		return v, err
 	}
 	if s := p.exchange.signer; s != nil {
-		if v.signed, err = s.sign(v, p.now()); err != nil {
+		if v.signed, err = s.sign(v, p.opts.Now()); err != nil {
 			return v, fmt.Errorf("%s: exchange.jwt.%w", v.exchangeText(), err)
 		}
 	}
@@ -76,10 +76,10 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 // logWarnings logs problems with a credential that is still returned.
 func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	if v.token.path == "" && cred.secret == v.token.text {
-		p.log.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
+		p.opts.Logger.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
 	}
-	if left := cred.expires.Sub(p.now()); !cred.expires.IsZero() && left < minRemainingLifetime {
-		p.log.Warn("the credential might expire before the pull completes; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
+	if left := cred.expires.Sub(p.opts.Now()); !cred.expires.IsZero() && left < minRemainingLifetime {
+		p.opts.Logger.Warn("the credential might expire before the pull completes; check the node's clock", "registry", v.registry, "left", left.Round(time.Second).String())
 	}
 }
 
@@ -95,7 +95,7 @@ func (p *Provider) callStep(ctx context.Context, l connections, s *compiledStep,
 		return credential{}, fmt.Errorf("%s: %w", attempt, err)
 	}
 	call.Step = attempt
-	p.log.Info(attempt, "registry", v.registry, "endpoint", s.base)
+	p.opts.Logger.Info(attempt, "registry", v.registry, "endpoint", s.base)
 	client := p.client
 	client.Transport = l[s.caFile]
 	answer, err := client.Do(ctx, call)
@@ -117,10 +117,10 @@ func (p *Provider) addFix(err error, s *compiledStep, v placeholderValues) error
 	}
 	switch failed.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity:
-		if s.usesPlaceholder("token") {
+		if useAny(s.allTemplates(), "token") {
 			err = fmt.Errorf("%w; %s", err, describeClaims(v.token.claims))
 		}
-		if s.usesPlaceholder("jwt") {
+		if useAny(s.allTemplates(), "jwt") {
 			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describeSigned(v.signed))
 		}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:

@@ -30,14 +30,11 @@ type configFile struct {
 
 // Load reads a configuration file for the exchange.
 func Load(name string) (Options, error) {
-	files, err := secretfile.Read(name)
-	if err == nil {
-		err = files[0].CheckNotWritable() // anyone who can write the file controls who receives the token
-	}
+	data, err := secretfile.ReadTrusted(name) // anyone who can write the file controls who receives the token
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)
 	}
-	opts, err := Parse(files[0].Data)
+	opts, err := Parse(data)
 	if err != nil {
 		return opts, fmt.Errorf("%s: %w", name, err)
 	}

@@ -26,80 +26,64 @@ func parseTemplates(field string, texts map[string]string, in templateContext) (
 	return parsed, nil
 }
 
-// parseJSON replaces each string in a document with a template.
-func parseJSON(field string, value any, in templateContext) (any, error) {
+// mapDocument returns a copy of a JSON document in which leaf has replaced each scalar. Members
+// are visited in order of their names. field is the document's name for errors.
+func mapDocument(field string, value any, leaf func(field string, value any) (any, error)) (any, error) {
+	var err error
 	switch v := value.(type) {
-	case nil, bool, int, int64, uint64, float64:
-		return v, nil
-	case string:
-		t, err := parseTemplate(v, in)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", field, err)
-		}
-		return t, nil
 	case map[string]any:
-		parsed := make(map[string]any, len(v))
+		members := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			member, err := parseJSON(field+"."+name, v[name], in)
-			if err != nil {
+			if members[name], err = mapDocument(field+"."+name, v[name], leaf); err != nil {
 				return nil, err
 			}
-			parsed[name] = member
 		}
-		return parsed, nil
+		return members, nil
 	case []any:
-		parsed := make([]any, len(v))
-		for i, item := range v {
-			element, err := parseJSON(fmt.Sprintf("%s[%d]", field, i), item, in)
-			if err != nil {
+		elements := make([]any, len(v))
+		for i, element := range v {
+			if elements[i], err = mapDocument(fmt.Sprintf("%s[%d]", field, i), element, leaf); err != nil {
 				return nil, err
 			}
-			parsed[i] = element
 		}
-		return parsed, nil
+		return elements, nil
 	}
-	return nil, fmt.Errorf("%s: not a JSON value; put the value in quotes", field)
+	return leaf(field, value)
 }
 
-func collectTemplates(value any) (ts []template) {
-	switch v := value.(type) {
-	case template:
-		ts = append(ts, v)
-	case map[string]any:
-		for _, member := range v {
-			ts = append(ts, collectTemplates(member)...)
+// parseJSON replaces each string in a document with a template.
+func parseJSON(field string, value any, in templateContext) (any, error) {
+	return mapDocument(field, value, func(field string, value any) (any, error) {
+		switch v := value.(type) {
+		case nil, bool, int, int64, uint64, float64:
+			return v, nil
+		case string:
+			t, err := parseTemplate(v, in)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", field, err)
+			}
+			return t, nil
 		}
-	case []any:
-		for _, element := range v {
-			ts = append(ts, collectTemplates(element)...)
+		return nil, fmt.Errorf("%s: not a JSON value; put the value in quotes", field)
+	})
+}
+
+func collectTemplates(document any) (ts []template) {
+	mapDocument("", document, func(_ string, value any) (any, error) {
+		if t, ok := value.(template); ok {
+			ts = append(ts, t)
 		}
-	}
+		return nil, nil
+	})
 	return ts
 }
 
 // expandJSON expands the templates in a document.
-func expandJSON(value any, v placeholderValues) (any, error) {
-	switch node := value.(type) {
-	case template:
-		return node.expand(v, noEscape)
-	case map[string]any:
-		filled := make(map[string]any, len(node))
-		for name, member := range node {
-			var err error
-			if filled[name], err = expandJSON(member, v); err != nil {
-				return nil, err
-			}
+func expandJSON(document any, v placeholderValues) (any, error) {
+	return mapDocument("", document, func(_ string, value any) (any, error) {
+		if t, ok := value.(template); ok {
+			return t.expand(v, noEscape)
 		}
-		return filled, nil
-	case []any:
-		filled := make([]any, len(node))
-		for i, element := range node {
-			var err error
-			if filled[i], err = expandJSON(element, v); err != nil {
-				return nil, err
-			}
-		}
-		return filled, nil
-	}
-	return value, nil
+		return value, nil
+	})
 }

@@ -4,6 +4,7 @@
 package token
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ import (
 // Exchange configures the request to an endpoint, or several requests in order.
 // All values are templates unless stated otherwise.
 type Exchange struct {
+	Unprintable `yaml:"-"`
+
 	// URL is the endpoint. Its path and query may contain placeholders, whose values
 	// are escaped. It must not contain secrets ({token}, {jwt}, {file:…},
 	// {answer:…}), because URLs are printed and logged.
@@ -62,8 +65,9 @@ type Step struct {
 
 // BasicAuth configures HTTP Basic authentication (RFC 7617).
 type BasicAuth struct {
-	Username string `yaml:"username"`
-	Password string `yaml:"password"`
+	Unprintable `yaml:"-"`
+	Username    string `yaml:"username"`
+	Password    string `yaml:"password"`
 }
 
 // TokenExchange configures a request as in RFC 8693, section 2.1. The subject_token is
@@ -127,7 +131,7 @@ func (x Exchange) compile() (c *compiledExchange, err error) {
 	if c.steps, err = x.compileSteps(); err != nil {
 		return nil, err
 	}
-	if x.JWT != nil && !c.usesPlaceholder("jwt") {
+	if x.JWT != nil && !useAny(c.allTemplates(), "jwt") {
 		return nil, errors.New("exchange.jwt: {jwt} is not used; add it to the request")
 	}
 	return c, nil
@@ -189,10 +193,7 @@ func (x Exchange) checkSteps() error {
 
 func (x Exchange) compileStep(field string, in templateContext, last bool) (*compiledStep, error) {
 	c := &compiledStep{field: field, place: in, caFile: x.CAFile}
-	setResponse := c.setExpiry
-	if last {
-		setResponse = c.setResponse
-	}
+	setResponse := func(x Exchange) error { return c.setResponse(x, last) }
 	for _, set := range []func(Exchange) error{c.setURL, c.setHeaders, c.setBody, c.setMethod, setResponse} {
 		if err := set(x); err != nil {
 			return nil, fmt.Errorf("%s.%w", field, err)
@@ -201,27 +202,17 @@ func (x Exchange) compileStep(field string, in templateContext, last bool) (*com
 	return c, nil
 }
 
-// usesPlaceholder reports whether any of the templates contains the placeholder.
-func (c *compiledExchange) usesPlaceholder(name string) bool {
-	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
-}
-
 // lastStep returns the step whose response contains the credential.
 func (c *compiledExchange) lastStep() *compiledStep { return c.steps[len(c.steps)-1] }
 
 func (c *compiledExchange) allTemplates() (ts []template) {
 	if c.signer != nil {
-		ts = c.signer.claimTemplates()
+		ts = collectTemplates(c.signer.claims)
 	}
 	for _, s := range c.steps {
 		ts = append(ts, s.allTemplates()...)
 	}
 	return ts
-}
-
-// usesPlaceholder reports whether any of the templates contains the placeholder.
-func (c *compiledStep) usesPlaceholder(name string) bool {
-	return slices.ContainsFunc(c.allTemplates(), func(t template) bool { return t.usesPlaceholder(name) })
 }
 
 func (c *compiledStep) allTemplates() []template {
@@ -306,17 +297,16 @@ func isHeaderName(name string) bool {
 }
 
 func (c *compiledStep) setBody(x Exchange) (err error) {
-	form := maps.Clone(x.Form)
+	form := x.Form
 	if t := x.TokenExchange; t != nil {
-		if form == nil {
-			form = map[string]string{}
-		}
-		for name, value := range t.formFields() {
-			if _, twice := form[name]; twice {
+		fields := t.formFields()
+		for name := range form {
+			if _, twice := fields[name]; twice {
 				return fmt.Errorf("form.%s: already set by tokenExchange", name)
 			}
-			form[name] = value
 		}
+		maps.Copy(fields, form)
+		form = fields
 	}
 	if form != nil && x.JSON != nil {
 		return errors.New("form and json are mutually exclusive")
@@ -330,13 +320,10 @@ func (c *compiledStep) setBody(x Exchange) (err error) {
 
 // formFields returns the non-empty RFC 8693, section 2.1 parameters.
 func (t TokenExchange) formFields() map[string]string {
-	if t.SubjectTokenType == "" {
-		t.SubjectTokenType = "urn:ietf:params:oauth:token-type:jwt"
-	}
 	fields := map[string]string{
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
 		"subject_token":        "{token}",
-		"subject_token_type":   t.SubjectTokenType,
+		"subject_token_type":   cmp.Or(t.SubjectTokenType, "urn:ietf:params:oauth:token-type:jwt"),
 		"requested_token_type": t.RequestedTokenType,
 		"audience":             t.Audience,
 		"scope":                t.Scope,
@@ -361,49 +348,34 @@ func (c *compiledStep) setMethod(x Exchange) error {
 	return nil
 }
 
-func (c *compiledStep) setResponse(x Exchange) error {
+// setResponse sets the paths into the response. Only the last step's response contains the
+// credential.
+func (c *compiledStep) setResponse(x Exchange, last bool) (err error) {
 	r := x.Response
-	if x.TokenExchange != nil && r.Secret == "" {
-		r.Secret = "access_token"
+	if x.TokenExchange != nil {
+		if last {
+			r.Secret = cmp.Or(r.Secret, "access_token")
+		}
+		if r.ExpiresAt == "" {
+			r.ExpiresIn = cmp.Or(r.ExpiresIn, "expires_in")
+		}
 	}
-	if r.Secret == "" {
+	switch {
+	case !last && (r.Username != "" || r.Secret != ""):
+		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
+	case last && r.Secret == "":
 		return errors.New("response.secret is missing; set it to the response field that contains the password, such as access_token")
 	}
-	if err := c.setPaths(map[string]string{"username": r.Username, "secret": r.Secret}); err != nil {
-		return err
-	}
-	return c.setPaths(x.expiryPaths())
-}
-
-// setExpiry sets the response paths of a step before the last, which may have only an
-// expiry.
-func (c *compiledStep) setExpiry(x Exchange) error {
-	if x.Response.Username != "" || x.Response.Secret != "" {
-		return errors.New("response: username and secret are allowed only in the last step; later steps use this response as {answer:…}")
-	}
-	return c.setPaths(x.expiryPaths())
-}
-
-// expiryPaths returns the paths to the expiry in the response.
-func (x Exchange) expiryPaths() map[string]string {
-	r := x.Response
-	if x.TokenExchange != nil && r.ExpiresIn == "" && r.ExpiresAt == "" {
-		r.ExpiresIn = "expires_in"
-	}
-	return map[string]string{"expiresIn": r.ExpiresIn, "expiresAt": r.ExpiresAt}
-}
-
-func (c *compiledStep) setPaths(texts map[string]string) error {
-	fields := map[string]*jsonPath{"username": &c.username, "secret": &c.secret, "expiresIn": &c.expiresIn, "expiresAt": &c.expiresAt}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if texts[name] == "" {
+	for _, p := range []struct {
+		name, text string
+		path       *jsonPath
+	}{{"secret", r.Secret, &c.secret}, {"username", r.Username, &c.username}, {"expiresAt", r.ExpiresAt, &c.expiresAt}, {"expiresIn", r.ExpiresIn, &c.expiresIn}} {
+		if p.text == "" {
 			continue
 		}
-		path, err := parsePath(texts[name])
-		if err != nil {
-			return fmt.Errorf("response.%s %q: %w", name, texts[name], err)
+		if *p.path, err = parsePath(p.text); err != nil {
+			return fmt.Errorf("response.%s %q: %w", p.name, p.text, err)
 		}
-		*fields[name] = path
 	}
 	return nil
 }

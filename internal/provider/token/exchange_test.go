@@ -315,7 +315,7 @@ func TestInjectionRefused(t *testing.T) {
 				const placeholder = "{annotation:example/value}"
 				o.Exchange.URL += "/" + placeholder
 				o.Exchange.Headers = map[string]string{"X-Value": placeholder}
-				o.Exchange.BasicAuth = &BasicAuth{placeholder, "{token}"}
+				o.Exchange.BasicAuth = &BasicAuth{Username: placeholder, Password: "{token}"}
 			})
 			_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
 			wantError(t, err, tt.want)
@@ -333,7 +333,7 @@ func TestScopeOfTemplates(t *testing.T) {
 		"query":  func(x *Exchange) { x.URL += "?i={image}" },
 		"header": func(x *Exchange) { x.Headers = map[string]string{"X-Image": "{image}"} },
 		"form":   func(x *Exchange) { x.TokenExchange.Scope = "repository:{repository}:pull" },
-		"basic":  func(x *Exchange) { x.BasicAuth = &BasicAuth{"{repository}", "{token}"} },
+		"basic":  func(x *Exchange) { x.BasicAuth = &BasicAuth{Username: "{repository}", Password: "{token}"} },
 		"json":   func(x *Exchange) { x.TokenExchange, x.JSON = nil, []any{map[string]any{"a": "{image}"}} },
 	} {
 		t.Run(title, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestNamedPipe(t *testing.T) {
 	wantError(t, err, want)
 	for _, x := range []*Exchange{
 		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, CAFile: pipe},
-		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, BasicAuth: &BasicAuth{"u", "{file:" + pipe + "}"}},
+		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, BasicAuth: &BasicAuth{Username: "u", Password: "{file:" + pipe + "}"}},
 		{URL: "https://sts.example", Form: map[string]string{"a": "{jwt}"}, JWT: &JWT{KeyFile: pipe}, Response: Response{Secret: "a"}},
 	} {
 		_, err := get(t, newProvider(t, exchangeOptions(x)), request(serviceAccountToken(nil), nil))

@@ -28,13 +28,13 @@ func missingToken(apiVersion string) error {
 // has none.
 func (p *Provider) requestToken(req *plugin.Request) (t inputToken, err error) {
 	t.text = req.ServiceAccountToken.Reveal()
-	if t.text != "" || p.tokenFile == "" {
+	if t.text != "" || p.opts.TokenFile == "" {
 		return t, nil
 	}
-	t.path = p.tokenFile
-	t.text, err = readSecretFile(p.tokenFile)
+	t.path = p.opts.TokenFile
+	t.text, err = readSecretFile(p.opts.TokenFile)
 	if err == nil && strings.ContainsFunc(t.text, isInvalidTokenRune) {
-		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any prefix before the token", p.tokenFile)
+		err = fmt.Errorf("read %q: not a token; remove spaces, quotes and any prefix before the token", p.opts.TokenFile)
 	}
 	return t, err
 }
@@ -50,13 +50,13 @@ func isInvalidTokenRune(r rune) bool {
 func (p *Provider) checkClaims(t *inputToken) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
-		if p.audience != "" {
+		if p.opts.Audience != "" {
 			return fmt.Errorf("check the audience of %v: %w", t, err)
 		}
-		p.log.Info("cannot parse the token", "token", t.String(), "cause", err)
+		p.opts.Logger.Info("cannot parse the token", "token", t.String(), "cause", err)
 		return nil
 	}
-	claims, now := t.claims, p.now()
+	claims, now := t.claims, p.opts.Now()
 	if audience := claims.APIServerAudience(); audience != "" && p.sendsToken {
 		return fmt.Errorf("%v has the API server's audience, %q, so the recipient of the token can act as %q; set serviceAccountTokenAudience to the registry's audience", t, audience, claims.Subject)
 	}
@@ -64,12 +64,12 @@ func (p *Provider) checkClaims(t *inputToken) (err error) {
 		return fmt.Errorf("%v has no audience, so the API server accepts it, and its recipient can act as %q; use a token with the registry's audience, "+
 			"not a service-account Secret", t, claims.Subject)
 	}
-	if p.audience != "" && !slices.Contains(claims.Audience, p.audience) {
+	if p.opts.Audience != "" && !slices.Contains(claims.Audience, p.opts.Audience) {
 		wrong := "check serviceAccountTokenAudience and the plugin's audience"
 		if t.path != "" {
 			wrong = "check the file and the plugin's audience"
 		}
-		return fmt.Errorf("%v has the audience %q, not %q; %s", t, claims.Audience, p.audience, wrong)
+		return fmt.Errorf("%v has the audience %q, not %q; %s", t, claims.Audience, p.opts.Audience, wrong)
 	}
 	if !claims.Expires.IsZero() && !now.Before(claims.Expires) {
 		return fmt.Errorf("%v expired %v ago, at %s; check the node's clock, which shows %s",
@@ -99,15 +99,44 @@ const (
 // the remaining lifetime, at most one day, and never into the last minute.
 func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	if expires.IsZero() {
-		if p.cacheDuration == nil {
+		if p.opts.CacheDuration == nil {
 			return new(time.Duration(0))
 		}
-		return new(*p.cacheDuration)
+		return new(*p.opts.CacheDuration)
 	}
-	left := expires.Sub(p.now())
+	left := expires.Sub(p.opts.Now())
 	d := max(min(left/2, left-minRemainingLifetime, maxCacheDuration), 0).Truncate(time.Second)
-	if p.cacheDuration != nil {
-		d = min(d, *p.cacheDuration)
+	if p.opts.CacheDuration != nil {
+		d = min(d, *p.opts.CacheDuration)
 	}
 	return &d
+}
+
+// expandUsername returns the user name, or "" if it comes from the exchange.
+func (p *Provider) expandUsername(v placeholderValues) (string, error) {
+	if p.username == nil {
+		return "", nil
+	}
+	username, err := p.username.expand(v, noEscape)
+	if err == nil {
+		err = checkUsername(username)
+	}
+	if err != nil {
+		return "", fmt.Errorf("username: %w", err)
+	}
+	return username, nil
+}
+
+// checkUsername rejects user names that HTTP Basic authentication cannot carry (RFC
+// 7617, section 2). Anything after a colon would be parsed as the password.
+func checkUsername(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the user name is empty")
+	case strings.ContainsFunc(name, isControl):
+		return errors.New("the user name contains a control character")
+	case strings.Contains(name, ":"):
+		return errors.New("the user name contains a colon, which HTTP Basic authentication does not allow")
+	}
+	return nil
 }

@@ -42,14 +42,11 @@ func (c *compiledStep) addCAs(transport *remote.Transport) error {
 	if c.caFile == "" {
 		return nil
 	}
-	files, err := secretfile.Read(c.caFile)
-	if err == nil {
-		err = files[0].CheckNotWritable() // anyone who can write the file controls who receives the token
-	}
+	data, err := secretfile.ReadTrusted(c.caFile) // anyone who can write the file controls who receives the token
 	if err != nil {
 		return err
 	}
-	if err := transport.AddCAs(files[0].Data); err != nil {
+	if err := transport.AddCAs(data); err != nil {
 		return fmt.Errorf("%q: %w", c.caFile, err)
 	}
 	return nil

@@ -137,7 +137,7 @@ exchange:
 		CacheDuration: new(10 * time.Minute),
 		Exchange: &Exchange{
 			URL: "https://sts.example/token", Method: "POST", Headers: map[string]string{"X-A": "b"},
-			BasicAuth: &BasicAuth{"u", "{file:/secret}"}, Form: map[string]string{"a": "1"},
+			BasicAuth: &BasicAuth{Username: "u", Password: "{file:/secret}"}, Form: map[string]string{"a": "1"},
 			TokenExchange: &TokenExchange{"a", "s", "r", "t", "q"}, Response: Response{"u", "s", "i", "a"},
 			CAFile: "/ca.pem", InsecureHTTP: true,
 		},
@@ -174,7 +174,7 @@ exchange:
 	want := Options{
 		TokenFile: "/run/token",
 		Exchange: &Exchange{
-			JWT: &JWT{"/key.pem", "k", "i", "s", "a", 9 * time.Minute, map[string]any{"c": []any{1, 2.5, true, nil, "{token}"}}},
+			JWT: &JWT{KeyFile: "/key.pem", KeyID: "k", Issuer: "i", Subject: "s", Audience: "a", Lifetime: 9 * time.Minute, Claims: map[string]any{"c": []any{1, 2.5, true, nil, "{token}"}}},
 			Steps: []Step{
 				{"login", Exchange{URL: "https://sts.example/login", JSON: map[string]any{"a": []any{1, 2.5, true, nil, "{jwt}"}}, Response: Response{ExpiresIn: "lease"}}},
 				{"read", Exchange{URL: "https://sts.example/read", Headers: map[string]string{"X-Token": "{answer:login.auth.token}"}, Response: Response{Secret: "s"}}},

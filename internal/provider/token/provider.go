@@ -4,10 +4,8 @@
 package token
 
 import (
-	"log/slog"
 	"time"
 
-	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -15,20 +13,14 @@ import (
 
 // Provider is a [plugin.Provider]. It is safe for concurrent use.
 type Provider struct {
-	registries    []registryPattern
-	otherHosts    registry.OtherHosts
-	username      *template // nil if the user name comes from the response
-	audience      string
-	tokenFile     string
-	optional      bool
-	needsToken    bool // if false, the token is ignored
-	sendsToken    bool // the token is sent to an endpoint or registry
-	cacheDuration *time.Duration
-	cacheKeyType  plugin.CacheKeyType
-	exchange      *compiledExchange
-	client        remote.Client
-	log           *slog.Logger
-	now           func() time.Time
+	opts         Options // without nil Logger and Now
+	registries   []registryPattern
+	username     template // nil if the user name comes from the response
+	needsToken   bool     // if false, the token is ignored
+	sendsToken   bool     // the token is sent to an endpoint or registry
+	cacheKeyType plugin.CacheKeyType
+	exchange     *compiledExchange
+	client       remote.Client
 }
 
 // registryPattern is an entry of Options.Registries.

@@ -26,7 +26,7 @@ func (p *Provider) readResponse(s *compiledStep, answer *remote.Response, v plac
 	if err != nil {
 		return cred, err
 	}
-	if cred.expires, err = s.credentialExpiry(document, p.now()); err != nil {
+	if cred.expires, err = s.credentialExpiry(document, p.opts.Now()); err != nil {
 		return cred, err
 	}
 	if s.secret == nil {
@@ -34,9 +34,9 @@ func (p *Provider) readResponse(s *compiledStep, answer *remote.Response, v plac
 	} else if err := s.extractCredential(document, &cred); err != nil {
 		return cred, err
 	}
-	if !cred.expires.IsZero() && !p.now().Before(cred.expires) {
+	if !cred.expires.IsZero() && !p.opts.Now().Before(cred.expires) {
 		return cred, fmt.Errorf("the credential in the response expired at %s; check the node's clock, which shows %s",
-			cred.expires.UTC().Format(time.RFC3339), p.now().UTC().Format(time.RFC3339))
+			cred.expires.UTC().Format(time.RFC3339), p.opts.Now().UTC().Format(time.RFC3339))
 	}
 	return cred, nil
 }

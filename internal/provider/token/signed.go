@@ -4,6 +4,7 @@
 package token
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 // app or client (RFC 7523). Issuer, Subject, Audience and the strings in Claims are
 // templates, without {jwt} and {answer:…}. Empty claims are omitted.
 type JWT struct {
+	Unprintable `yaml:"-"`
+
 	// KeyFile is the absolute path of an unencrypted PEM private key: RSA (RS256),
 	// P-256 (ES256) or Ed25519 (EdDSA). It is read for each request.
 	KeyFile string `yaml:"keyFile"`
@@ -53,10 +56,7 @@ type jwtSigner struct {
 
 // compile validates the JWT. Errors begin with the field.
 func (j JWT) compile() (*jwtSigner, error) {
-	s := &jwtSigner{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: j.Lifetime, claims: map[string]any{}}
-	if s.lifetime == 0 {
-		s.lifetime = defaultSignedLifetime
-	}
+	s := &jwtSigner{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: cmp.Or(j.Lifetime, defaultSignedLifetime), claims: map[string]any{}}
 	switch {
 	case !filepath.IsAbs(j.KeyFile):
 		return nil, fmt.Errorf("keyFile %q: must be an absolute path", j.KeyFile)
@@ -86,8 +86,6 @@ func (j JWT) compile() (*jwtSigner, error) {
 	return s, nil
 }
 
-func (s *jwtSigner) claimTemplates() []template { return collectTemplates(s.claims) }
-
 // sign reads the key and signs a token.
 func (s *jwtSigner) sign(v placeholderValues, now time.Time) (string, error) {
 	key, err := s.readKey()
@@ -112,14 +110,11 @@ func (s *jwtSigner) sign(v placeholderValues, now time.Time) (string, error) {
 }
 
 func (s *jwtSigner) readKey() (*jwt.Key, error) {
-	files, err := secretfile.Read(s.keyFile)
-	if err == nil {
-		err = files[0].CheckNotExposed()
-	}
+	data, err := secretfile.ReadSecret(s.keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("keyFile: read %w", err)
 	}
-	key, err := jwt.ParseKey(files[0].Data)
+	key, err := jwt.ParseKey(data)
 	if err != nil {
 		return nil, fmt.Errorf("keyFile: read %q: %w", s.keyFile, err)
 	}

@@ -86,7 +86,7 @@ func TestResponseValuesInBodies(t *testing.T) {
 	for title, step := range map[string]Exchange{
 		"form":  {Form: map[string]string{"v": "<{answer:login.v}>"}},
 		"json":  {JSON: map[string]any{"v": "<{answer:login.v}>"}},
-		"basic": {BasicAuth: &BasicAuth{"u", "<{answer:login.v}>"}},
+		"basic": {BasicAuth: &BasicAuth{Username: "u", Password: "<{answer:login.v}>"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, given)

@@ -145,13 +145,9 @@ func printablePlaceholder(inside string) string {
 	return inside
 }
 
-func (t template) usesPlaceholder(name string) bool {
-	for _, p := range t {
-		if p.name == name {
-			return true
-		}
-	}
-	return false
+// useAny reports whether any of the templates contains one of the placeholders.
+func useAny(ts []template, names ...string) bool {
+	return slices.ContainsFunc(slices.Concat(ts...), func(p templatePart) bool { return slices.Contains(names, p.name) })
 }
 
 // expand replaces the placeholders with their values, escaped for the place.
@@ -196,9 +192,9 @@ func (v placeholderValues) value(p templatePart) (string, error) {
 	case "answer":
 		value, err := p.path.findString(v.answers[p.arg])
 		if err != nil {
-			return "", fmt.Errorf("{answer:%s}: %w", p.arg, err)
+			err = fmt.Errorf("{answer:%s}: %w", p.arg, err)
 		}
-		return value, nil
+		return value, err
 	case "image":
 		return v.registry + "/" + v.repository, nil
 	case "registry":
@@ -231,14 +227,11 @@ func (v placeholderValues) annotation(key string) (string, error) {
 // readSecretFile reads a one-line file that other users cannot read. Errors do not
 // contain any of its content.
 func readSecretFile(name string) (string, error) {
-	files, err := secretfile.Read(name)
-	if err == nil {
-		err = files[0].CheckNotExposed()
-	}
+	data, err := secretfile.ReadSecret(name)
 	if err != nil {
 		return "", fmt.Errorf("read %w", err)
 	}
-	secret := strings.TrimRight(string(files[0].Data), "\r\n")
+	secret := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case secret == "":
 		return "", fmt.Errorf("read %q: file is empty", name)

@@ -15,12 +15,12 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,17 +77,11 @@ type Options struct {
 // New returns a provider. It validates only the options, because files are read when
 // they are needed.
 func New(opts Options) (*Provider, error) {
-	p := &Provider{
-		otherHosts: registry.OtherHosts(opts.OtherHosts), audience: opts.Audience, tokenFile: opts.TokenFile, optional: opts.Optional,
-		cacheDuration: opts.CacheDuration, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"},
-		log: opts.Logger, now: opts.Now,
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
-	if p.now == nil {
-		p.now = time.Now
-	}
+	p := &Provider{opts: opts, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"}}
 	switch d := opts.CacheDuration; {
 	case d != nil && *d < 0:
 		return nil, fmt.Errorf("cacheDuration %v: must not be negative", *d)
@@ -98,23 +92,20 @@ func New(opts Options) (*Provider, error) {
 	case opts.Exchange == nil && opts.Audience == "":
 		return nil, errors.New("no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience")
 	}
-	if err := p.otherHosts.Validate(); err != nil {
-		return nil, err
-	}
-	for _, step := range []func(Options) error{p.setRegistries, p.setExchange, p.setUsername} {
-		if err := step(opts); err != nil {
+	for _, step := range []func() error{registry.OtherHosts(opts.OtherHosts).Validate, p.setRegistries, p.setExchange, p.setUsername} {
+		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	p.setTokenRequired()
+	p.applyTemplates()
 	return p, nil
 }
 
-func (p *Provider) setRegistries(opts Options) error {
-	if len(opts.Registries) == 0 {
+func (p *Provider) setRegistries() error {
+	if len(p.opts.Registries) == 0 {
 		return errors.New("no registries: list the registries to provide credentials for, such as registry.example.com, with --registry or under registries")
 	}
-	for _, s := range opts.Registries {
+	for _, s := range p.opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
 			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", s)
 		}
@@ -134,60 +125,42 @@ func (p *Provider) setRegistries(opts Options) error {
 	return nil
 }
 
-func (p *Provider) setUsername(opts Options) error {
-	text := opts.Username
+func (p *Provider) setUsername() (err error) {
+	text := p.opts.Username
 	switch given := p.exchange != nil && p.exchange.lastStep().username != nil; {
 	case given && text != "":
 		return errors.New("username and exchange.response.username are mutually exclusive")
 	case given:
 		return nil
-	case text == "" && opts.Exchange != nil:
+	case text == "" && p.exchange != nil:
 		return errors.New("no user name: set username, or exchange.response.username if the response contains the user name")
-	case text == "":
-		text = DefaultUsername
 	}
-	t, err := parseTemplate(text, visibleContext())
-	if err != nil {
+	text = cmp.Or(text, DefaultUsername)
+	if p.username, err = parseTemplate(text, visibleContext()); err != nil {
 		return fmt.Errorf("username %q: %w", text, err)
 	}
-	p.username = &t
-	p.limitToImage(t)
 	return nil
 }
 
-func (p *Provider) setExchange(opts Options) (err error) {
-	if opts.Exchange == nil {
-		return nil
+func (p *Provider) setExchange() (err error) {
+	if p.opts.Exchange != nil {
+		p.exchange, err = p.opts.Exchange.compile()
 	}
-	if p.exchange, err = opts.Exchange.compile(); err != nil {
-		return err
-	}
-	p.limitToImage(p.exchange.allTemplates()...)
-	return nil
+	return err
 }
 
-// setTokenRequired determines whether a token is required. A node that signs its own token
-// needs none, unless the request uses the token's claims.
-func (p *Provider) setTokenRequired() {
-	texts := []template{}
-	if p.username != nil {
-		texts = append(texts, *p.username)
-	}
+// applyTemplates determines the scope of responses and whether a token is required. A node
+// that signs its own token needs none, unless the request uses the token's claims.
+func (p *Provider) applyTemplates() {
+	used := []template{p.username}
 	if p.exchange != nil {
-		texts = append(texts, p.exchange.allTemplates()...)
+		used = append(used, p.exchange.allTemplates()...)
 	}
-	p.sendsToken = p.exchange == nil || p.exchange.usesPlaceholder("token")
-	p.needsToken = p.sendsToken || p.exchange.signer == nil || p.audience != "" ||
-		slices.ContainsFunc(texts, func(t template) bool { return t.usesPlaceholder("namespace") || t.usesPlaceholder("serviceaccount") })
-}
-
-// limitToImage limits responses to one image if a template depends on the image.
-func (p *Provider) limitToImage(templates ...template) {
-	for _, t := range templates {
-		if t.usesPlaceholder("image") || t.usesPlaceholder("repository") {
-			p.cacheKeyType = plugin.CacheImage
-		}
+	if useAny(used, "image", "repository") {
+		p.cacheKeyType = plugin.CacheImage
 	}
+	p.sendsToken = p.exchange == nil || useAny(used, "token")
+	p.needsToken = p.sendsToken || p.exchange.signer == nil || p.opts.Audience != "" || useAny(used, "namespace", "serviceaccount")
 }
 
 // GetCredentials returns a credential for the image's registry. For parts of a registry
@@ -198,9 +171,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	case !serves:
-		return p.otherHosts.Response(host, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not a configured registry", "add the registry with --registry or under registries in the configuration file")
 	case !part:
-		p.log.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
+		p.opts.Logger.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
 		return emptyResponse(), nil
 	}
 	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
@@ -208,7 +181,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", host, err)
 	case cred == nil:
-		p.log.Info("no credentials: the request has no service-account token", "registry", host)
+		p.opts.Logger.Info("no credentials: the request has no service-account token", "registry", host)
 		return emptyResponse(), nil
 	}
 	return &plugin.Response{
@@ -225,10 +198,10 @@ func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *c
 		if v.token, err = p.requestToken(v.req); err != nil {
 			return nil, err
 		}
-		if v.token.text == "" && p.optional {
+		switch {
+		case v.token.text == "" && p.opts.Optional:
 			return nil, nil
-		}
-		if v.token.text == "" {
+		case v.token.text == "":
 			return nil, missingToken(v.req.APIVersion)
 		}
 	}

@@ -308,9 +308,9 @@ func TestNewRefuses(t *testing.T) {
 		"host header":       {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"host": "c"} })), "headers: Host is not allowed, because the host in url determines this header"},
 		"header twice":      {exchangeOptions(valid(func(x *Exchange) { x.Headers = map[string]string{"X-A": "b", "x-a": "c"} })), `exchange.headers: duplicate header "x-a"`},
 		"two credentials": {exchangeOptions(valid(func(x *Exchange) {
-			x.BasicAuth, x.Headers = &BasicAuth{"u", "{token}"}, map[string]string{"authorization": "Bearer {token}"}
+			x.BasicAuth, x.Headers = &BasicAuth{Username: "u", Password: "{token}"}, map[string]string{"authorization": "Bearer {token}"}
 		})), "are mutually exclusive"},
-		"relative secret": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{"u", "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} requires an absolute path"},
+		"relative secret": {exchangeOptions(valid(func(x *Exchange) { x.BasicAuth = &BasicAuth{Username: "u", Password: "{file:secret}"} })), "exchange.basicAuth.password: {file:PATH} requires an absolute path"},
 		"two bodies":      {exchangeOptions(valid(func(x *Exchange) { x.Form, x.JSON = map[string]string{}, "a" })), "form and json are mutually exclusive"},
 		"field twice": {exchangeOptions(valid(func(x *Exchange) { x.Form, x.TokenExchange = map[string]string{"subject_token": "a"}, &TokenExchange{} })),
 			"exchange.form.subject_token: already set by tokenExchange"},
