@@ -13,12 +13,6 @@ import (
 	"strings"
 )
 
-// Paths on a machine that is not a node.
-const (
-	DefaultConfig = "/etc/regcred/credential-providers.yaml"
-	DefaultBinDir = "/etc/regcred/bin"
-)
-
 // wellKnownLocations returns the locations that node images use, and regcred's own
 // location, in the order in which they are tried.
 func wellKnownLocations() (list []configLocation) {
@@ -120,3 +114,9 @@ func (r *fileReader) flagsFromDefaultsFiles() map[string]string {
 	}
 	return flags
 }
+
+// Paths on a machine that is not a node.
+const (
+	DefaultConfig = "/etc/regcred/credential-providers.yaml"
+	DefaultBinDir = "/etc/regcred/bin"
+)

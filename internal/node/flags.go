@@ -5,11 +5,8 @@ package node
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,15 +28,6 @@ func findFlags(args []commandWord, names ...string) map[string][]FlagOccurrence 
 		given[f.name] = append(given[f.name], FlagOccurrence{Value: f.value, File: w.file, Line: w.line, By: w.variable})
 	}
 	return given
-}
-
-// providerFlags returns the credential provider flags of a command line.
-func (r *fileReader) providerFlags(args []commandWord) Flags {
-	given := findFlags(args, configFlag, binDirFlag)
-	return Flags{
-		Config: Flag{r.describePlace(lastValue(given[configFlag], "")), given[configFlag]},
-		BinDir: Flag{r.describeBinDir(lastValue(given[binDirFlag], "")), given[binDirFlag]},
-	}
 }
 
 // programPath returns the first absolute path with the given base name, or "".
@@ -98,20 +86,6 @@ func parseFlags(args []string, names ...string) (list []kubeletFlag) {
 
 const featureGatesFlag = "feature-gates"
 
-// featureGates returns the feature gates that the kubelet's configuration and flags set.
-// Flags override the configuration.
-// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
-func featureGates(args []string, read kubeletConfig) map[string]bool {
-	gates := map[string]bool{}
-	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
-		maps.Copy(gates, cfg.FeatureGates)
-	}
-	for _, f := range parseFlags(args, featureGatesFlag) {
-		_ = ParseFeatureGates(gates, f.value) // on an error, the kubelet does not start
-	}
-	return gates
-}
-
 // ParseFeatureGates adds the feature gates in a --feature-gates flag. It adds the valid
 // gates even if it returns an error. kubelet:
 // k8s.io/component-base/cli/flag/map_string_bool.go.
@@ -145,44 +119,5 @@ func (s *Setup) Target() config.Target {
 	return config.Target{KubeletVersion: s.Version.Kubelet, FeatureGates: s.Gates}
 }
 
-// Variable returns a variable of the environment of the kubelet's next start.
-// It returns false if no file sets the variable.
-func (r *Reader) Variable(ctx context.Context, name string) (FlagOccurrence, bool) {
-	v, ok := r.kubeletService(r.newReader(ctx)).vars[name]
-	return FlagOccurrence{Value: v.value, File: r.HostPath(v.file), Line: v.line}, ok
-}
-
-// FlagOccurrences returns where the command for the kubelet's next start sets a flag.
-// The places are in the order in which the kubelet parses them, and do not include
-// values.
-func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagOccurrence) {
-	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
-	rd := r.newReader(ctx)
-	for _, g := range findFlags(rd.nextCommandWords(r.kubeletService(rd)), flag)[flag] {
-		list = append(list, FlagOccurrence{File: r.HostPath(g.File), Line: g.Line, By: g.By})
-	}
-	return list
-}
-
-// GateSettings returns where a feature gate of the kubelet's next start is set: in flags
-// and in the kubelet's configuration.
-func (r *Reader) GateSettings(ctx context.Context, gate string) (list []FlagOccurrence) {
-	rd := r.newReader(ctx)
-	next := r.nextStartConfig(rd)
-	for _, g := range findFlags(next.args, featureGatesFlag)[featureGatesFlag] {
-		for _, part := range strings.Split(g.Value, ",") {
-			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) == gate {
-				list = append(list, FlagOccurrence{File: r.HostPath(g.File), Line: g.Line, By: g.By})
-			}
-		}
-	}
-	key := regexp.MustCompile(`^[^#]*\b` + regexp.QuoteMeta(gate) + `["']?\s*:`)
-	for _, file := range next.configs {
-		for i, line := range physicalLines(rd.readFile(file.path)) {
-			if key.MatchString(line) {
-				list = append(list, FlagOccurrence{File: r.HostPath(file.path), Line: i + 1})
-			}
-		}
-	}
-	return list
-}
+// KubeconfigFlag is the name of the kubelet flag that selects its API server.
+const KubeconfigFlag = "kubeconfig"

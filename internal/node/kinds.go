@@ -17,8 +17,9 @@ type kindInfo struct {
 	program   string   // base name of the executable that the service starts; "" means kubelet
 	processes []string // names of the kubelet's process; nil means kubelet; empty: only the unit identifies it
 
-	// embedded returns the kubelet's arguments if they are not in the start command.
-	embedded func(*fileReader, kubeletService) []commandWord
+	// The kubelet's arguments, if they are not in the start command.
+	argsFile string // a file with flags
+	argsFlag string // a flag of the start command
 
 	place         configLocation // where the node image has its provider configuration
 	nodeConfigDir string         // directory of nodeadm's NodeConfig drop-ins
@@ -53,7 +54,10 @@ const (
 	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
 )
 
-const osReleasePath = "/etc/os-release"
+const (
+	osReleasePath    = "/etc/os-release"
+	microK8sArgsPath = "/var/snap/microk8s/current/args/kubelet"
+)
 
 // kindTable returns the table of kinds in the order of detection. More specific kinds
 // come first, because kOps uses the images of other kinds.
@@ -101,7 +105,7 @@ func kindTable() []kindInfo {
 		},
 		{
 			kind: MicroK8s, signs: []kindSign{{microK8sArgsPath, ""}}, unit: "snap.microk8s.daemon-kubelite.service",
-			processes: []string{}, embedded: (*fileReader).microK8sArgs, manual: "microk8s",
+			processes: []string{}, argsFile: microK8sArgsPath, manual: "microk8s",
 			refusalReason: "MicroK8s runs the kubelet and the control plane in one process and reads the kubelet's flags from a separate file",
 		},
 		{
@@ -114,7 +118,7 @@ func kindTable() []kindInfo {
 		rancherKindInfo(RKE2Server, "rke2", "kubelet"),
 		rancherKindInfo(RKE2Agent, "rke2", "kubelet"),
 		{
-			kind: K0s, unit: "k0s*.service", processes: []string{}, embedded: (*fileReader).k0sArgs, manual: "k0s",
+			kind: K0s, unit: "k0s*.service", processes: []string{}, argsFlag: "kubelet-extra-args", manual: "k0s",
 			refusalReason: "k0s starts the kubelet itself, with the flags from k0s's own --kubelet-extra-args",
 		},
 		{kind: Kubeadm, unitReads: []string{"10-kubeadm.conf", "/var/lib/kubelet/kubeadm-flags.env"}, enabled: true},

@@ -51,9 +51,6 @@ func (k *kubelet) path(flag string) string {
 	return filepath.Join(k.root, p)
 }
 
-// KubeconfigFlag is the name of the kubelet flag that selects its API server.
-const KubeconfigFlag = "kubeconfig"
-
 var errKubeletNotRunning = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
 // findKubelet finds the kubelet selected by --as-kubelet: a process ID, or "auto".
@@ -156,5 +153,84 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 		return nil, err
 	}
 	k.pid, k.environ, k.dir = run.PID, outer.environ, outer.dir
+	return k, nil
+}
+
+// findKubeletProcess returns the process of the kubelet, or of the program that
+// contains it. It also identifies the kubelet by its unit, because the executable may
+// have any name.
+func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
+	names := s.kind.info().processes
+	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
+	if found == nil && s.unit != nil {
+		found = r.findRunning(func(p *process) bool { return p.isMainOf(s.unit.name) })
+	}
+	return found
+}
+
+// findRunning returns the first process of this node that matches, or nil.
+func (r *fileReader) findRunning(match func(*process) bool) (found *RunningProcess) {
+	_ = r.findProcess(func(p *process) bool {
+		if match(p) {
+			found = r.describeProcess(p)
+		}
+		return found != nil
+	})
+	return found
+}
+
+// describeProcess describes a process on this node. It returns nil if the process is in
+// a container, belongs to another user or has ended.
+func (r *fileReader) describeProcess(p *process) *RunningProcess {
+	if here, err := p.hasRoot(r.HostPath("/")); err != nil || !here {
+		r.recordUnreadable(procDir+"/"+strconv.Itoa(p.pid)+"/root", err)
+		return nil
+	}
+	start, err := p.statField(19) // field 22 of proc(5)
+	args, argErr := p.readStrings("cmdline")
+	if errors.Join(err, argErr, p.checkOwner(os.Geteuid())) != nil {
+		return nil
+	}
+	found := &RunningProcess{PID: p.pid, Start: start}
+	// The arguments of a script that starts the kubelet are not the kubelet's.
+	if flags := effectiveFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
+		found.Flags = &RunningFlags{flags[configFlag], flags[binDirFlag]}
+	}
+	return found
+}
+
+// kubeletPIDs returns the kubelets of root or this user that run on this node; here is
+// then true. If none exist, it returns kubelets in containers, such as kind nodes.
+func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
+	var contained []int
+	err = n.findProcess(func(p *process) bool {
+		switch {
+		case p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil:
+		case p.checkRoot() == nil:
+			pids = append(pids, p.pid)
+		default:
+			contained = append(contained, p.pid)
+		}
+		return false
+	})
+	if len(pids) == 0 {
+		return contained, false, err
+	}
+	return pids, true, err
+}
+
+// readKubelet reads a kubelet's flags and environment.
+func (p *process) readKubelet() (*kubelet, error) {
+	args, err := p.readStrings("cmdline")
+	if err != nil {
+		return nil, err
+	}
+	k := &kubelet{pid: p.pid, flags: effectiveFlags(args, KubeconfigFlag)}
+	if k.environ, err = p.readStrings("environ"); err != nil {
+		return nil, err
+	}
+	if k.dir, err = os.Readlink(p.procPath("cwd")); err != nil {
+		return nil, p.fileError("cwd", err)
+	}
 	return k, nil
 }

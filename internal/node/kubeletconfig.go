@@ -6,6 +6,7 @@ package node
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net"
 	"path"
 	"strconv"
@@ -186,4 +187,18 @@ func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 		bind = map[bool]string{true: "127.0.0.1", false: "::1"}[ip.To4() != nil]
 	}
 	return HealthEndpoint{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
+}
+
+// featureGates returns the feature gates that the kubelet's configuration and flags set.
+// Flags override the configuration.
+// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+func featureGates(args []string, read kubeletConfig) map[string]bool {
+	gates := map[string]bool{}
+	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
+		maps.Copy(gates, cfg.FeatureGates)
+	}
+	for _, f := range parseFlags(args, featureGatesFlag) {
+		_ = ParseFeatureGates(gates, f.value) // on an error, the kubelet does not start
+	}
+	return gates
 }

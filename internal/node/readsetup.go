@@ -4,7 +4,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // Setup returns how this node's kubelet is run. The only program that it runs is the
@@ -95,30 +92,6 @@ func (r *Reader) nextStartConfig(rd *fileReader) nextStartConfig {
 	return next
 }
 
-// nextCommandWords returns the words of the command for the service's next start,
-// including regcred's drop-in.
-func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
-	exec := s.dropInCommand()
-	if exec == (unitSetting{}) {
-		return slices.Concat(s.args, s.embedded)
-	}
-	vars, _ := r.unitVariables(s.unit)
-	return commandWords(s.unit, s.unit.startCommand(), vars)
-}
-
-// dropInCommand returns the command in regcred's drop-in, or zero if there is no
-// drop-in.
-func (s kubeletService) dropInCommand() unitSetting {
-	if s.unit != nil {
-		for _, e := range s.unit.execs {
-			if e.file == dropInPath(s.unit.name) {
-				return e
-			}
-		}
-	}
-	return unitSetting{}
-}
-
 // describeUnit describes the service's systemd unit. It returns nil on other init
 // systems.
 func (r *fileReader) describeUnit(s kubeletService) *Unit {
@@ -185,60 +158,4 @@ func configMethod(s *Setup) ConfigMethod {
 		return MethodDropIn
 	}
 	return MethodManual
-}
-
-// describePlace describes a path on the node. A relative path is resolved against "/",
-// which is the working directory of services.
-func (r *fileReader) describePlace(p string) Place {
-	if p == "" {
-		return Place{}
-	}
-	p = path.Join("/", p)
-	return Place{Path: p, Type: r.placeType(p), Fixed: r.notWritableReason(r.existing(p))}
-}
-
-func (r *fileReader) placeType(p string) PlaceType {
-	info, err := r.fs().Stat(p)
-	r.recordUnreadable(p, err)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return PlaceAbsent
-	case err != nil:
-		return PlaceUnknown
-	case info.IsDir():
-		return PlaceDirectory
-	case info.Mode().IsRegular():
-		return PlaceFile
-	}
-	return PlaceOther
-}
-
-// existing returns the part of a path that exists, without symlinks.
-func (r *fileReader) existing(p string) string {
-	for at := p; ; at = path.Dir(at) {
-		if real, err := r.fs().EvalSymlinks(at); err == nil || at == "/" {
-			return cmp.Or(real, "/")
-		}
-	}
-}
-
-// notWritableReason returns why files at an existing path cannot be written, or "" if
-// they can. It ignores permissions, because an installer runs as root.
-func (r *fileReader) notWritableReason(existing string) string {
-	err := r.fs().WritableError(existing)
-	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		return ""
-	}
-	return fmt.Sprintf("%s: %s", existing, regularfile.BareError(err))
-}
-
-// describeBinDir describes a directory of executables.
-func (r *fileReader) describeBinDir(p string) Place {
-	out := r.describePlace(p)
-	if out.Fixed == "" && p != "" {
-		if existing := r.existing(out.Path); r.fs().IsNoExec(existing) {
-			out.Fixed = existing + " is mounted noexec"
-		}
-	}
-	return out
 }

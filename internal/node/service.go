@@ -51,9 +51,7 @@ func (r *fileReader) findKubeletService() kubeletService {
 // completeService fills in the fields that depend on the kind.
 func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
-	if embedded := kind.info().embedded; embedded != nil {
-		s.embedded = embedded(r, s)
-	}
+	s.embedded = r.embeddedArgs(kind.info(), s.args)
 	if s.unit.fragment == "" {
 		s.unit, s.init, s.name = nil, InitUnknown, ""
 	}
@@ -100,22 +98,20 @@ func (r *fileReader) matchingUnits(pattern string) (names []string) {
 	return names
 }
 
-const microK8sArgsPath = "/var/snap/microk8s/current/args/kubelet"
-
-func (r *fileReader) microK8sArgs(kubeletService) (args []commandWord) {
-	for i, line := range physicalLines(r.readFile(microK8sArgsPath)) {
-		for _, w := range splitFlags(line) {
-			args = append(args, commandWord{text: w, filePosition: filePosition{microK8sArgsPath, i + 1}})
+// embeddedArgs returns the kubelet's arguments that are not in the start command.
+func (r *fileReader) embeddedArgs(k kindInfo, command []commandWord) (args []commandWord) {
+	if k.argsFile != "" {
+		for i, line := range physicalLines(r.readFile(k.argsFile)) {
+			for _, w := range splitFlags(line) {
+				args = append(args, commandWord{text: w, filePosition: filePosition{k.argsFile, i + 1}})
+			}
 		}
 	}
-	return args
-}
-
-func (*fileReader) k0sArgs(s kubeletService) (args []commandWord) {
-	const flag = "kubelet-extra-args"
-	for _, g := range findFlags(s.args, flag)[flag] {
-		for _, w := range splitVariableWords(g.Value) {
-			args = append(args, commandWord{text: w, filePosition: filePosition{g.File, g.Line}, variable: flag})
+	if k.argsFlag != "" {
+		for _, g := range findFlags(command, k.argsFlag)[k.argsFlag] {
+			for _, w := range splitVariableWords(g.Value) {
+				args = append(args, commandWord{text: w, filePosition: filePosition{g.File, g.Line}, variable: k.argsFlag})
+			}
 		}
 	}
 	return args
@@ -231,4 +227,28 @@ func (s kubeletService) openRCArgs() (args []commandWord) {
 		}
 	}
 	return args
+}
+
+// nextCommandWords returns the words of the command for the service's next start,
+// including regcred's drop-in.
+func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
+	exec := s.dropInCommand()
+	if exec == (unitSetting{}) {
+		return slices.Concat(s.args, s.embedded)
+	}
+	vars, _ := r.unitVariables(s.unit)
+	return commandWords(s.unit, s.unit.startCommand(), vars)
+}
+
+// dropInCommand returns the command in regcred's drop-in, or zero if there is no
+// drop-in.
+func (s kubeletService) dropInCommand() unitSetting {
+	if s.unit != nil {
+		for _, e := range s.unit.execs {
+			if e.file == dropInPath(s.unit.name) {
+				return e
+			}
+		}
+	}
+	return unitSetting{}
 }

@@ -4,14 +4,11 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/regcred/regcred/finding"
 )
 
 // unitDirs returns the directories of systemd units in order of precedence (systemd.unit(5)).
@@ -195,20 +192,6 @@ func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable,
 	return vars, missing
 }
 
-// commandWord is a word of a command with its position.
-type commandWord struct {
-	text string
-	filePosition
-	variable string // the variable that contains the word; "" if it is in the command itself
-}
-
-func wordTexts(words []commandWord) (list []string) {
-	for _, w := range words {
-		list = append(list, w.text)
-	}
-	return list
-}
-
 // commandWords returns the words of a unit's command, starting with the program.
 func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable) (args []commandWord) {
 	prefix, command := cutExecPrefixes(exec.value)
@@ -232,96 +215,36 @@ func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable)
 	return args
 }
 
-// cutExecPrefixes splits off a command's special prefixes, such as "-" and "@".
-func cutExecPrefixes(exec string) (prefixes, command string) {
-	command = strings.TrimLeft(exec, "@-:+!|")
-	return exec[:len(exec)-len(command)], command
-}
-
-func isVariableName(s string) bool {
-	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
-}
-
-// expandVariables replaces ${NAME} with the variable's value and "$$" with "$". It
-// returns the name of the last variable that it replaced.
-func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
-	var b strings.Builder
-	for text != "" {
-		i := strings.IndexByte(text, '$')
-		if i < 0 || i+1 == len(text) {
-			break
-		}
-		b.WriteString(text[:i])
-		name, rest, closed := strings.Cut(text[i+1:], "}")
-		switch {
-		case text[i+1] == '$':
-			b.WriteByte('$')
-			text = text[i+2:]
-		case closed && strings.HasPrefix(name, "{") && isVariableName(name[1:]):
-			by = name[1:]
-			b.WriteString(vars[by].value)
-			text = rest
-		default:
-			b.WriteByte('$')
-			text = text[i+1:]
-		}
+// commandProblem returns why flags at the end of a unit's command would not reach the
+// kubelet, or "" if they would. program is the base name of the expected executable.
+func commandProblem(s *systemdUnit, args []commandWord, program string) string {
+	exec := s.startCommand()
+	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
+	// These run the kubelet with another root directory.
+	isolators := []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
+	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
+	words := wordTexts(args)
+	_, command := cutExecPrefixes(exec.value)
+	name := func(w string) string { return path.Base(w) }
+	switch {
+	case s.masked:
+		return s.fragment + " is masked"
+	case len(s.execs) == 0:
+		return s.name + " has no ExecStart"
+	case len(s.execs) > 1:
+		return fmt.Sprintf("%s: %d ExecStart commands", at, len(s.execs))
+	case !hasBalancedQuotes(command):
+		return at + ": unterminated quote"
+	case slices.Contains(splitWords(command), ";"):
+		return at + ": the line contains several commands"
+	case slices.Contains(shells, name(words[0])):
+		return at + ": it starts the kubelet through a shell, which does not pass arguments after the script to the kubelet"
+	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(isolators, name(w)) }):
+		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
+	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
+		return fmt.Sprintf("%s: it starts %s, which might not pass flags on to the kubelet", at, words[0])
+	case slices.Contains(words, "--"):
+		return at + ": arguments after -- are not flags"
 	}
-	return b.String() + text, by
-}
-
-// CheckUnits returns findings for the units of the kubelet and the runtime:
-// Environment= settings that systemd ignores, and typographic quotes and dashes in the
-// kubelet's arguments. Findings contain no values.
-func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
-	report := func(at filePosition, message, fix string) {
-		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.HostPath(at.file), Line: at.line, Message: message, Fix: fix})
-	}
-	rd := r.newReader(ctx)
-	s := r.kubeletService(rd)
-	units := []*systemdUnit{s.unit}
-	for _, runtime := range knownRuntimes() {
-		units = append(units, rd.readUnit(runtime.unit, ""))
-	}
-	for _, u := range units {
-		if u == nil {
-			continue
-		}
-		for _, e := range u.environment {
-			if problem, fix := checkEnvironment(e.value, u.name); problem != "" {
-				report(e.filePosition, "systemd ignores part of this Environment= line: "+problem, fix)
-			}
-		}
-	}
-	for _, w := range rd.nextCommandWords(s) {
-		if strings.TrimLeft(w.text, typographicChars) != w.text {
-			report(w.filePosition, "a kubelet argument begins with a typographic quote or dash, so it is not parsed as a flag", `use plain quotes (") and dashes (--)`)
-		}
-	}
-	return list
-}
-
-// typographicChars lists quotes and dashes that programs do not recognize.
-const typographicChars = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
-
-// checkEnvironment returns why systemd ignores part of an Environment= value, and the
-// fix. It returns "" if the value is valid.
-func checkEnvironment(value, unit string) (problem, fix string) {
-	for _, word := range splitWords(value) {
-		name, _, ok := strings.Cut(expandSpecifiers(word, unit), "=")
-		plain := strings.Trim(name, typographicChars)
-		switch {
-		case ok && plain != name && isVariableName(plain):
-			return "systemd does not recognize typographic quotes", fmt.Sprintf(`use plain quotes: Environment="%s=VALUE"`, plain)
-		case !ok && plain != word:
-			return "systemd does not recognize typographic quotes", `use plain quotes: Environment="NAME=VALUE"`
-		case !ok:
-			return "an assignment is not in the form NAME=VALUE", `quote the whole assignment: Environment="NAME=VALUE WITH SPACES"`
-		case !isVariableName(name) || name[0] >= '0' && name[0] <= '9':
-			return "invalid variable name", `use the form Environment="NAME=VALUE"`
-		}
-	}
-	if !hasBalancedQuotes(value) {
-		return "unterminated quote", `use the form Environment="NAME=VALUE"`
-	}
-	return "", ""
+	return ""
 }

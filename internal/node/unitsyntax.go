@@ -4,7 +4,6 @@
 package node
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -259,36 +258,53 @@ func hasBalancedQuotes(command string) bool {
 	return len(words) > 0 && words[len(words)-1] == "x"
 }
 
-// commandProblem returns why flags at the end of a unit's command would not reach the
-// kubelet, or "" if they would. program is the base name of the expected executable.
-func commandProblem(s *systemdUnit, args []commandWord, program string) string {
-	exec := s.startCommand()
-	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
-	// These run the kubelet with another root directory.
-	isolators := []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
-	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
-	words := wordTexts(args)
-	_, command := cutExecPrefixes(exec.value)
-	name := func(w string) string { return path.Base(w) }
-	switch {
-	case s.masked:
-		return s.fragment + " is masked"
-	case len(s.execs) == 0:
-		return s.name + " has no ExecStart"
-	case len(s.execs) > 1:
-		return fmt.Sprintf("%s: %d ExecStart commands", at, len(s.execs))
-	case !hasBalancedQuotes(command):
-		return at + ": unterminated quote"
-	case slices.Contains(splitWords(command), ";"):
-		return at + ": the line contains several commands"
-	case slices.Contains(shells, name(words[0])):
-		return at + ": it starts the kubelet through a shell, which does not pass arguments after the script to the kubelet"
-	case slices.ContainsFunc(words, func(w string) bool { return slices.Contains(isolators, name(w)) }):
-		return at + ": it starts the kubelet in a container or another root directory, where paths differ from the node's"
-	case !slices.ContainsFunc(words, func(w string) bool { return name(w) == program || name(w) == "hyperkube" }):
-		return fmt.Sprintf("%s: it starts %s, which might not pass flags on to the kubelet", at, words[0])
-	case slices.Contains(words, "--"):
-		return at + ": arguments after -- are not flags"
+// commandWord is a word of a command with its position.
+type commandWord struct {
+	text string
+	filePosition
+	variable string // the variable that contains the word; "" if it is in the command itself
+}
+
+func wordTexts(words []commandWord) (list []string) {
+	for _, w := range words {
+		list = append(list, w.text)
 	}
-	return ""
+	return list
+}
+
+// cutExecPrefixes splits off a command's special prefixes, such as "-" and "@".
+func cutExecPrefixes(exec string) (prefixes, command string) {
+	command = strings.TrimLeft(exec, "@-:+!|")
+	return exec[:len(exec)-len(command)], command
+}
+
+func isVariableName(s string) bool {
+	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// expandVariables replaces ${NAME} with the variable's value and "$$" with "$". It
+// returns the name of the last variable that it replaced.
+func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
+	var b strings.Builder
+	for text != "" {
+		i := strings.IndexByte(text, '$')
+		if i < 0 || i+1 == len(text) {
+			break
+		}
+		b.WriteString(text[:i])
+		name, rest, closed := strings.Cut(text[i+1:], "}")
+		switch {
+		case text[i+1] == '$':
+			b.WriteByte('$')
+			text = text[i+2:]
+		case closed && strings.HasPrefix(name, "{") && isVariableName(name[1:]):
+			by = name[1:]
+			b.WriteString(vars[by].value)
+			text = rest
+		default:
+			b.WriteByte('$')
+			text = text[i+1:]
+		}
+	}
+	return b.String() + text, by
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package node
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+// Variable returns a variable of the environment of the kubelet's next start.
+// It returns false if no file sets the variable.
+func (r *Reader) Variable(ctx context.Context, name string) (FlagOccurrence, bool) {
+	v, ok := r.kubeletService(r.newReader(ctx)).vars[name]
+	return FlagOccurrence{Value: v.value, File: r.HostPath(v.file), Line: v.line}, ok
+}
+
+// FlagOccurrences returns where the command for the kubelet's next start sets a flag.
+// The places are in the order in which the kubelet parses them, and do not include
+// values.
+func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagOccurrence) {
+	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
+	rd := r.newReader(ctx)
+	for _, g := range findFlags(rd.nextCommandWords(r.kubeletService(rd)), flag)[flag] {
+		list = append(list, FlagOccurrence{File: r.HostPath(g.File), Line: g.Line, By: g.By})
+	}
+	return list
+}
+
+// GateSettings returns where a feature gate of the kubelet's next start is set: in flags
+// and in the kubelet's configuration.
+func (r *Reader) GateSettings(ctx context.Context, gate string) (list []FlagOccurrence) {
+	rd := r.newReader(ctx)
+	next := r.nextStartConfig(rd)
+	for _, g := range findFlags(next.args, featureGatesFlag)[featureGatesFlag] {
+		for _, part := range strings.Split(g.Value, ",") {
+			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) == gate {
+				list = append(list, FlagOccurrence{File: r.HostPath(g.File), Line: g.Line, By: g.By})
+			}
+		}
+	}
+	key := regexp.MustCompile(`^[^#]*\b` + regexp.QuoteMeta(gate) + `["']?\s*:`)
+	for _, file := range next.configs {
+		for i, line := range physicalLines(rd.readFile(file.path)) {
+			if key.MatchString(line) {
+				list = append(list, FlagOccurrence{File: r.HostPath(file.path), Line: i + 1})
+			}
+		}
+	}
+	return list
+}
