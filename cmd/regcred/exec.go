@@ -204,15 +204,6 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 	return hosts, nil
 }
 
-func deduplicate(list []string) (once []string) {
-	for _, s := range list {
-		if !slices.Contains(once, s) {
-			once = append(once, s)
-		}
-	}
-	return once
-}
-
 // firstCredentials looks up the first credential for each image. A failed lookup is an
 // error, because the command would otherwise pull anonymously.
 func (a *app) firstCredentials(ctx context.Context, images []string) (logins []dockerclient.Credential, err error) {

@@ -5,9 +5,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
@@ -267,4 +269,28 @@ func renderFinding(t *terminal.Text, f finding.Finding) {
 		return
 	}
 	t.Detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)
+}
+
+// addSourceFindings adds the lint findings to each source and, if no key matches, the
+// reason.
+func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
+	byTitle := map[string]*regcred.PullSecret{}
+	for i := range s.req.PullSecrets {
+		byTitle[secretDisplayName(&s.req.PullSecrets[i])] = &s.req.PullSecrets[i]
+	}
+	for i := range r.Sources {
+		source := &r.Sources[i]
+		if source.Outcome == report.OutcomeEmpty {
+			source.Reason = report.NearestKeyHint(source.Keys, r.Repository)
+		}
+		if source.Outcome == report.OutcomeEmpty && source.Kind == regcred.FromPullSecret && len(r.Credentials) == 0 {
+			source.Fix = cmp.Or(source.Fix, doctor.MissingCredentialFix(r.Repository))
+		}
+		switch secret := byTitle[source.Name]; {
+		case source.Kind == regcred.FromPullSecret && secret != nil:
+			source.Findings = doctor.SecretFindings(secret, now)
+		case source.Kind == regcred.FromNode && s.nodeConfig != nil && source.Name == s.nodeConfig.Name():
+			source.Findings = s.nodeFindings(ctx, now)
+		}
+	}
 }

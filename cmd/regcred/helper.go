@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -311,4 +310,11 @@ func (a *app) printHelperEnvNote(o *node.Origin) {
 	}
 }
 
-func joinWithCommas(list []string) string { return strings.Join(list, ", ") }
+func deduplicate(list []string) (once []string) {
+	for _, s := range list {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
+	}
+	return once
+}

@@ -148,7 +148,7 @@ func (r *helperReport) renderChanges(t *terminal.Text) {
 func (f *helperFileReport) hostsText() string {
 	text := terminal.FormatCount(len(f.Hosts), "host")
 	if len(f.Hosts) > 0 {
-		text += ": " + joinWithCommas(f.Hosts)
+		text += ": " + strings.Join(f.Hosts, ", ")
 	}
 	if f.AllHosts {
 		text += "; and all other hosts without a helper (credsStore)"
@@ -174,10 +174,10 @@ func (r *helperReport) renderStatus(t *terminal.Text) {
 			t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", f.Client, f.Path, f.hostsText()))
 		}
 		if len(f.Missing) > 0 {
-			t.Detail("without the helper: %s", joinWithCommas(f.Missing))
+			t.Detail("without the helper: %s", strings.Join(f.Missing, ", "))
 		}
 		if len(f.LeftOver) > 0 {
-			t.Detail("entries for hosts that are not in the configuration: %s", joinWithCommas(f.LeftOver))
+			t.Detail("entries for hosts that are not in the configuration: %s", strings.Join(f.LeftOver, ", "))
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (a *app) printFileNotes(r *helperReport) {
 			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
 		}
 		if len(f.Hidden) > 0 {
-			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, joinWithCommas(f.Hidden))
+			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, strings.Join(f.Hidden, ", "))
 		}
 	}
 	if named && r.Helper == "" {

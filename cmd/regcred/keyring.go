@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
@@ -144,4 +146,67 @@ func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
 			a.Note("provider %q has no credentials: %s", at.Provider, said[strings.LastIndexByte(said, '\n')+1:])
 		}
 	}
+}
+
+// newRequest returns a lookup request from the flags and the subject, which may be nil.
+// The caller sets the image or registry. kubelet: the pod's own pull secrets come
+// before secrets from files, in one keyring.
+func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
+	if s != nil {
+		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
+	}
+	for _, name := range l.pullSecrets {
+		secret, err := readPullSecret(ctx, name)
+		if err != nil {
+			return req, fmt.Errorf("--pull-secret: %w", err)
+		}
+		req.PullSecrets = append(req.PullSecrets, *secret)
+	}
+	req.Token, req.Annotations, err = l.identityFlags.readIdentity(ctx)
+	return req, err
+}
+
+// nodeFindings returns the lint findings for the docker config that the node uses.
+func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
+	if s.nodeConfig == nil {
+		return nil
+	}
+	sets, _ := s.nodeConfig.Auths(ctx, "") // unreadable files are reported by the lookup
+	for _, set := range sets {
+		if found := doctor.DockerFindings(ctx, set.Origin.File, now); found != nil {
+			list = append(list, found.Findings...)
+		}
+	}
+	return list
+}
+
+// printNodeFindings prints findings about the node's docker config that can explain the result. If
+// other sources have credentials, it prints nothing.
+func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regcred.Result) {
+	var matched []string
+	for _, c := range res.Credentials {
+		if c.Origin.Kind == regcred.FromNode {
+			matched = append(matched, c.Match)
+		}
+	}
+	if len(matched) == 0 && len(res.Credentials) > 0 {
+		return
+	}
+	for _, f := range s.nodeFindings(ctx, a.Now()) {
+		if isRelevantToImage(f, matched) && !s.markPrinted(f.String()) {
+			a.Note("%s", f.String())
+		}
+	}
+}
+
+// markPrinted marks a text as printed and reports whether it was already printed.
+func (s *lookupSession) markPrinted(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.printed[text]
+	if s.printed == nil {
+		s.printed = map[string]bool{}
+	}
+	s.printed[text] = true
+	return before
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,24 +98,6 @@ func (l *lookupFlags) subjectArgs() []string {
 	add("pull-secret", l.pullSecrets...)
 	add("annotation", l.annotationPairs...)
 	return words
-}
-
-// newRequest returns a lookup request from the flags and the subject, which may be nil.
-// The caller sets the image or registry. kubelet: the pod's own pull secrets come
-// before secrets from files, in one keyring.
-func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
-	if s != nil {
-		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
-	}
-	for _, name := range l.pullSecrets {
-		secret, err := readPullSecret(ctx, name)
-		if err != nil {
-			return req, fmt.Errorf("--pull-secret: %w", err)
-		}
-		req.PullSecrets = append(req.PullSecrets, *secret)
-	}
-	req.Token, req.Annotations, err = l.identityFlags.readIdentity(ctx)
-	return req, err
 }
 
 // repeatCommandLine returns a command line that uses the same configuration, quoted for

@@ -19,7 +19,53 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
+	"github.com/spf13/cobra"
 )
+
+// pluginTestFlags holds the flags of "regcred plugin test".
+type pluginTestFlags struct {
+	output     *enumFlag
+	args       []string
+	env        []string
+	apiVersion *enumFlag
+	images     []string
+	identityFlags
+	cacheType *enumFlag
+	required  bool
+	checks    []string
+	list      bool
+	strict    bool
+}
+
+func (f *pluginTestFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.images, "image", nil,
+		"an `image` that the plugin has credentials for; may be repeated; add a second image from the same registry and a third image from another registry to run more checks (default "+plugintest.DefaultImage+")")
+	flags.Func("arg", "an `argument` for the plugin; may be repeated", func(v string) error { f.args = append(f.args, v); return nil })
+	flags.Func("args", "several `arguments`, separated by spaces; may be repeated",
+		func(v string) error { f.args = append(f.args, strings.Fields(v)...); return nil })
+	flags.StringArrayVar(&f.env, "env", nil,
+		"environment variable `NAME=value` to set in every run of the plugin; NAME without a value uses the current environment's value; may be repeated")
+	f.apiVersion = &enumFlag{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
+	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
+		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)")
+	f.identityFlags.register(cmd)
+	f.cacheType = &enumFlag{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
+	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token")
+	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
+	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
+	flags.BoolVar(&f.list, "list", false, "list the checks without running them")
+	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
+	registerFlagCompletion(cmd, "check", checkIDs())
+}
+
+func checkIDs() []string {
+	var ids []string
+	for _, c := range plugintest.Checks() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
 
 // testSubject is a plugin under test and the options for its tests.
 type testSubject struct {

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,6 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/report"
 	lintsecret "github.com/regcred/regcred/lint/pullsecret"
 )
 
@@ -84,44 +82,6 @@ func secretDisplayName(s *regcred.PullSecret) string {
 	return strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 }
 
-// addSourceFindings adds the lint findings to each source and, if no key matches, the
-// reason.
-func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
-	byTitle := map[string]*regcred.PullSecret{}
-	for i := range s.req.PullSecrets {
-		byTitle[secretDisplayName(&s.req.PullSecrets[i])] = &s.req.PullSecrets[i]
-	}
-	for i := range r.Sources {
-		source := &r.Sources[i]
-		if source.Outcome == report.OutcomeEmpty {
-			source.Reason = report.NearestKeyHint(source.Keys, r.Repository)
-		}
-		if source.Outcome == report.OutcomeEmpty && source.Kind == regcred.FromPullSecret && len(r.Credentials) == 0 {
-			source.Fix = cmp.Or(source.Fix, doctor.MissingCredentialFix(r.Repository))
-		}
-		switch secret := byTitle[source.Name]; {
-		case source.Kind == regcred.FromPullSecret && secret != nil:
-			source.Findings = doctor.SecretFindings(secret, now)
-		case source.Kind == regcred.FromNode && s.nodeConfig != nil && source.Name == s.nodeConfig.Name():
-			source.Findings = s.nodeFindings(ctx, now)
-		}
-	}
-}
-
-// nodeFindings returns the lint findings for the docker config that the node uses.
-func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list []finding.Finding) {
-	if s.nodeConfig == nil {
-		return nil
-	}
-	sets, _ := s.nodeConfig.Auths(ctx, "") // unreadable files are reported by the lookup
-	for _, set := range sets {
-		if found := doctor.DockerFindings(ctx, set.Origin.File, now); found != nil {
-			list = append(list, found.Findings...)
-		}
-	}
-	return list
-}
-
 // isRelevantToImage reports whether a finding about a docker config is relevant for an
 // image. If keys match, only findings about their entries are relevant. Otherwise only
 // findings about the file and its keys are.
@@ -157,35 +117,4 @@ func (a *app) printForeignNamespaces(secrets []regcred.PullSecret, namespace str
 			a.Note("pull secret %s is not in the pod's namespace %s, so the kubelet would not find it; it is used here anyway", secretDisplayName(&s), namespace)
 		}
 	}
-}
-
-// printNodeFindings prints findings about the node's docker config that can explain the result. If
-// other sources have credentials, it prints nothing.
-func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regcred.Result) {
-	var matched []string
-	for _, c := range res.Credentials {
-		if c.Origin.Kind == regcred.FromNode {
-			matched = append(matched, c.Match)
-		}
-	}
-	if len(matched) == 0 && len(res.Credentials) > 0 {
-		return
-	}
-	for _, f := range s.nodeFindings(ctx, a.Now()) {
-		if isRelevantToImage(f, matched) && !s.markPrinted(f.String()) {
-			a.Note("%s", f.String())
-		}
-	}
-}
-
-// markPrinted marks a text as printed and reports whether it was already printed.
-func (s *lookupSession) markPrinted(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.printed[text]
-	if s.printed == nil {
-		s.printed = map[string]bool{}
-	}
-	s.printed[text] = true
-	return before
 }

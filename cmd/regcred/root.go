@@ -6,16 +6,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/internal/report"
@@ -218,62 +214,4 @@ func (a *app) exitResult(cmd *cobra.Command, err error) (code int, hint string, 
 		return exitUsage, helpHint(cmd), err
 	}
 	return exitFailed, "", err
-}
-
-// worseExitCode returns the worse of two exit codes. The exit code of another command ("exec")
-// takes precedence.
-func worseExitCode(a, b int) int {
-	order := []int{exitOK, exitNoMatch, exitFailed, exitUsage}
-	rank := func(code int) int {
-		if i := slices.Index(order, code); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	if rank(a) > rank(b) {
-		return a
-	}
-	return b
-}
-
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
-var version string
-
-// versionInfo is the result of "regcred version -o json".
-type versionInfo struct {
-	Version       string `json:"version"`
-	GoVersion     string `json:"goVersion"`
-	Platform      string `json:"platform"`
-	NewestKubelet string `json:"newestKubelet"`
-}
-
-func (a *app) versionCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Show the version",
-		Long:    `Show the version of regcred and the newest kubelet version that it supports.`,
-		Example: "  regcred version\n  regcred version -o json",
-		Args:    requireArgs(),
-	}
-	output := addOutputFlag(cmd, "text", "json")
-	cmd.RunE = func(*cobra.Command, []string) error {
-		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
-		return a.print(output, v, func(t *terminal.Text) {
-			t.Quote("", fmt.Sprintf("regcred %s (%s, %s), supports kubelets up to %s", v.Version, v.GoVersion, v.Platform, v.NewestKubelet))
-		})
-	}
-	return cmd
-}
-
-// buildVersion returns the version from the release build or, without one, from the Go
-// build info.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
 }
